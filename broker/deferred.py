@@ -1,0 +1,64 @@
+"""A response that comes later, without a coroutine and without a task.
+
+A handler that must wait (an fsync, new data for a long poll) returns a `Deferred` at once and
+resolves it from the event loop when the answer is known. Its one listener (the connection) is then
+called synchronously, so that answers which become ready together leave in one write. Rules: it is
+settled once, from the loop's thread only; settling after `abandon` is allowed and does nothing.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+Listener = Callable[[T | None, BaseException | None], None]
+
+
+class Deferred(Generic[T]):
+    """A value of type T, or an error, that is not known yet."""
+
+    __slots__ = ("_abandoned", "_error", "_listener", "_on_abandon", "_value", "settled")
+
+    def __init__(self) -> None:
+        """Nothing known, nobody listening."""
+        self.settled = False
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._listener: Listener[T] | None = None
+        self._on_abandon: Callable[[], None] | None = None
+        self._abandoned = False
+
+    def resolve(self, value: T) -> None:
+        """The answer is known; the listener hears it before this returns."""
+        self._settle(value, None)
+
+    def fail(self, error: BaseException) -> None:
+        """There will be no answer: the connection closes and the error is logged."""
+        self._settle(None, error)
+
+    def listen(self, listener: Listener[T]) -> None:
+        """Sets the one listener; called with (value, error), at once when already settled."""
+        assert self._listener is None, "a deferred has one listener"
+        self._listener = listener
+        if self.settled:
+            listener(self._value, self._error)
+
+    def when_abandoned(self, callback: Callable[[], None]) -> None:
+        """What to do when the peer goes away first (leave the waiting list, for example)."""
+        self._on_abandon = callback
+
+    def abandon(self) -> None:
+        """Nobody wants the answer any more; a later settling is ignored."""
+        self._abandoned = True
+        self._listener = None
+        if not self.settled and self._on_abandon is not None:
+            self._on_abandon()
+
+    def _settle(self, value: T | None, error: BaseException | None) -> None:
+        if self._abandoned:
+            return
+        assert not self.settled, "a deferred is settled once"
+        self.settled = True
+        self._value, self._error = value, error
+        if self._listener is not None:
+            self._listener(value, error)

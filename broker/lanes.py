@@ -1,0 +1,45 @@
+"""Where blocking work runs. Each log directory has its own lanes: a sick disk queues only itself.
+
+- Inline, on the loop: hot appends, reads from the page cache, index look-ups in memory.
+- `DiskLanes`: a few threads per log directory for cold reads, recovery, deletion, inflating.
+- `GroupCommit` (broker/commit.py): one thread per log directory, for nothing but fsync.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+THREADS_PER_DIRECTORY = 2
+
+
+class DiskLanes:
+    """Threads for blocking calls, by log directory. Made on first use: an idle broker has none."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Results are delivered on `loop`."""
+        self._loop = loop
+        self._executors: dict[str, ThreadPoolExecutor] = {}
+        self._closed = False
+
+    def run(self, log_dir: str, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        """Runs `work(*args)` on a thread of `log_dir`; the future has its result or its error."""
+        assert not self._closed, "work was given to closed lanes"
+        executor = self._executors.get(log_dir)
+        if executor is None:
+            executor = ThreadPoolExecutor(THREADS_PER_DIRECTORY, f"lane-{len(self._executors)}")
+            self._executors[log_dir] = executor
+        return self._loop.run_in_executor(executor, work, *args)
+
+    async def close(self) -> None:
+        """Waits for the work that is under way; queued work is dropped."""
+        self._closed = True
+        for executor in self._executors.values():
+            await self._loop.run_in_executor(None, _shut_down, executor)
+        self._executors.clear()
+
+
+def _shut_down(executor: ThreadPoolExecutor) -> None:
+    executor.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,126 @@
+"""What happens in the broker, counted as it happens. Read by the scrape, never by logic.
+
+Every verb is a few integer additions: no metric object, no label string and no lock on the hot path.
+All verbs are called on the event loop. Label values are bounded: API keys, error codes, topics that
+exist, and the closed sets of reasons declared here.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+MAX_API_KEY = 128
+LATENCY_BUCKETS = 24  # powers of two of a microsecond: 1 us .. 8.4 s, and the rest
+
+
+class Histogram:
+    """Counts by powers of two of a microsecond; the cheapest thing that still gives percentiles."""
+
+    __slots__ = ("buckets", "count", "sum_seconds")
+
+    def __init__(self) -> None:
+        """Empty."""
+        self.buckets = [0] * (LATENCY_BUCKETS + 1)
+        self.count = 0
+        self.sum_seconds = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Counts one duration."""
+        self.count += 1
+        self.sum_seconds += seconds
+        bucket = int(seconds * 1e6).bit_length()
+        self.buckets[bucket if bucket < LATENCY_BUCKETS else LATENCY_BUCKETS] += 1
+
+
+class TopicTraffic:
+    """Bytes and records of one topic since start."""
+
+    __slots__ = ("batches_in", "bytes_in", "bytes_out", "records_in")
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.records_in = 0
+        self.batches_in = 0
+
+
+class BrokerProbes:
+    """The counters of one broker."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        """`monotonic` gives seconds and is used by callers to time what they report."""
+        self.monotonic = monotonic
+        self.latency = [Histogram() for _ in range(MAX_API_KEY)]
+        self.errors: Counter[tuple[int, int]] = Counter()
+        self.topics: dict[str, TopicTraffic] = {}
+        self.dirty: Counter[tuple[str, str, str, str]] = Counter()
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self.connections_accepted = 0
+        self.connections_refused: Counter[str] = Counter()
+        self.connections_closed: Counter[str] = Counter()
+        self.foreign: Counter[str] = Counter()
+        self.crashes: Counter[int] = Counter()
+        self.fsync = Histogram()
+        self.fsync_errors = 0
+        self.loop_lag_seconds = 0.0
+        self.loop_lag_max_seconds = 0.0
+
+    def refused(self, api_key: int, code: int) -> None:
+        """An answer carried this error code."""
+        self.errors[api_key, code] += 1
+
+    def crashed(self, api_key: int) -> None:
+        """A handler ended with an error nobody expected."""
+        self.crashes[api_key] += 1
+
+    def appended(self, topic: str, size_bytes: int, records: int) -> None:
+        """One batch was written to a log."""
+        traffic = self.topics.get(topic)
+        if traffic is None:
+            traffic = self.topics.setdefault(topic, TopicTraffic())
+        traffic.bytes_in += size_bytes
+        traffic.records_in += records
+        traffic.batches_in += 1
+
+    def fetched(self, topic: str, size_bytes: int) -> None:
+        """Records of one partition went out to a consumer."""
+        traffic = self.topics.get(topic)
+        if traffic is None:
+            traffic = self.topics.setdefault(topic, TopicTraffic())
+        traffic.bytes_out += size_bytes
+
+    def topic_deleted(self, topic: str) -> None:
+        """The series of a topic that is gone end."""
+        self.topics.pop(topic, None)
+        for key in [key for key in self.dirty if key[0] == topic]:
+            del self.dirty[key]
+
+    def dirty_timestamps(
+        self, topic: str, direction: str, reason: str, action: str, count: int
+    ) -> None:
+        """`count` records had a bad time; the label values are those of time.md 10."""
+        self.dirty[topic, direction, reason, action] += count
+
+    def synced(self, seconds: float, error: BaseException | None) -> None:
+        """One fsync of a log took so long; `error` when it failed."""
+        self.fsync.observe(seconds)
+        if error is not None:
+            self.fsync_errors += 1
+
+    def connection_refused(self, reason: str) -> None:
+        """A connection was not accepted: max_connections, max_connections_per_ip."""
+        self.connections_refused[reason] += 1
+
+    def connection_closed(self, reason: str) -> None:
+        """We closed a connection, and why (a closed set, see broker/connection.py)."""
+        self.connections_closed[reason] += 1
+
+    def foreign_protocol(self, kind: str) -> None:
+        """A client spoke tls, http or ssh on the Kafka port."""
+        self.foreign[kind] += 1
+
+    def loop_lagged(self, seconds: float) -> None:
+        """The loop was late by so much when last asked."""
+        self.loop_lag_seconds = seconds
+        self.loop_lag_max_seconds = max(self.loop_lag_max_seconds, seconds)
