@@ -1,0 +1,197 @@
+"""The settings of the broker itself: one statement per key, and the frozen snapshot it reads.
+
+The broker's defaults for topic settings (`log.retention.ms` and the like) are not here: they come
+from the declarations in `topic.py`. Names are Kafka's; a default that differs from Kafka's says so.
+"""
+
+from dataclasses import dataclass
+
+from config.declare import broker_key
+from config.endpoints import Address, HostPort, Listener, Listeners
+from config.values import INT_MAX, LONG_MAX, Flag, Text, count, millis, size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """All settings of the broker, merged from every layer. `BrokerConfig()` holds the defaults."""
+
+    node_id: int = broker_key(
+        "node.id",
+        count(),
+        1,
+        aliases=("broker.id",),
+        importance="high",
+        doc="Number of this broker in the answers that clients get.",
+    )
+    cluster_id: str = broker_key(
+        "cluster.id",
+        Text(r"[A-Za-z0-9_-]*", "letters, digits, - and _"),
+        "",
+        doc="Name of the cluster in a new data directory; empty makes a random one. A directory "
+        "that has a name keeps it.",
+    )
+    log_dir: str = broker_key(
+        "log.dirs",
+        Text(r"[^,]+", "one directory"),
+        "data",
+        aliases=("log.dir",),
+        importance="high",
+        doc="The data directory; one only.",
+    )
+    listeners: tuple[Listener, ...] = broker_key(
+        "listeners",
+        Listeners(),
+        (Listener("PLAINTEXT", "127.0.0.1", 9092),),
+        importance="high",
+        doc="Addresses that clients connect to; no host is every address, port 0 any free port.",
+    )
+    advertised_listeners: tuple[Listener, ...] = broker_key(
+        "advertised.listeners",
+        Listeners(optional=True),
+        (),
+        importance="high",
+        doc="Addresses that clients are told, by listener name. A listener without one advertises "
+        "the address that the client reached.",
+    )
+    horolog_http_listener: Address | None = broker_key(  # noqa: RUF009 - a declaration
+        "horolog.http.listener",
+        HostPort(),
+        Address("127.0.0.1", 9404),
+        doc="Address of health and metrics; empty serves none.",
+    )
+    auto_create_topics_enable: bool = broker_key(
+        "auto.create.topics.enable",
+        Flag(),
+        False,
+        importance="high",
+        doc="Whether asking for a topic makes it (Kafka: true).",
+    )
+    delete_topic_enable: bool = broker_key(
+        "delete.topic.enable",
+        Flag(),
+        True,
+        importance="high",
+        doc="Whether topics can be deleted.",
+    )
+    num_partitions: int = broker_key(
+        "num.partitions",
+        count(1),
+        1,
+        doc="Partitions of a topic that is created without a number.",
+    )
+    horolog_max_partitions: int = broker_key(
+        "horolog.max.partitions",
+        count(1),
+        10_000,
+        dynamic=True,
+        doc="Partitions of all topics together, above which none is created.",
+    )
+    socket_request_max_bytes: int = broker_key(
+        "socket.request.max.bytes",
+        size(1),
+        104_857_600,
+        importance="high",
+        doc="Largest request; a longer one closes its connection.",
+    )
+    socket_send_buffer_bytes: int = broker_key(
+        "socket.send.buffer.bytes",
+        size(-1),
+        102_400,
+        importance="high",
+        doc="Send buffer of a connection; -1 leaves it to the system.",
+    )
+    socket_receive_buffer_bytes: int = broker_key(
+        "socket.receive.buffer.bytes",
+        size(-1),
+        102_400,
+        importance="high",
+        doc="Receive buffer of a connection; -1 leaves it to the system.",
+    )
+    socket_listen_backlog_size: int = broker_key(
+        "socket.listen.backlog.size",
+        count(1),
+        50,
+        doc="Connections that wait to be accepted.",
+    )
+    max_connections: int = broker_key(
+        "max.connections",
+        count(),
+        10_000,
+        dynamic=True,
+        doc="Connections at one time (Kafka: no limit).",
+    )
+    max_connections_per_ip: int = broker_key(
+        "max.connections.per.ip",
+        count(),
+        1000,
+        dynamic=True,
+        doc="Connections at one time from one address (Kafka: no limit).",
+    )
+    connections_max_idle_ms: int = broker_key(
+        "connections.max.idle.ms",
+        millis(),
+        600_000,
+        doc="A connection without traffic for so long is closed.",
+    )
+    horolog_queued_max_response_bytes: int = broker_key(
+        "horolog.queued.max.response.bytes",
+        size(1),
+        8_388_608,
+        doc="Answers waiting for one slow reader, above which its requests wait too.",
+    )
+    fetch_max_bytes: int = broker_key(
+        "fetch.max.bytes",
+        size(1024),
+        57_671_680,
+        doc="Largest answer to one fetch, whatever the client allows.",
+    )
+    max_incremental_fetch_session_cache_slots: int = broker_key(
+        "max.incremental.fetch.session.cache.slots",
+        count(),
+        1000,
+        doc="Incremental fetch sessions kept at one time.",
+    )
+    log_flush_offset_checkpoint_interval_ms: int = broker_key(
+        "log.flush.offset.checkpoint.interval.ms",
+        millis(1, INT_MAX),
+        60_000,
+        doc="How often the recovery points are written.",
+    )
+    log_flush_start_offset_checkpoint_interval_ms: int = broker_key(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        millis(1, INT_MAX),
+        60_000,
+        doc="How often the log start offsets are written.",
+    )
+    replica_high_watermark_checkpoint_interval_ms: int = broker_key(
+        "replica.high.watermark.checkpoint.interval.ms",
+        millis(1, INT_MAX),
+        5000,
+        doc="How often the high watermarks are written.",
+    )
+    log_retention_check_interval_ms: int = broker_key(
+        "log.retention.check.interval.ms",
+        millis(1),
+        300_000,
+        doc="How often retention looks for segments to remove.",
+    )
+    producer_id_expiration_ms: int = broker_key(
+        "producer.id.expiration.ms",
+        millis(1, INT_MAX),
+        86_400_000,
+        dynamic=True,
+        importance="low",
+        doc="How long an idempotent producer is remembered after its last record's time.",
+    )
+    horolog_flush_interval_ms: int = broker_key(
+        "horolog.flush.interval.ms",
+        millis(1),
+        100,
+        doc="With durability interval: unforced records reach the disk within this time.",
+    )
+    horolog_flush_interval_bytes: int = broker_key(
+        "horolog.flush.interval.bytes",
+        size(1, LONG_MAX),
+        262_144,
+        doc="With durability interval: or once so many bytes of a partition are unforced.",
+    )

@@ -1,0 +1,112 @@
+"""The declaration language: one statement per key inside a frozen dataclass.
+
+    segment_ms: int = topic_key("segment.ms", millis(1), 604_800_000, broker="log.roll.ms", doc="…")
+
+The attribute's type is checked by mypy against the kind of value and the default. The dataclass
+is the typed snapshot; `keys_of` reads the keys back.
+"""
+
+from dataclasses import field, fields, replace
+from typing import Any, TypeVar
+
+from config.key import ConfigKey, Spelling
+from config.values import ValueType
+
+T = TypeVar("T")
+
+
+def topic_key(
+    name: str,
+    type: ValueType[T],  # noqa: A002
+    default: T,
+    *,
+    doc: str,
+    broker: str | tuple[str | Spelling, ...] | None,
+    aliases: tuple[str, ...] = (),
+    first: tuple[Spelling, ...] = (),
+    importance: str = "medium",
+) -> T:
+    """Declares a setting of topics, and by `broker` the names of its default on the broker.
+
+    Always dynamic. `aliases` are older names of the same setting: on the broker they carry the
+    prefix `log.`, and the plain name wins over them. `first` are spellings that win over the name.
+    """
+    names = (broker,) if isinstance(broker, str) else broker or ()
+    old = [Spelling(alias, type, hidden=True) for alias in aliases]
+    old_broker = [Spelling(f"log.{alias}", type, hidden=True) for alias in aliases]
+    return _declare(
+        ConfigKey(
+            name=name,
+            attribute="",
+            type=type,
+            default=default,
+            default_text=_text(default),
+            doc=doc,
+            on_topic=(*first, Spelling(name, type), *old),
+            on_broker=(*(_spelling(each, type) for each in names), *old_broker),
+            dynamic=True,
+            importance=importance,
+            sensitive=False,
+        ),
+        default,
+    )
+
+
+def broker_key(
+    name: str,
+    type: ValueType[T],  # noqa: A002
+    default: T,
+    *,
+    doc: str,
+    dynamic: bool = False,
+    aliases: tuple[str, ...] = (),
+    importance: str = "medium",
+) -> T:
+    """Declares a setting of the broker alone. Not `dynamic`: read once, at start."""
+    return _declare(
+        ConfigKey(
+            name=name,
+            attribute="",
+            type=type,
+            default=default,
+            default_text=_text(default),
+            doc=doc,
+            on_topic=(),
+            on_broker=(
+                Spelling(name, type),
+                *(Spelling(each, type, hidden=True) for each in aliases),
+            ),
+            dynamic=dynamic,
+            importance=importance,
+            sensitive=False,
+        ),
+        default,
+    )
+
+
+def keys_of(config_class: type) -> tuple[ConfigKey, ...]:
+    """The keys that a settings class declares, in the order of its statements."""
+    return tuple(
+        replace(each.metadata["key"], attribute=each.name)
+        for each in fields(config_class)
+        if "key" in each.metadata
+    )
+
+
+def _declare(declared: ConfigKey, default: T) -> T:
+    return field(default=default, metadata={"key": declared})
+
+
+def _spelling(name: str | Spelling, kind: ValueType[Any]) -> Spelling:
+    return name if isinstance(name, Spelling) else Spelling(name, kind)
+
+
+def _text(default: object) -> str:
+    """A default in the spelling that a user would write."""
+    if isinstance(default, bool):
+        return "true" if default else "false"
+    if isinstance(default, frozenset | tuple):
+        return ",".join(
+            str(each) for each in (sorted(default) if isinstance(default, frozenset) else default)
+        )
+    return str(default)

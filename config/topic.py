@@ -1,0 +1,232 @@
+"""The settings of a topic: one statement per key, and the frozen snapshot that a log is given.
+
+Names, defaults and bounds are Kafka's (semantics.md 6.1 and 11; time.md 1); keys of our own carry
+the prefix `horolog.`. Units are in the names: ms, bytes. Every key is dynamic and has a default on
+the broker, under the name given as `broker`.
+"""
+
+from dataclasses import dataclass
+
+from config.declare import topic_key
+from config.key import Spelling
+from config.values import (
+    LONG_MAX,
+    Choice,
+    GzipLevel,
+    Number,
+    Words,
+    count,
+    millis,
+    size,
+)
+
+HOUR_MS, MINUTE_MS, WEEK_MS = 3_600_000, 60_000, 604_800_000
+_UNLIMITED_MS = Number(-LONG_MAX, LONG_MAX, "ms", unlimited=True)
+_UNLIMITED_MINUTES = Number(-(2**31), 2**31 - 1, "ms", bare=MINUTE_MS, unlimited=True)
+_UNLIMITED_HOURS = Number(-(2**31), 2**31 - 1, "ms", bare=HOUR_MS, unlimited=True)
+_TIMESTAMP_ALIASES = ("max.message.time.difference.ms", "message.timestamp.difference.max.ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """All settings of one topic, merged from every layer. `TopicConfig()` holds the defaults."""
+
+    cleanup_policy: frozenset[str] = topic_key(
+        "cleanup.policy",
+        Words(("delete", "compact")),
+        frozenset({"delete"}),
+        broker="log.cleanup.policy",
+        doc="What happens to old segments: delete, compact, both, or (empty) nothing. With "
+        "compact, records without key are refused; cleaning is not served by this version.",
+    )
+    compression_type: str = topic_key(
+        "compression.type",
+        Choice(("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
+        "producer",
+        broker="compression.type",
+        doc="Codec in which batches are stored; producer keeps what the client sent.",
+    )
+    compression_gzip_level: int = topic_key(
+        "compression.gzip.level",
+        GzipLevel(),
+        -1,
+        broker="compression.gzip.level",
+        doc="Level when compression.type is gzip; -1 is the codec's own default.",
+    )
+    compression_lz4_level: int = topic_key(
+        "compression.lz4.level",
+        count(1, 17),
+        9,
+        broker="compression.lz4.level",
+        doc="Level when compression.type is lz4.",
+    )
+    compression_zstd_level: int = topic_key(
+        "compression.zstd.level",
+        count(-131_072, 22),
+        3,
+        broker="compression.zstd.level",
+        doc="Level when compression.type is zstd.",
+    )
+    file_delete_delay_ms: int = topic_key(
+        "file.delete.delay.ms",
+        millis(),
+        60_000,
+        broker="log.segment.delete.delay.ms",
+        doc="How long the files of a removed segment stay on disk for readers that hold them.",
+    )
+    flush_messages: int = topic_key(
+        "flush.messages",
+        count(1, LONG_MAX),
+        LONG_MAX,
+        broker="log.flush.interval.messages",
+        doc="Records after which the log is forced to disk, whatever the durability.",
+    )
+    flush_ms: int = topic_key(
+        "flush.ms",
+        millis(),
+        LONG_MAX,
+        broker="log.flush.interval.ms",
+        doc="Time after which unforced records are forced to disk, whatever the durability.",
+    )
+    index_interval_bytes: int = topic_key(
+        "index.interval.bytes",
+        size(),
+        4096,
+        broker="log.index.interval.bytes",
+        doc="Bytes of log between two entries of the offset and time indexes.",
+    )
+    max_decompressed_message_bytes: int = topic_key(
+        "max.decompressed.message.bytes",
+        size(1),
+        67_108_864,
+        broker="max.decompressed.message.bytes",
+        doc="Largest size of a compressed batch once inflated; inflating stops there.",
+    )
+    max_message_bytes: int = topic_key(
+        "max.message.bytes",
+        size(),
+        1_048_588,
+        broker="message.max.bytes",
+        importance="high",
+        doc="Largest record batch that is accepted, compressed, header included.",
+    )
+    message_timestamp_type: str = topic_key(
+        "message.timestamp.type",
+        Choice(("CreateTime", "LogAppendTime")),
+        "CreateTime",
+        broker="log.message.timestamp.type",
+        doc="Whose time a record carries: its sender's, or this broker's at arrival.",
+    )
+    message_timestamp_before_max_ms: int = topic_key(
+        "message.timestamp.before.max.ms",
+        millis(),
+        LONG_MAX,
+        broker="log.message.timestamp.before.max.ms",
+        aliases=_TIMESTAMP_ALIASES,
+        doc="How far a sender's time may lie before the broker's.",
+    )
+    message_timestamp_after_max_ms: int = topic_key(
+        "message.timestamp.after.max.ms",
+        millis(),
+        HOUR_MS,
+        broker="log.message.timestamp.after.max.ms",
+        aliases=_TIMESTAMP_ALIASES,
+        doc="How far a sender's time may lie after the broker's.",
+    )
+    min_insync_replicas: int = topic_key(
+        "min.insync.replicas",
+        count(1),
+        1,
+        broker="min.insync.replicas",
+        doc="Replicas that acks=all asks for; more than the one of this node refuses the write.",
+    )
+    retention_bytes: int = topic_key(
+        "retention.bytes",
+        size(-LONG_MAX, LONG_MAX),
+        -1,
+        broker="log.retention.bytes",
+        doc="Size of a partition above which its oldest segments go; negative is no limit.",
+    )
+    retention_ms: int = topic_key(
+        "retention.ms",
+        millis(-1),
+        WEEK_MS,
+        broker=(
+            Spelling("log.retention.ms", _UNLIMITED_MS),
+            Spelling("log.retention.minutes", _UNLIMITED_MINUTES, hidden=True),
+            Spelling("log.retention.hours", _UNLIMITED_HOURS, hidden=True),
+        ),
+        importance="high",
+        doc="Age above which the oldest segments go; -1 is no limit.",
+    )
+    segment_bytes: int = topic_key(
+        "segment.bytes",
+        size(1_048_576),
+        1_073_741_824,
+        broker="log.segment.bytes",
+        first=(Spelling("internal.segment.bytes", size(1), hidden=True),),
+        importance="high",
+        doc="Size of a segment file at which the next one begins.",
+    )
+    segment_index_bytes: int = topic_key(
+        "segment.index.bytes",
+        size(4),
+        10_485_760,
+        broker="log.index.size.max.bytes",
+        doc="Size of an index file at which the next segment begins; nothing is preallocated.",
+    )
+    segment_jitter_ms: int = topic_key(
+        "segment.jitter.ms",
+        millis(),
+        0,
+        broker=(
+            "log.roll.jitter.ms",
+            Spelling("log.roll.jitter.hours", Number(0, 2**31 - 1, "ms", HOUR_MS), hidden=True),
+        ),
+        doc="Largest random time taken off segment.ms, so that segments do not roll together.",
+    )
+    segment_ms: int = topic_key(
+        "segment.ms",
+        millis(1),
+        WEEK_MS,
+        broker=(
+            "log.roll.ms",
+            Spelling("log.roll.hours", Number(1, 2**31 - 1, "ms", HOUR_MS), hidden=True),
+        ),
+        doc="Time after which the next segment begins even though this one is not full.",
+    )
+    horolog_durability: str = topic_key(
+        "horolog.durability",
+        Choice(("by-acks", "fsync", "interval", "os")),
+        "by-acks",
+        broker="horolog.durability",
+        importance="high",
+        doc="When an answered record is on the disk: fsync before the answer; interval within "
+        "horolog.flush.interval.ms; os when the kernel likes; by-acks: fsync for acks=all, else "
+        "interval.",
+    )
+    horolog_zone_bytes: int = topic_key(
+        "horolog.zone.bytes",
+        size(4096),
+        65_536,
+        broker="horolog.zone.bytes",
+        importance="low",
+        doc="Bytes of log that one row of the zone map covers.",
+    )
+    horolog_zone_ms: int = topic_key(
+        "horolog.zone.ms",
+        millis(1),
+        1000,
+        broker="horolog.zone.ms",
+        importance="low",
+        doc="Arrival time after which a zone of at least 4 KiB closes early.",
+    )
+    horolog_time_index_entry: str = topic_key(
+        "horolog.time.index.entry",
+        Choice(("max", "next")),
+        "max",
+        broker="horolog.time.index.entry",
+        importance="low",
+        doc="Offset in a time index entry: max, of the largest timestamp, as Kafka ships it; next, "
+        "the one after, as KIP-33 writes it.",
+    )
