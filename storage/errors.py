@@ -1,0 +1,56 @@
+"""What can go wrong with a log: faults of the disk, damaged files, directories that are not ours.
+
+Disk faults never turn into expected outcomes or bugs on their own: the caller takes the log
+offline and says so (operations B3). Every error carries the path it speaks of.
+"""
+
+# ruff: noqa: N818 - an error is named after what happened: NoSpace, CorruptIndex
+
+
+class StorageError(Exception):
+    """Anything that storage reports about a file or directory; `path` is the one it means."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+
+
+class DiskError(StorageError):
+    """The operating system refused `operation` on `path`. `errno` is its number, 0 if unknown."""
+
+    def __init__(self, path: str, operation: str, message: str, errno: int = 0) -> None:
+        super().__init__(path, f"{operation} failed: {message}")
+        self.operation = operation
+        self.errno = errno
+
+
+class NoSpace(DiskError):
+    """The disk or the quota is full. A part of the bytes may have been written."""
+
+
+class FileMissing(DiskError):
+    """There is no file or directory of that name."""
+
+
+class DirectoryLocked(StorageError):
+    """Another process, or another part of this one, holds the lock of the data directory."""
+
+
+class CorruptIndex(StorageError):
+    """An index or zone file contradicts itself or its log. It can be rebuilt from the log."""
+
+
+class CorruptLog(StorageError):
+    """The log itself is damaged where good data follows: kept as it is and reported, never cut."""
+
+
+class CorruptCheckpoint(StorageError):
+    """A checkpoint, snapshot or properties file cannot be read: absent then, never zero."""
+
+
+class NewerFormat(StorageError):
+    """The file was written by a newer version than this one: refused, so nothing gets lost."""
+
+
+class InvalidOffset(StorageError):
+    """An index entry would go backwards or does not fit its segment. Nothing was changed."""
