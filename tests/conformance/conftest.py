@@ -1,0 +1,63 @@
+"""The broker under judgement, and topics on it.
+
+By default that is ours, started once a session as a process. HOROLOG_CONFORMANCE_BOOTSTRAP
+(HOST:PORT) names another one, so that the tests themselves can be judged against a real Kafka.
+"""
+
+import itertools
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.broker_process import start_broker
+
+with warnings.catch_warnings():
+    # It reads its schemas by a function of Python's that is on its way out, and warnings fail us.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka  # noqa: F401 - imported here once, so that the tests may import it in peace
+
+MakeTopic = Callable[..., str]
+ELSEWHERE = os.environ.get("HOROLOG_CONFORMANCE_BOOTSTRAP")
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """HOST:PORT of the broker that the clients are pointed at."""
+    if ELSEWHERE:
+        yield ELSEWHERE
+        return
+    with start_broker(tmp_path_factory.mktemp("conformance") / "data") as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+def create_topic(admin: AdminClient, name: str, partitions: int = 1, **config: str) -> str:
+    """Makes a topic and waits for it; underscores in setting names stand for dots."""
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
+    return name
+
+
+@pytest.fixture
+def make_topic(admin: AdminClient) -> Iterator[MakeTopic]:
+    """Makes topics of a fresh name; they go when the test ends."""
+    made: list[str] = []
+    counter = itertools.count()
+
+    def make(partitions: int = 1, **config: str) -> str:
+        name = f"conformance-{uuid.uuid4().hex[:8]}-{next(counter)}"
+        made.append(create_topic(admin, name, partitions, **config))
+        return name
+
+    yield make
+    if made:
+        for done in admin.delete_topics(made).values():
+            done.result(30)

@@ -1,0 +1,30 @@
+"""Our broker as a user runs it: a process of its own, started through its command line."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.node_process import NodeProcess
+
+HOROLOG = Path(sys.executable).parent / "horolog"
+
+
+def start_broker(
+    data_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    listen: str = "127.0.0.1:0",
+    log: Path | None = None,
+    ready_within_seconds: float = 60,
+) -> NodeProcess:
+    """A running broker on `data_dir`; `settings` are given as `--set key=value`.
+
+    Its log goes beside the data directory unless `log` names another file.
+    """
+    command = [str(HOROLOG), "serve", "--data-dir", str(data_dir)]
+    command += ["--listen", listen, "--http", "127.0.0.1:0"]
+    for key, value in (settings or {}).items():
+        command += ["--set", f"{key}={value}"]
+    data_dir.mkdir(parents=True, exist_ok=True)
+    beside = data_dir.with_name(f"{data_dir.name}.log")
+    return NodeProcess(command, log or beside, ready_within_seconds=ready_within_seconds)
