@@ -1,0 +1,110 @@
+"""Names that Kafka knows and this version does not serve, with the reason a user is told.
+
+Two families. *Not served*: accepting the key would promise something that does not happen, so it is
+refused. *Without effect*: it steers machinery that a single node does not have (replication,
+thread pools), so a `server.properties` written for Kafka may keep it; it is reported as ignored,
+unless its value asks for something that is refused. A name moves out of here when it is served.
+"""
+
+import re
+
+_CLEANER = "compaction is not served by this version"
+_TIERED = "tiered storage is not served by this version"
+_REPLICATION = "there is one node: nothing is replicated"
+_SECURITY = "authentication and TLS are not served by this version"
+_QUOTAS = "quotas are not served by this version"
+_QUORUM = "there is no controller quorum: one process is the whole cluster"
+_THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
+_GROUPS = "consumer groups are not served by this version"
+_TRANSACTIONS = "transactions are not served by this version"
+_JMX = "metrics are served to Prometheus: see horolog.http.listener"
+
+TOPIC_NOT_SERVED = {
+    "delete.retention.ms": _CLEANER,
+    "max.compaction.lag.ms": _CLEANER,
+    "min.compaction.lag.ms": _CLEANER,
+    "min.cleanable.dirty.ratio": _CLEANER,
+    "preallocate": "files are never preallocated",
+    "message.format.version": "Kafka 4 removed it: batches are stored in format v2",
+    "message.downconversion.enable": "Kafka 4 removed it",
+    "unclean.leader.election.enable": _REPLICATION,
+    "leader.replication.throttled.replicas": _REPLICATION,
+    "follower.replication.throttled.replicas": _REPLICATION,
+    "remote.storage.enable": _TIERED,
+    "remote.log.copy.disable": _TIERED,
+    "remote.log.delete.on.disable": _TIERED,
+    "local.retention.ms": _TIERED,
+    "local.retention.bytes": _TIERED,
+}
+
+_BROKER_NOT_SERVED = (
+    (r"log\.cleaner\.(delete\.retention|(min|max)\.compaction\.lag)\.ms", _CLEANER),
+    (r"log\.cleaner\.min\.cleanable\.ratio", _CLEANER),
+    (r"log\.preallocate", "files are never preallocated"),
+    (r"log\.message\.(format\.version|downconversion\.enable)", "Kafka 4 removed it"),
+    (r"log\.flush\.scheduler\.interval\.ms", "set log.flush.interval.ms alone"),
+    (r"(ssl|sasl|listener\.name|principal|authorizer|delegation)\..*|super\.users", _SECURITY),
+    (r"security\.(inter\.broker\.protocol|providers)|connections\.max\.reauth\.ms", _SECURITY),
+    (r"allow\.everyone\.if\.no\.acl\.found|early\.start\.listeners", _SECURITY),
+    (r"remote\.log\..*|rlmm\..*|log\.local\.retention\..*", _TIERED),
+    (r"quota\..*|.*\.quota\..*|client\.quota\.callback\.class", _QUOTAS),
+    (r"max\.connection\.creation\.rate|max\.connections\.per\.ip\.overrides", _QUOTAS),
+    (r"zookeeper\..*", "Kafka 4 removed it"),
+    (r"(create|alter)\.(topic|config|log\.dirs).*policy\.class\.name", "it names a Java class"),
+)
+
+_ANY = r".*"
+_ONE = r"1|-1"
+_WITHOUT_EFFECT = (
+    (r"process\.roles", r".*broker.*", _QUORUM),
+    (r"controller\..*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*", _ANY, _QUORUM),
+    (r"inter\.broker\.(listener\.name|protocol\.version)|broker\.(session|heart).*", _ANY, _QUORUM),
+    (r"listener\.security\.protocol\.map", r"(\s*[\w.-]+:PLAINTEXT\s*,?)*", _SECURITY),
+    (r"default\.replication\.factor", _ONE, _REPLICATION),
+    (r"replica\..*|num\.replica\..*|leader\.imbalance\..*|auto\.leader\..*", _ANY, _REPLICATION),
+    (r"unclean\.leader\.election\..*|broker\.rack|fetch\.purgatory\..*", _ANY, _REPLICATION),
+    (r"producer\.purgatory\..*|delete\.records\.purgatory\..*", _ANY, _REPLICATION),
+    (r"num\.(network|io|recovery)\.threads.*|background\.threads", _ANY, _THREADS),
+    (r"queued\.max\.(requests|request\.bytes)", _ANY, _THREADS),
+    (r"log\.cleaner\.(enable|threads|backoff\.ms|dedupe\..*|io\..*)", _ANY, _CLEANER),
+    (r"offsets\..*|group\..*|share\.coordinator\..*", _ANY, _GROUPS),
+    (r"transaction\..*|transactional\..*", _ANY, _TRANSACTIONS),
+    (r"producer\.id\.expiration\.check\.interval\.ms", _ANY, _TRANSACTIONS),
+    (r"metric\.reporters|metrics\..*|auto\.include\.jmx\.reporter", _ANY, _JMX),
+    (r"log\.dir\.failure\.timeout\.ms|controlled\.shutdown\..*", _ANY, _REPLICATION),
+    (r"unstable\..*|telemetry\..*|client\.metrics\..*|log4j\..*", _ANY, _JMX),
+)
+
+_NOT_SETTINGS = re.compile(
+    r"KAFKA_(HEAP_OPTS|OPTS|JMX_OPTS|JMX_PORT|JVM_PERFORMANCE_OPTS|GC_LOG_OPTS|DEBUG|LOG_DIR"
+    r"|LOG4J_.*|TOOLS_LOG4J_.*|CLUSTER_ID|HOME|VERSION)"
+    r"|(KAFKA|HOROLOG)_(SERVICE_(HOST|PORT.*)|PORT(_\d+_(TCP|UDP).*)?)"
+)
+
+
+def why_topic_key_is_not_served(name: str) -> str | None:
+    """The reason when `name` is a topic setting of Kafka that we do not serve."""
+    return TOPIC_NOT_SERVED.get(name)
+
+
+def why_broker_key_is_not_served(name: str) -> str | None:
+    """The reason when `name` is a broker setting of Kafka that we do not serve."""
+    for pattern, reason in _BROKER_NOT_SERVED:
+        if re.fullmatch(pattern, name):
+            return reason
+    return next((why for pattern, _, why in _WITHOUT_EFFECT if re.fullmatch(pattern, name)), None)
+
+
+def why_ignored(name: str, text: str) -> str | None:
+    """The reason when a file may set `name` to `text` without effect; None when it may not."""
+    if any(re.fullmatch(pattern, name) for pattern, _ in _BROKER_NOT_SERVED):
+        return None
+    for pattern, allowed, reason in _WITHOUT_EFFECT:
+        if re.fullmatch(pattern, name):
+            return reason if re.fullmatch(allowed, text.strip()) else None
+    return None
+
+
+def is_no_setting(variable: str) -> bool:
+    """True for variables that images and Kubernetes set and that name no setting of the broker."""
+    return _NOT_SETTINGS.fullmatch(variable) is not None

@@ -1,0 +1,71 @@
+"""Layers of settings, and the snapshot that results: a higher layer wins over all below it.
+
+Within one layer the spelling that comes first in the key's declaration wins (`log.retention.ms`
+over `log.retention.hours`; an explicit timestamp bound over the alias that sets both).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from config.declare import keys_of
+from config.key import ConfigKey
+
+C = TypeVar("C")
+
+
+class Source(IntEnum):
+    """Where a value comes from, by the numbers of a DescribeConfigs answer."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One name set in one place: the typed value, the text reported, where it was written."""
+
+    name: str
+    value: Any
+    text: str
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Settings of one origin, by the name they were given under."""
+
+    source: Source
+    settings: Mapping[str, Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A value for a key, and the layer that gives it."""
+
+    setting: Setting
+    source: Source
+
+
+def candidates(key: ConfigKey, layers: Sequence[Layer]) -> Iterator[Candidate]:
+    """Every value set for `key`, the one in force first; nothing when only its default is left."""
+    for layer in layers:
+        spellings = key.on_topic if layer.source is Source.TOPIC else key.on_broker
+        for spelling in spellings:
+            setting = layer.settings.get(spelling.name)
+            if setting is not None:
+                yield Candidate(setting, layer.source)
+
+
+def snapshot(config_class: type[C], layers: Sequence[Layer]) -> C:
+    """The typed settings that `layers`, highest first, add up to."""
+    values: dict[str, Any] = {}
+    for key in keys_of(config_class):
+        best = next(candidates(key, layers), None)
+        if best is not None:
+            values[key.attribute] = best.setting.value
+    return config_class(**values)

@@ -1,0 +1,107 @@
+"""Finds the key that a name means, and says what was probably meant when there is none."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from config.broker import BrokerConfig
+from config.declare import keys_of
+from config.errors import ConfigError
+from config.key import ConfigKey, Spelling
+from config.known import why_broker_key_is_not_served, why_topic_key_is_not_served
+from config.topic import TopicConfig
+
+TOPIC_KEYS = keys_of(TopicConfig)
+BROKER_KEYS = keys_of(BrokerConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name as it was given, the spelling it is, and the keys it sets (an alias can set two)."""
+
+    spelling: Spelling
+    keys: tuple[ConfigKey, ...]
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a running broker takes a new value."""
+        return all(key.dynamic for key in self.keys)
+
+    def parse(self, text: str, *, where: str = "") -> tuple[Any, str]:
+        """The typed value and the text that is reported for it; ConfigError when it is not one."""
+        kind = self.spelling.type
+        try:
+            return kind.parse(text), kind.canonical(text)
+        except ValueError as error:
+            raise ConfigError(
+                self.spelling.name, f"{self.spelling.name}: {error}", where=where
+            ) from error
+
+
+def topic_name(name: str) -> Named:
+    """What `name` means on a topic; ConfigError names the nearest key when it means nothing."""
+    found = _ON_TOPIC.get(name)
+    if found is not None:
+        return found
+    reason = why_topic_key_is_not_served(name)
+    if reason is not None:
+        raise ConfigError(name, f"{name} is known to Kafka, not served by this version: {reason}")
+    elsewhere = _ON_BROKER.get(name)
+    if elsewhere is not None:
+        raise ConfigError(name, f"{name} is a setting of the broker{_on_topic(elsewhere)}")
+    raise ConfigError(name, _unknown(name, _ON_TOPIC))
+
+
+def broker_name(name: str) -> Named:
+    """What `name` means on the broker; ConfigError names the nearest key when it means nothing."""
+    found = _ON_BROKER.get(name)
+    if found is not None:
+        return found
+    reason = why_broker_key_is_not_served(name)
+    if reason is not None:
+        raise ConfigError(name, f"{name} is known to Kafka, not served by this version: {reason}")
+    elsewhere = _ON_TOPIC.get(name)
+    if elsewhere is not None:
+        raise ConfigError(
+            name,
+            f"{name} is a setting of topics: its default on the broker is "
+            f"{elsewhere.keys[0].broker_name}",
+        )
+    raise ConfigError(name, _unknown(name, _ON_BROKER))
+
+
+def known_broker_names() -> Iterable[str]:
+    """Every name that the broker's settings answer to."""
+    return _ON_BROKER.keys()
+
+
+def _on_topic(named: Named) -> str:
+    key = named.keys[0]
+    return f": on a topic it is {key.name}" if key.on_topic else ""
+
+
+def _unknown(name: str, known: Mapping[str, Named]) -> str:
+    import difflib
+
+    visible = [each for each, named in known.items() if not named.spelling.hidden]
+    nearest = difflib.get_close_matches(name, visible, n=1, cutoff=0.5)
+    meant = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"{name} is not a known setting{meant}"
+
+
+def _index(spelled: Iterable[tuple[ConfigKey, Spelling]]) -> dict[str, Named]:
+    """By name. Two keys may share an alias, never a name of their own."""
+    found: dict[str, Named] = {}
+    for key, spelling in spelled:
+        before = found.get(spelling.name)
+        if before is None:
+            found[spelling.name] = Named(spelling, (key,))
+            continue
+        assert spelling.hidden, spelling.name
+        assert before.spelling.type == spelling.type, spelling.name
+        found[spelling.name] = Named(spelling, (*before.keys, key))
+    return found
+
+
+_ON_TOPIC = _index((key, each) for key in TOPIC_KEYS for each in key.on_topic)
+_ON_BROKER = _index((key, each) for key in (*BROKER_KEYS, *TOPIC_KEYS) for each in key.on_broker)

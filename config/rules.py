@@ -1,0 +1,44 @@
+"""Rules that hold between keys. Each takes a whole snapshot and names the key to change."""
+
+from config.broker import BrokerConfig
+from config.endpoints import Listener
+from config.errors import ConfigError
+
+
+def check_broker(config: BrokerConfig) -> None:
+    """ConfigError when settings of the broker contradict one another."""
+    _check_ports(config.listeners)
+    names = {listener.name for listener in config.listeners}
+    for advertised in config.advertised_listeners:
+        if advertised.name not in names:
+            raise ConfigError(
+                "advertised.listeners",
+                f"advertised.listeners names {advertised.name}, which listeners does not: "
+                f"{', '.join(sorted(names))}",
+            )
+        _check_can_be_dialled(advertised)
+
+
+def _check_ports(listeners: tuple[Listener, ...]) -> None:
+    """Two listeners cannot have one address; port 0 is a different port each time."""
+    seen: set[tuple[str, int]] = set()
+    for listener in listeners:
+        address = (listener.host, listener.port)
+        if listener.port and address in seen:
+            raise ConfigError("listeners", f"listeners: {listener} has the address of another one")
+        seen.add(address)
+
+
+def _check_can_be_dialled(advertised: Listener) -> None:
+    if advertised.is_wildcard:
+        raise ConfigError(
+            "advertised.listeners",
+            f"advertised.listeners: no client can connect to {advertised}; name the host that "
+            "clients use, or leave the setting out to tell each client the address it reached",
+        )
+    if advertised.port == 0:
+        raise ConfigError(
+            "advertised.listeners",
+            f"advertised.listeners: no client can connect to {advertised}; name a port, or leave "
+            "the setting out to tell each client the address it reached",
+        )

@@ -1,0 +1,214 @@
+"""The settings of a running broker: layers, the snapshots they add up to, and their changes.
+
+Order, highest first: topic override, dynamic broker, dynamic default of all brokers, flag,
+environment, file, default. A change is checked whole before any of it counts. Nothing is written
+here: a `Change` carries the text to make durable, and counts once it is committed.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from config.alter import Alteration, altered, replaced
+from config.broker import BrokerConfig
+from config.describe import Described, describe_broker, describe_topic, in_force
+from config.errors import ConfigRequestError
+from config.layers import Layer, Setting, Source, snapshot
+from config.names import Named, broker_name, topic_name
+from config.overrides import Overrides, restore
+from config.rules import check_broker
+from config.topic import TopicConfig
+
+Listener = Callable[[str | None], None]
+EVERY_BROKER = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A checked change that does not count yet. `topic` is None when it is one of the broker."""
+
+    before: Overrides
+    after: Overrides
+    topic: str | None
+
+    def serialise(self) -> str:
+        """The durable part as it will be: write this, then commit."""
+        return self.after.serialise()
+
+
+class ConfigStore:
+    """Owns every setting. Used from one thread; snapshots may be read from any."""
+
+    def __init__(self, static: Sequence[Layer] = ()) -> None:
+        """`static` are the layers fixed at start, highest first (see `config.sources.load`).
+
+        Raises ConfigError when they contradict one another.
+        """
+        self._static = tuple(static)
+        self._overrides = Overrides()
+        self._topics: dict[str, TopicConfig] = {}
+        self._listeners: list[Listener] = []
+        start = snapshot(BrokerConfig, self._static)
+        check_broker(start)
+        self._node = str(start.node_id)
+        self._compute()
+
+    @property
+    def broker_config(self) -> BrokerConfig:
+        """The settings of this broker."""
+        return self._broker_config
+
+    @property
+    def topic_defaults(self) -> TopicConfig:
+        """The settings of a topic without overrides."""
+        return self._topic_defaults
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        """The settings of `topic`: the same object until one of them changes."""
+        if topic not in self._overrides.topics:
+            return self._topic_defaults
+        config = self._topics.get(topic)
+        if config is None:
+            config = self._topics[topic] = snapshot(TopicConfig, self._layers_of(topic))
+        return config
+
+    def topic_overrides(self, topic: str) -> dict[str, str]:
+        """What is set on `topic` itself, as text."""
+        settings = self._overrides.topics.get(topic, {})
+        return {name: setting.text for name, setting in settings.items()}
+
+    def topics_with_overrides(self) -> Collection[str]:
+        """The topics that have settings of their own."""
+        return self._overrides.topics.keys()
+
+    def prepare_topic(self, topic: str, overrides: Mapping[str, str | None]) -> Change:
+        """Checks the overrides of CreateTopics or AlterConfigs: these and no others.
+
+        Raises ConfigError (INVALID_CONFIG 40) or ConfigRequestError (INVALID_REQUEST 42).
+        """
+        return self._topic_change(topic, replaced(overrides, topic_name))
+
+    def prepare_topic_alteration(self, topic: str, changes: Iterable[Alteration]) -> Change:
+        """Checks an IncrementalAlterConfigs of `topic`; raises as `prepare_topic`."""
+        current = self._overrides.topics.get(topic, {})
+        result = altered(current, changes, topic_name, self._inherited_by_topics)
+        return self._topic_change(topic, result)
+
+    def prepare_broker(self, node: str, overrides: Mapping[str, str | None]) -> Change:
+        """Checks an AlterConfigs of a broker: the node id as text, or `""` for every broker.
+
+        Raises as `prepare_topic`; ConfigRequestError too for another node's id, or a setting that
+        is read only at start.
+        """
+        return self._broker_change(node, replaced(overrides, _dynamic_broker_name))
+
+    def prepare_broker_alteration(self, node: str, changes: Iterable[Alteration]) -> Change:
+        """Checks an IncrementalAlterConfigs of a broker; raises as `prepare_broker`."""
+        current = self._overrides.brokers.get(node, {})
+        result = altered(current, changes, _dynamic_broker_name, self._inherited_by_broker(node))
+        return self._broker_change(node, result)
+
+    def commit(self, change: Change) -> None:
+        """Makes a prepared change count and tells the subscribers.
+
+        Changes must be committed in the order in which they were prepared, none between.
+        """
+        assert change.before is self._overrides, "another change was committed in between"
+        self._overrides = change.after
+        if change.topic is None:
+            self._compute()
+        else:
+            self._topics.pop(change.topic, None)
+        for listener in self._listeners:
+            listener(change.topic)
+
+    def set_topic(self, topic: str, overrides: Mapping[str, str | None]) -> None:
+        """Checks and commits the overrides of `topic`; raises as `prepare_topic`."""
+        self.commit(self.prepare_topic(topic, overrides))
+
+    def remove_topic(self, topic: str) -> None:
+        """Forgets the overrides of a topic that was deleted."""
+        if topic in self._overrides.topics:
+            self.set_topic(topic, {})
+
+    def describe_topic(self, topic: str, names: Collection[str] | None = None) -> list[Described]:
+        """The entries of DescribeConfigs for a topic; unknown `names` have none."""
+        return describe_topic(self._layers_of(topic), names)
+
+    def describe_broker(
+        self, node: str | None = None, names: Collection[str] | None = None
+    ) -> list[Described]:
+        """The entries for this broker, or (`""`) only what is set for every broker at run time."""
+        self._check_node(self._node if node is None else node)
+        if node != EVERY_BROKER:
+            return describe_broker(self._broker_layers(self._overrides), names)
+        every = self._overrides.brokers.get(EVERY_BROKER, {})
+        entries = describe_broker([Layer(Source.DYNAMIC_DEFAULT_BROKER, every)], names)
+        return [entry for entry in entries if entry.name in every]
+
+    def subscribe(self, listener: Listener) -> None:
+        """Calls `listener` after each change: the topic's name, or None when the broker's changed.
+
+        A change of the broker's settings may change those of every topic.
+        """
+        self._listeners.append(listener)
+
+    def serialise(self) -> str:
+        """The durable part: everything set at run time."""
+        return self._overrides.serialise()
+
+    def restore(self, text: str) -> None:
+        """Takes over what `serialise` gave; ConfigError when it is damaged or newer."""
+        overrides = restore(text)
+        check_broker(snapshot(BrokerConfig, self._broker_layers(overrides)))
+        self._overrides = overrides
+        self._compute()
+
+    def _topic_change(self, topic: str, settings: Mapping[str, Setting]) -> Change:
+        return Change(self._overrides, self._overrides.with_topic(topic, settings), topic)
+
+    def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> Change:
+        self._check_node(node)
+        after = self._overrides.with_broker(node, settings)
+        check_broker(snapshot(BrokerConfig, self._broker_layers(after)))
+        return Change(self._overrides, after, None)
+
+    def _compute(self) -> None:
+        """The snapshots of the broker at once; those of topics follow on demand."""
+        layers = self._broker_layers(self._overrides)
+        self._broker_config = snapshot(BrokerConfig, layers)
+        self._topic_defaults = snapshot(TopicConfig, layers)
+        self._topics.clear()
+
+    def _broker_layers(self, overrides: Overrides) -> list[Layer]:
+        one, every = overrides.brokers.get(self._node, {}), overrides.brokers.get(EVERY_BROKER, {})
+        return [
+            Layer(Source.DYNAMIC_BROKER, one),
+            Layer(Source.DYNAMIC_DEFAULT_BROKER, every),
+            *self._static,
+        ]
+
+    def _layers_of(self, topic: str) -> list[Layer]:
+        own = Layer(Source.TOPIC, self._overrides.topics.get(topic, {}))
+        return [own, *self._broker_layers(self._overrides)]
+
+    def _inherited_by_topics(self, name: str) -> str:
+        return in_force(topic_name(name).keys[0], self._broker_layers(self._overrides))
+
+    def _inherited_by_broker(self, node: str) -> Callable[[str], str]:
+        """What is in force below the dynamic settings of `node`."""
+        layers = self._broker_layers(self._overrides.with_broker(node, {}))
+        below = layers if node else layers[1:]
+        return lambda name: in_force(broker_name(name).keys[0], below)
+
+    def _check_node(self, node: str) -> None:
+        if node not in (EVERY_BROKER, self._node):
+            raise ConfigRequestError(
+                "node.id", f"broker {node} is not here: this is broker {self._node}"
+            )
+
+
+def _dynamic_broker_name(name: str) -> Named:
+    named = broker_name(name)
+    if not named.is_dynamic:
+        raise ConfigRequestError(name, f"{name} is read at start: it cannot change at run time")
+    return named
