@@ -1,0 +1,363 @@
+"""Zone map of a segment: both times, both bounds, for every 64 KiB of its `.log` (time.md 3).
+
+A row is 52 bytes, big-endian: relative first offset, position, record count, flags (int32 each),
+minimum and maximum record time, first and last arrival (int64 each, milliseconds), CRC-32C of the
+rest. A zone closes once it holds `zone_bytes`; or, when 4 KiB are in it and `zone_ms` of arrival
+time have passed, before the next batch; the last one at roll or close.
+
+Record times are what producers claim, and can be rebuilt from the log. Arrival cannot: rebuilt
+rows carry estimates and say so. Arrival never runs backwards in a log, so an earlier one is
+lifted to the last one seen. Kafka ignores the file.
+
+One writer; readers of any thread see closed zones whole and the open one as of one moment.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from storage.env import FileSystem
+from storage.errors import FileMissing
+
+UNTIMED = 1  # some records have no time
+DIRTY_FUTURE = 2
+DIRTY_PAST = 4
+LOG_APPEND_TIME = 8  # the batches carry the broker's time; record times here are the claimed ones
+ARRIVAL_ESTIMATED = 16
+
+NO_TIMESTAMP = -1
+ROW_BYTES = 52
+MIN_TIMED_ZONE_BYTES = 4096
+
+_ROW = Struct(">iiiiqqqq")
+_CRC = Struct(">I")
+_CHECKED_BYTES = _ROW.size
+_COUNT, _FLAGS, _SIZE, _MIN, _MAX, _FIRST_ARRIVAL, _LAST_ARRIVAL = 2, 3, 4, 5, 6, 7, 8
+_ABSENT = -1
+
+
+class Zone(NamedTuple):
+    """A stretch of a segment: from `position` to the next zone's, or to the segment's end."""
+
+    first_offset: int
+    position: int
+    record_count: int
+    flags: int
+    min_timestamp: int
+    max_timestamp: int
+    first_arrival_ms: int
+    last_arrival_ms: int
+
+
+# The zone that is being filled: first offset, position, record count, flags, size in bytes,
+# minimum and maximum time, first and last arrival. Replaced by one assignment at every batch.
+_OpenZone = tuple[int, int, int, int, int, int, int, int, int]
+
+
+def estimate_arrival(max_timestamp: int, not_before_ms: int, not_after_ms: int) -> int:
+    """The likeliest arrival of a batch whose arrival is lost: its time, kept between two bounds.
+
+    The bounds are the last arrival before it and the modification time of the file.
+    """
+    return max(not_before_ms, min(max_timestamp, not_after_ms))
+
+
+class ZoneMap:
+    """The zones of one segment. Nothing is read before the first use."""
+
+    __slots__ = (
+        "_fs",
+        "_last_arrival",
+        "_open",
+        "_rows",
+        "_written",
+        "_zone_bytes",
+        "_zone_ms",
+        "base_offset",
+        "damage",
+        "path",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        path: str,
+        base_offset: int,
+        *,
+        zone_bytes: int = 65536,
+        zone_ms: int = 1000,
+        arrival_floor_ms: int = 0,
+    ) -> None:
+        """Name the file. `arrival_floor_ms`: the last arrival in the segments before this one."""
+        self.path = path
+        self.base_offset = base_offset
+        self.damage: str | None = None
+        self._fs = fs
+        self._zone_bytes = zone_bytes
+        self._zone_ms = zone_ms
+        self._last_arrival = arrival_floor_ms
+        self._rows: bytearray | None = None
+        self._open: _OpenZone | None = None
+        self._written = _ABSENT  # rows that are in the file; _ABSENT: no file, or not ours
+
+    def add(  # noqa: PLR0917 - once a batch on the hot path, where names would cost
+        self,
+        offset: int,
+        position: int,
+        size_bytes: int,
+        record_count: int,
+        min_timestamp: int,
+        max_timestamp: int,
+        arrival_ms: int,
+        flags: int = 0,
+    ) -> None:
+        """Take in the batch that begins at `position` with `offset`; batches come in log order.
+
+        A batch without any time gives -1 for both times and leaves the zone's bounds alone.
+        """
+        if self._rows is None:
+            self._load()
+        if arrival_ms >= self._last_arrival:
+            self._last_arrival = arrival_ms
+        else:
+            arrival_ms = self._last_arrival
+        zone = self._open
+        if (
+            zone is not None
+            and zone[_SIZE] >= MIN_TIMED_ZONE_BYTES
+            and arrival_ms - zone[_FIRST_ARRIVAL] >= self._zone_ms
+        ):
+            self.close_zone()
+            zone = None
+        if zone is None:
+            first_arrival = arrival_ms
+        else:
+            offset, position, count, old_flags, size, low, high, first_arrival, _ = zone
+            size_bytes += size
+            record_count += count
+            flags |= old_flags
+            if max_timestamp == NO_TIMESTAMP or (high != NO_TIMESTAMP and low < min_timestamp):
+                min_timestamp = low
+            max_timestamp = max(max_timestamp, high)
+        self._open = (
+            offset, position, record_count, flags, size_bytes,
+            min_timestamp, max_timestamp, first_arrival, arrival_ms,
+        )  # fmt: skip
+        if size_bytes >= self._zone_bytes:
+            self.close_zone()
+
+    def close_zone(self) -> None:
+        """End the zone that is being filled, if any: at roll and at a clean close."""
+        zone = self._open
+        if zone is None:
+            return
+        rows = self._load()
+        offset, position, count, flags, _, low, high, first_arrival, last_arrival = zone
+        row = _ROW.pack(
+            offset - self.base_offset,
+            position,
+            count,
+            flags,
+            low,
+            high,
+            first_arrival,
+            last_arrival,
+        )
+        rows += row + _CRC.pack(crc32c(row))
+        self._open = None  # last: a reader may see the zone twice, never not at all
+
+    @property
+    def row_count(self) -> int:
+        """How many zones are closed."""
+        return len(self._load()) // ROW_BYTES
+
+    @property
+    def last_arrival_ms(self) -> int:
+        """The latest arrival here, or the floor that was given: the next segment's floor."""
+        self._load()
+        return self._last_arrival
+
+    @property
+    def open_zone(self) -> Zone | None:
+        """The zone that is being filled, as of now."""
+        zone = self._open
+        if zone is None:
+            return None
+        return Zone(*zone[:_SIZE], *zone[_MIN:])
+
+    def zone(self, index: int) -> Zone:
+        """The closed zone number `index`, from 0; IndexError if there is none."""
+        if not 0 <= index < self.row_count:
+            raise IndexError(index)
+        return self._zone(_ROW.unpack_from(self._load(), index * ROW_BYTES))
+
+    def zones(self, first: int = 0) -> Iterator[Zone]:
+        """The closed zones from number `first` on, then the open one."""
+        open_zone = self.open_zone
+        rows = bytes(self._load()[first * ROW_BYTES :])  # a copy: the writer may go on
+        last_position = -1
+        for begin in range(0, len(rows), ROW_BYTES):
+            zone = self._zone(_ROW.unpack_from(rows, begin))
+            last_position = zone.position
+            yield zone
+        if open_zone is not None and open_zone.position > last_position:
+            yield open_zone
+
+    def reaching(self, timestamp: int, from_position: int = 0) -> Iterator[Zone]:
+        """Zones that may hold a record of `timestamp` or later, from the one at a position on."""
+        first = self._bisect(bisect_right, from_position, lambda zone: zone.position) - 1
+        return (z for z in self.zones(max(first, 0)) if z.max_timestamp >= timestamp)
+
+    def overlapping(self, first_ms: int, last_ms: int) -> Iterator[Zone]:
+        """Zones that may hold a record with a time from `first_ms` to `last_ms`, both included."""
+        return (z for z in self.reaching(first_ms) if z.min_timestamp <= last_ms)
+
+    def arrived_between(self, first_ms: int, last_ms: int) -> Iterator[Zone]:
+        """Zones that hold batches which may have arrived from `first_ms` to `last_ms`."""
+        for zone in self.zones(self._bisect(bisect_left, first_ms, lambda z: z.last_arrival_ms)):
+            if zone.first_arrival_ms > last_ms:
+                return
+            if zone.last_arrival_ms >= first_ms:
+                yield zone
+
+    def resume_point(self) -> tuple[int, int]:
+        """Position of the last closed zone and its record count: what follows is not mapped yet.
+
+        After a crash the caller walks that many records from the position and adds the rest.
+        """
+        count = self.row_count
+        if not count:
+            return 0, 0
+        last = self.zone(count - 1)
+        return last.position, last.record_count
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the closed zones whose records all lie below `offset`; the open one is dropped.
+
+        The batches from `resume_point` up to `offset` have to be added again.
+        """
+        keep = self._bisect(bisect_left, offset, lambda zone: zone.first_offset)
+        if keep and self._end_offset(keep - 1) > offset:
+            keep -= 1
+        self._open = None
+        rows = self._load()
+        if len(rows) > keep * ROW_BYTES:
+            del rows[keep * ROW_BYTES :]
+            if self._written > keep:
+                self._cut_file(keep)
+
+    def reset(self) -> None:
+        """Start again without zones, unread: for a new segment, or to rebuild."""
+        self._rows = bytearray()
+        self._open = None
+        self._written = _ABSENT
+        self.damage = None
+
+    def check(self) -> str | None:
+        """Read the file if that has not happened; what is wrong with it, or None.
+
+        Rows from the first bad one on are dropped. A missing file is a map without zones.
+        """
+        self._load()
+        return self.damage
+
+    def flush(self) -> None:
+        """Write the closed zones that are not in the file yet; makes the file in any case."""
+        self._write(durable=False)
+
+    def sync(self) -> None:
+        """As `flush`, and the file's bytes are durable afterwards (its name: the caller's)."""
+        self._write(durable=True)
+
+    def unload(self) -> None:
+        """Drop the memory of closed zones, written first; keeps it while a zone is open."""
+        if self._rows is not None and self._open is None:
+            self.flush()
+            self._rows = None
+
+    def _zone(self, row: tuple[int, ...]) -> Zone:
+        return Zone(row[0] + self.base_offset, *row[1:])
+
+    def _end_offset(self, index: int) -> int:
+        if index + 1 < self.row_count:
+            return self.zone(index + 1).first_offset
+        last = self.zone(index)
+        return last.first_offset + last.record_count
+
+    def _bisect(self, search: Callable[..., int], wanted: int, key: Callable[[Zone], int]) -> int:
+        return search(range(self.row_count), wanted, key=lambda index: key(self.zone(index)))
+
+    def _load(self) -> bytearray:
+        rows = self._rows
+        if rows is None:
+            rows = self._read()
+        return rows
+
+    def _read(self) -> bytearray:
+        try:
+            data = self._fs.read_bytes(self.path)
+        except FileMissing:
+            self.reset()
+            return self._load()
+        good, self.damage = _sound_rows(data)
+        rows = bytearray(data[: good * ROW_BYTES])
+        if good:
+            self._last_arrival = max(
+                self._last_arrival, _ROW.unpack_from(rows, len(rows) - ROW_BYTES)[-1]
+            )
+        self._written = good
+        if self.damage is not None:
+            self._written = _ABSENT  # what follows the good rows has to go at the next write
+        self._rows = rows
+        return rows
+
+    def _cut_file(self, rows: int) -> None:
+        file = self._fs.open(self.path)
+        try:
+            file.truncate(rows * ROW_BYTES)
+        finally:
+            file.close()
+        self._written = rows
+
+    def _write(self, *, durable: bool) -> None:
+        rows = self._rows
+        if rows is None:
+            return
+        count, written = len(rows) // ROW_BYTES, max(self._written, 0)
+        if self._written == count and not durable:
+            return
+        file = self._fs.open(self.path, create=True)
+        try:
+            if self._written == _ABSENT:
+                file.truncate(0)
+            if count > written:
+                file.write_at(
+                    written * ROW_BYTES, bytes(rows[written * ROW_BYTES : count * ROW_BYTES])
+                )
+            self._written = count
+            if durable:
+                file.sync()
+        finally:
+            file.close()
+
+
+def _sound_rows(data: bytes) -> tuple[int, str | None]:
+    """How many rows from the begin are sound, and what is wrong with the next one."""
+    before = (-1, -1, 0, 0, 0, 0, 0, 0)
+    for index in range(len(data) // ROW_BYTES):
+        begin = index * ROW_BYTES
+        row = _ROW.unpack_from(data, begin)
+        if (
+            crc32c(data[begin : begin + _CHECKED_BYTES])
+            != _CRC.unpack_from(data, begin + _CHECKED_BYTES)[0]
+        ):
+            return index, f"row {index}: the CRC does not match"
+        if row[0] <= before[0] or row[1] <= before[1] or not before[-1] <= row[-2] <= row[-1]:
+            return index, f"row {index}: offset, position or arrival runs backwards"
+        before = row
+    if len(data) % ROW_BYTES:
+        return len(data) // ROW_BYTES, f"{len(data)} bytes are not whole rows"
+    return len(data) // ROW_BYTES, None
