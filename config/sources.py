@@ -1,0 +1,171 @@
+"""Where settings come from when the broker starts: flags over environment over file.
+
+The only module of this package that reads files or the environment. Environment names follow
+Kafka's rule: after `KAFKA_`, one underscore is a dot, two are an underscore, three a dash; after
+`HOROLOG_` the same, for our own keys. Every mistake of all sources is reported at once.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.alter import read_setting
+from config.errors import ConfigError, SeveralConfigError
+from config.known import is_no_setting, why_ignored
+from config.layers import Layer, Setting, Source
+from config.names import broker_name
+
+_UNDERSCORES = {"_": ".", "__": "_", "___": "-"}
+KAFKA_PREFIX, OWN_PREFIX = "KAFKA_", "HOROLOG_"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A name and a text, as they were written, and where."""
+
+    name: str
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A setting without effect here, and the reason to tell the user."""
+
+    name: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        """One line for the log."""
+        return f"{self.where}: {self.name} is ignored: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Layers for a `ConfigStore`, highest first, and what was set in vain."""
+
+    layers: tuple[Layer, ...]
+    ignored: tuple[Ignored, ...]
+
+
+def load(
+    *,
+    flags: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    file: str | None = None,
+) -> Loaded:
+    """Reads all sources. `flags` are `key=value`; `environment` is the process's unless given.
+
+    Raises ConfigError (SeveralConfigError for more than one mistake) with every key that is
+    unknown, set twice in the file, or has a value that it cannot take. A file that cannot be read
+    is a ConfigError too.
+    """
+    errors: list[ConfigError] = []
+    ignored: list[Ignored] = []
+    sources: list[Callable[[], Iterable[Assignment]]] = [
+        lambda: read_flags(flags),
+        lambda: read_environment(os.environ if environment is None else environment),
+        lambda: read_file(file) if file is not None else [],
+    ]
+    layers = tuple(_layer(read, errors, ignored) for read in sources)
+    if len(errors) > 1:
+        raise SeveralConfigError(errors)
+    if errors:
+        raise errors[0]
+    return Loaded(layers, tuple(ignored))
+
+
+def read_flags(flags: Iterable[str]) -> list[Assignment]:
+    """`key=value` of `--set`; the last of several for one key wins."""
+    return [_flag(text) for text in flags]
+
+
+def read_environment(environment: Mapping[str, str]) -> list[Assignment]:
+    """The variables with our prefixes, by the names of the keys they mean."""
+    return [
+        Assignment(key_of_variable(variable), text, f"environment variable {variable}")
+        for variable, text in sorted(environment.items())
+        if variable.startswith((KAFKA_PREFIX, OWN_PREFIX)) and not is_no_setting(variable)
+    ]
+
+
+def read_file(path: str) -> list[Assignment]:
+    """`.yaml` and `.yml` as YAML, anything else as Java properties. ConfigError names the line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        entries = list(_reader_of(path)(text))
+    except (OSError, ValueError) as error:
+        raise ConfigError("", _why_unreadable(path, error)) from error
+    lines: dict[str, int] = {}
+    for name, _, line in entries:
+        if name in lines:
+            raise ConfigError(
+                name, f"{name} is set in line {lines[name]} already", where=f"{path}:{line}"
+            )
+        lines[name] = line
+    return [Assignment(name, value, f"{path}:{line}") for name, value, line in entries]
+
+
+def key_of_variable(variable: str) -> str:
+    """KAFKA_LOG_RETENTION_MS is log.retention.ms, HOROLOG_DURABILITY is horolog.durability."""
+    prefix = KAFKA_PREFIX if variable.startswith(KAFKA_PREFIX) else OWN_PREFIX
+    name = re.sub(
+        r"_{1,3}", lambda match: _UNDERSCORES[match[0]], variable.removeprefix(prefix).lower()
+    )
+    return name if prefix == KAFKA_PREFIX else f"horolog.{name}"
+
+
+def variable_of_key(name: str) -> str:
+    """The environment variable that sets the broker key `name`."""
+    own = name.startswith("horolog.")
+    text = name.removeprefix("horolog.").replace("_", "__").replace("-", "___").replace(".", "_")
+    return f"{OWN_PREFIX if own else KAFKA_PREFIX}{text.upper()}"
+
+
+def _flag(text: str) -> Assignment:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(name, f"{text!r} is not key=value", where="--set")
+    return Assignment(name.strip(), value.strip(), f"--set {name.strip()}")
+
+
+def _reader_of(path: str) -> Callable[[str], Iterable[tuple[str, str, int]]]:
+    if path.endswith((".yaml", ".yml")):
+        from config.yaml_text import read_yaml
+
+        return read_yaml
+    from config.properties import read_properties
+
+    return read_properties
+
+
+def _why_unreadable(path: str, error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return f"{path} cannot be read: {error.strerror}"
+    line = re.match(r"line (\d+): ", str(error))
+    return f"{path}:{line[1]}: {str(error)[line.end() :]}" if line else f"{path}: {error}"
+
+
+def _layer(
+    read: Callable[[], Iterable[Assignment]], errors: list[ConfigError], ignored: list[Ignored]
+) -> Layer:
+    """One source as a layer; mistakes and vain settings go to the lists."""
+    settings: dict[str, Setting] = {}
+    try:
+        assignments = read()
+    except ConfigError as error:
+        errors.append(error)
+        assignments = []
+    for each in assignments:
+        reason = why_ignored(each.name, each.text)
+        if reason is not None:
+            ignored.append(Ignored(each.name, each.where, reason))
+            continue
+        try:
+            settings[each.name] = read_setting(each.name, each.text, broker_name, where=each.where)
+        except ConfigError as error:
+            errors.append(error)
+    return Layer(Source.STATIC_BROKER, settings)
