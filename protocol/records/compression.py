@@ -1,0 +1,270 @@
+"""The one place where records are packed and unpacked, and the bound on what unpacking may take.
+
+A MiB from the network can claim 32 GiB of records (zstd; gzip 1 GiB, lz4 0.24, snappy 0.02), so
+every reader goes through `inflate`: produce, time search, tools. It stops at the limit and never
+holds more than what it returns, an eighth for growth, and one chunk. Input must be whole frames to
+its last byte. Libraries are imported on first use. Framing: semantics.md 7.6.
+"""
+
+import enum
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from protocol.errors import DecodeError
+from protocol.records.framing import (
+    XERIAL_HEADER,
+    CorruptCompression,
+    snappy_blocks,
+    zstd_bounds,
+)
+
+__all__ = [
+    "Codec",
+    "CorruptCompression",
+    "InflateLimit",
+    "UnknownCodec",
+    "codec_of",
+    "deflate",
+    "inflate",
+]
+
+DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024  # of one batch's unpacked records
+CHUNK_BYTES = 1024 * 1024  # the most that one call of a library may add
+INPUT_SLICE_BYTES = 64 * 1024
+ZSTD_WINDOW_BYTES = 8 * 1024 * 1024  # of memory that a window may really take
+ZSTD_WINDOW_MOST_BYTES = 128 * 1024 * 1024  # as Kafka's own reader
+SNAPPY_BLOCK_BYTES = 32 * 1024
+SNAPPY_WORST_RATIO = 22  # a copy element of three bytes yields 64
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Codec(enum.IntEnum):
+    """Bits 0-2 of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+_CODECS = tuple(Codec)
+
+
+class UnknownCodec(DecodeError):  # noqa: N818 - the state it found
+    """Attribute bits that name no codec: UNSUPPORTED_COMPRESSION_TYPE (76) on the wire."""
+
+
+class InflateLimit(DecodeError):  # noqa: N818 - the state it found
+    """Records that would unpack to more than the limit, which the message names."""
+
+    def __init__(self, codec: Codec, limit_bytes: int) -> None:
+        super().__init__(f"{codec.name.lower()} records unpack to more than {limit_bytes} bytes")
+        self.codec = codec
+        self.limit_bytes = limit_bytes
+
+
+def codec_of(bits: int) -> Codec:
+    """Give the codec of attribute bits 0-2; UnknownCodec for 5 to 7."""
+    if bits < len(_CODECS):
+        return _CODECS[bits]
+    raise UnknownCodec(f"no codec has the number {bits}")
+
+
+def inflate(codec: Codec, data: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Buffer:
+    """Unpack the records of one batch; with Codec.NONE, give `data` back.
+
+    InflateLimit when more than `limit_bytes` come out, CorruptCompression when `data` is not
+    whole frames of the codec from its first byte to its last.
+    """
+    if codec is Codec.NONE:
+        if len(data) > limit_bytes:
+            raise InflateLimit(codec, limit_bytes)
+        return data
+    return _INFLATERS[codec](memoryview(data), limit_bytes)
+
+
+def deflate(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """Pack records as Kafka's own clients frame them; None takes the codec's usual level."""
+    return _DEFLATERS[codec](data, level)
+
+
+def _collect(codec: Codec, pieces: Iterator[bytes], limit_bytes: int) -> Buffer:
+    """Join pieces, none of which is larger than a chunk, and stop past the limit."""
+    first = next(pieces, b"")
+    second = next(pieces, b"")
+    if not second:
+        if len(first) > limit_bytes:
+            raise InflateLimit(codec, limit_bytes)
+        return first
+    joined = bytearray(first)
+    joined += second
+    for piece in pieces:
+        if len(joined) > limit_bytes:
+            break
+        joined += piece
+    if len(joined) > limit_bytes:
+        raise InflateLimit(codec, limit_bytes)
+    return joined
+
+
+def _slices(data: memoryview) -> Iterator[memoryview]:
+    for start in range(0, len(data), INPUT_SLICE_BYTES):
+        yield data[start : start + INPUT_SLICE_BYTES]
+
+
+def _inflate_gzip(data: memoryview, limit_bytes: int) -> Buffer:
+    try:
+        return _collect(Codec.GZIP, _gzip_pieces(data), limit_bytes)
+    except zlib.error as error:
+        raise CorruptCompression(f"gzip: {error}") from None
+
+
+def _gzip_pieces(data: memoryview) -> Iterator[bytes]:
+    stream = zlib.decompressobj(31)
+    for piece in _slices(data):
+        rest: Buffer = piece
+        while len(rest):
+            if stream.eof:
+                stream = zlib.decompressobj(31)  # the next member
+            yield from _some(stream.decompress(rest, CHUNK_BYTES))
+            rest = stream.unused_data if stream.eof else stream.unconsumed_tail
+    while not stream.eof:
+        more = stream.decompress(b"", CHUNK_BYTES)
+        if not more and not stream.eof:
+            raise CorruptCompression("gzip: the stream is cut off")
+        yield from _some(more)
+
+
+def _some(piece: bytes) -> tuple[bytes, ...]:
+    return (piece,) if piece else ()
+
+
+def _inflate_lz4(data: memoryview, limit_bytes: int) -> Buffer:
+    try:
+        return _collect(Codec.LZ4, _lz4_pieces(data), limit_bytes)
+    except RuntimeError as error:
+        raise CorruptCompression(f"lz4: {error}") from None
+
+
+def _lz4_pieces(data: memoryview) -> Iterator[bytes]:
+    import lz4.frame
+
+    stream = lz4.frame.LZ4FrameDecompressor()
+    chunk = min(CHUNK_BYTES, 4 * len(data) + 4096)
+    for piece in _slices(data):
+        rest: Buffer = piece
+        while len(rest):
+            if stream.eof:
+                stream = lz4.frame.LZ4FrameDecompressor()
+            yield from _some(stream.decompress(rest, max_length=chunk))
+            while not stream.eof and not stream.needs_input:
+                yield from _some(stream.decompress(b"", max_length=chunk))
+            rest = stream.unused_data or b"" if stream.eof else b""
+    if not stream.eof:
+        raise CorruptCompression("lz4: the frame is cut off")
+
+
+def _inflate_zstd(data: memoryview, limit_bytes: int) -> Buffer:
+    import zstandard
+
+    bounds = zstd_bounds(data)
+    # Levels 20 to 22 declare windows of 32 to 128 MiB, but only what is unpacked is ever touched.
+    if min(bounds.largest_window, bounds.unpacked_at_most) > ZSTD_WINDOW_BYTES:
+        raise CorruptCompression(f"zstd: a window of {bounds.largest_window} bytes is too large")
+    reader = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_MOST_BYTES).stream_reader(
+        data, read_across_frames=True
+    )
+    chunk = max(1, min(CHUNK_BYTES, bounds.unpacked_at_most))
+    pieces = iter(lambda: reader.read(chunk), b"")
+    try:
+        return _collect(Codec.ZSTD, pieces, limit_bytes)
+    except zstandard.ZstdError as error:
+        raise CorruptCompression(f"zstd: {error}") from None
+
+
+def _inflate_snappy(data: memoryview, limit_bytes: int) -> Buffer:
+    import cramjam
+
+    try:
+        blocks = list(_snappy_blocks(data, limit_bytes, cramjam.snappy.decompress_raw_len))
+        joined = bytearray(sum(size for _, size in blocks))
+        position = 0
+        with memoryview(joined) as whole:
+            for block, size in blocks:
+                cramjam.snappy.decompress_raw_into(block, whole[position : position + size])
+                position += size
+    except cramjam.DecompressionError as error:
+        raise CorruptCompression(f"snappy: {error}") from None
+    return joined
+
+
+def _snappy_blocks(
+    data: memoryview, limit_bytes: int, size_of: Callable[[memoryview], int]
+) -> Iterator[tuple[memoryview, int]]:
+    """Each raw block with the size it claims, which is checked before anything is allocated."""
+    total = 0
+    for block in snappy_blocks(data):
+        size = size_of(block)
+        total += size
+        if total > limit_bytes:
+            raise InflateLimit(Codec.SNAPPY, limit_bytes)
+        if size > SNAPPY_WORST_RATIO * len(block):
+            raise CorruptCompression(f"snappy: {len(block)} bytes cannot hold {size}")
+        yield block, size
+
+
+def _deflate_none(data: Buffer, _level: int | None) -> bytes:
+    return bytes(data)
+
+
+def _deflate_gzip(data: Buffer, level: int | None) -> bytes:
+    stream = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+    return stream.compress(data) + stream.flush()
+
+
+def _deflate_snappy(data: Buffer, _level: int | None) -> bytes:
+    import cramjam
+
+    parts = [XERIAL_HEADER]
+    with memoryview(data) as view:
+        for start in range(0, len(view), SNAPPY_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(view[start : start + SNAPPY_BLOCK_BYTES]))
+            parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def _deflate_lz4(data: Buffer, level: int | None) -> bytes:
+    import lz4.frame
+
+    packed: bytes = lz4.frame.compress(
+        data,
+        compression_level=0 if level is None else level,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return packed
+
+
+def _deflate_zstd(data: Buffer, level: int | None) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
+
+
+_INFLATERS: dict[Codec, Callable[[memoryview, int], Buffer]] = {
+    Codec.GZIP: _inflate_gzip,
+    Codec.SNAPPY: _inflate_snappy,
+    Codec.LZ4: _inflate_lz4,
+    Codec.ZSTD: _inflate_zstd,
+}
+_DEFLATERS: dict[Codec, Callable[[Any, int | None], bytes]] = {
+    Codec.NONE: _deflate_none,
+    Codec.GZIP: _deflate_gzip,
+    Codec.SNAPPY: _deflate_snappy,
+    Codec.LZ4: _deflate_lz4,
+    Codec.ZSTD: _deflate_zstd,
+}

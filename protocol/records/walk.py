@@ -1,0 +1,322 @@
+# cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="untyped-decorator,valid-type"
+"""What is inside batches: every record checked, times found, headers walked. No object a record.
+
+Written once and run twice: `scripts/compile` turns this file into C (Cython, pure Python mode), and
+where no compiler is the same file runs as it stands, slower, with the same results. Every index is
+checked twice, by us against the end of the record and by Cython against the buffer; a sum is tested
+before it is made, since C would wrap where Python grows. Rules: semantics.md 6.2 and 7.2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cython
+
+from protocol.records.batch import InvalidRecords
+
+HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
+LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
+
+OFFSET_FAULT = cython.declare(cython.int, 4)
+
+Buffer = bytes | bytearray | memoryview
+
+_FAULTS = (
+    "",
+    "its length runs past the batch",
+    "its timestamp delta is damaged",
+    "its timestamp leaves the 64-bit range",
+    "its offset delta is damaged",
+    "its key runs past the record",
+    "its value runs past the record",
+    "its headers are damaged, or one has a null key",
+    "bytes are left after its headers",
+)
+
+
+class RecordFacts(NamedTuple):
+    """What a walk over all records of a batch has seen; times in ms."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody counts with
+    min_timestamp: int  # of the records that have a time; -1 when none has
+    max_timestamp: int  # likewise; also -1 when all times are below that, as in Kafka
+    max_timestamp_index: int  # of the first record that has it; -1 when none has
+    untimed: int  # records whose timestamp is -1
+    out_of_bounds: int  # records with a time below `low` or above `high`
+    keyless: int  # records whose key is null
+    consecutive: bool  # whether the offset deltas are 0, 1, 2, ...
+
+
+def check_records(
+    payload: Buffer,
+    count: cython.longlong,
+    base_timestamp: cython.longlong,
+    low: cython.longlong,
+    high: cython.longlong,
+) -> RecordFacts:
+    """Check every record of an unpacked batch and count what validation and the zone map ask for.
+
+    InvalidRecords when a record is damaged, when there are fewer records than `count` or bytes
+    after them, or when a timestamp leaves the 64-bit range. Times out of bounds and null keys are
+    counted, not refused; `find_faults` names them. `low` and `high` (ms) both belong to the bounds.
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    limit: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = 0
+    index: cython.longlong
+    offset_delta: cython.longlong
+    key_size: cython.longlong
+    fault: cython.int
+    timestamp: cython.longlong
+    minimum: cython.longlong = HIGHEST
+    maximum: cython.longlong = -1
+    maximum_index: cython.longlong = -1
+    untimed: cython.longlong = 0
+    out_of_bounds: cython.longlong = 0
+    keyless: cython.longlong = 0
+    consecutive: cython.bint = True
+    for index in range(count):
+        at, timestamp, offset_delta, key_size, fault = record_at(data, at, limit, base_timestamp)
+        if fault:
+            raise damaged(index, fault)
+        if timestamp == -1:
+            untimed += 1
+        else:
+            if timestamp < low or timestamp > high:
+                out_of_bounds += 1
+            minimum = min(minimum, timestamp)
+            if timestamp > maximum:
+                maximum = timestamp
+                maximum_index = index
+        if key_size < 0:
+            keyless += 1
+        if offset_delta != index:
+            consecutive = False
+    if at != limit or count < 0:
+        raise left_over(count, limit - at)
+    if untimed == count:
+        minimum = -1
+    return RecordFacts(
+        count,
+        minimum,
+        maximum,
+        maximum_index,
+        untimed,
+        out_of_bounds,
+        keyless,
+        consecutive,
+    )
+
+
+def find_faults(  # noqa: PLR0917 - called by position from the append path
+    payload: Buffer,
+    count: cython.longlong,
+    base_timestamp: cython.longlong,
+    low: cython.longlong,
+    high: cython.longlong,
+    key_required: cython.bint,
+) -> list[tuple[int, int, str]]:
+    """Name each bad record once: (index, timestamp in ms, "key" or "timestamp").
+
+    For a payload that `check_records` passed with facts that call for it. The key is judged before
+    the time, as in Kafka (semantics.md 6.2).
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    limit: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = 0
+    index: cython.longlong
+    _offset_delta: cython.longlong
+    key_size: cython.longlong
+    fault: cython.int
+    timestamp: cython.longlong
+    found: list[tuple[int, int, str]] = []
+    for index in range(count):
+        at, timestamp, _offset_delta, key_size, fault = record_at(data, at, limit, base_timestamp)
+        if fault:
+            raise damaged(index, fault)
+        if key_required and key_size < 0:
+            found.append((index, timestamp, "key"))
+        elif timestamp != -1 and (timestamp < low or timestamp > high):
+            found.append((index, timestamp, "timestamp"))
+    return found
+
+
+def find_timestamp(  # noqa: PLR0917 - likewise
+    payload: Buffer,
+    count: cython.longlong,
+    base_offset: cython.longlong,
+    base_timestamp: cython.longlong,
+    target: cython.longlong,
+    min_offset: cython.longlong,
+) -> tuple[int, int] | None:
+    """Find the first record whose time is at least `target` and whose offset at least `min_offset`.
+
+    Gives (offset, timestamp in ms), or None. For batches of client time; where the broker stamped
+    the batch, every record's time is the header's.
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    limit: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = 0
+    index: cython.longlong
+    timestamp: cython.longlong
+    offset_delta: cython.longlong
+    _key_size: cython.longlong
+    fault: cython.int
+    for index in range(count):
+        at, timestamp, offset_delta, _key_size, fault = record_at(data, at, limit, base_timestamp)
+        if fault or leaves_int64(base_offset, offset_delta):
+            raise damaged(index, fault or OFFSET_FAULT)
+        if timestamp >= target and base_offset + offset_delta >= min_offset:
+            return base_offset + offset_delta, timestamp
+    return None
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def record_at(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    base_timestamp: cython.longlong,
+) -> tuple[cython.Py_ssize_t, cython.longlong, cython.longlong, cython.longlong, cython.int]:
+    """Walk one record: position after it, timestamp, offset delta, key size, fault or 0."""
+    end: cython.Py_ssize_t
+    size: cython.longlong
+    delta: cython.longlong
+    offset_delta: cython.longlong
+    key_size: cython.longlong
+    size, at = varint(data, at, limit)
+    if at < 0 or size < 1 or size > limit - at:
+        return 0, 0, 0, 0, 1
+    end = at + size
+    delta, at = varlong(data, at + 1, end)  # after the attributes, which mean nothing yet
+    if at < 0:
+        return 0, 0, 0, 0, 2
+    if leaves_int64(base_timestamp, delta):
+        return 0, 0, 0, 0, 3
+    offset_delta, at = varint(data, at, end)
+    if at < 0:
+        return 0, 0, 0, 0, OFFSET_FAULT
+    key_size, at = varint(data, at, end)
+    if at < 0 or key_size < -1 or key_size > end - at:
+        return 0, 0, 0, 0, 5
+    if key_size > 0:
+        at += key_size
+    at = after_field(data, at, end, -1)
+    if at < 0:
+        return 0, 0, 0, 0, 6
+    at = after_headers(data, at, end)
+    if at < 0:
+        return 0, 0, 0, 0, 7
+    if at != end:
+        return 0, 0, 0, 0, 8
+    return end, base_timestamp + delta, offset_delta, key_size, 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def after_headers(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Position after the headers, or -1; a header takes two bytes at least."""
+    count: cython.longlong
+    count, at = varint(data, at, end)
+    if at < 0 or count < 0 or count > (end - at) // 2:
+        return -1
+    while count > 0 and at >= 0:
+        at = after_field(data, at, end, 0)
+        if at >= 0:
+            at = after_field(data, at, end, -1)
+        count -= 1
+    return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def after_field(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    least: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Position after a sized field, or -1 when its size is below `least` or runs past `end`."""
+    size: cython.longlong
+    size, at = varint(data, at, end)
+    if at < 0 or size < least or size > end - at:
+        return -1
+    return at + size if size > 0 else at
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def varint(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A zigzag number of at most 32 bits, and the position after it or -1."""
+    byte: cython.ulonglong
+    raw: cython.ulonglong = 0
+    shift: cython.int = 0
+    while at < limit:
+        byte = data[at]
+        at += 1
+        if byte < 128:
+            if shift == 28 and byte > 15:
+                return 0, -1
+            raw |= byte << shift
+            return (raw >> 1) ^ -(raw & 1), at
+        if shift == 28:
+            return 0, -1
+        raw |= (byte & 127) << shift
+        shift += 7
+    return 0, -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def varlong(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A zigzag number of at most 64 bits, and the position after it or -1."""
+    byte: cython.ulonglong
+    raw: cython.ulonglong = 0
+    shift: cython.int = 0
+    while at < limit:
+        byte = data[at]
+        at += 1
+        if byte < 128:
+            if shift == 63 and byte > 1:
+                return 0, -1
+            raw |= byte << shift
+            return (raw >> 1) ^ -(raw & 1), at
+        if shift == 63:
+            return 0, -1
+        raw |= (byte & 127) << shift
+        shift += 7
+    return 0, -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
+    """Whether base + delta is no 64-bit number."""
+    if delta > 0:
+        return base > HIGHEST - delta
+    return base < LOWEST - delta
+
+
+def damaged(index: int, fault: int) -> InvalidRecords:
+    """Build the refusal of one record."""
+    return InvalidRecords(f"record {index}: {_FAULTS[fault]}")
+
+
+def left_over(count: int, size: int) -> InvalidRecords:
+    """Build the refusal of a payload that does not end with its last record."""
+    return InvalidRecords(f"the batch counts {count} records, and {size} bytes follow them")
