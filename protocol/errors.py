@@ -107,7 +107,7 @@ class ErrorCode(enum.IntEnum):
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = (
         64,
         False,
-        "Delegation tokens are not permitted on this channel",
+        "No delegation tokens on this channel",
     )
     DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, False, "Delegation Token authorization failed"
     DELEGATION_TOKEN_EXPIRED = 66, False, "Delegation Token is expired"
@@ -123,7 +123,7 @@ class ErrorCode(enum.IntEnum):
     UNSUPPORTED_COMPRESSION_TYPE = (
         76,
         False,
-        "The client does not support the compression of the partition",
+        "The client lacks the codec of the partition",
     )
     STALE_BROKER_EPOCH = 77, False, "Broker epoch has changed"
     OFFSET_NOT_AVAILABLE = 78, True, "The high watermark has not caught up after an election"
@@ -148,7 +148,7 @@ class ErrorCode(enum.IntEnum):
     PRINCIPAL_DESERIALIZATION_FAILURE = (
         97,
         False,
-        "The principal of a forwarded request cannot be read",
+        "The forwarded principal cannot be read",
     )
     SNAPSHOT_NOT_FOUND = 98, False, "Requested snapshot was not found"
     POSITION_OUT_OF_RANGE = 99, False, "The position lies outside the snapshot"

@@ -1,0 +1,317 @@
+"""Construct types of the Kafka protocol: what a message's fields are declared with.
+
+Each type parses and builds by itself, with all limits, so a `construct.Struct` made of them is a
+complete (if slow) codec; `codec.py` walks the same objects to write the fast one. A type comes in
+variants: `compact` from the first flexible version on (lengths are unsigned varints, plus one),
+`nullable` where null is permitted. The plain object stands in declarations, and
+`schema.struct_of` picks the variant for a version.
+
+Every type knows `least_size`, the fewest bytes it takes, and `objects`, how many Python objects a
+value costs: an array is refused before anything is made when the bytes left, or the object budget
+of the message, cannot hold its claimed count.
+"""
+
+# construct's hooks have underscored names and a fixed signature:
+# ruff: noqa: ARG002, SLF001
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, cast
+
+from construct import Construct, FormatField, Struct, stream_read, stream_size, stream_write
+
+from protocol.errors import DecodeError
+from protocol.wire import MAX_OBJECTS, MAX_TAGS, TAG_COST, uvarint
+
+Int8 = FormatField(">", "b")
+Int16 = FormatField(">", "h")
+Int32 = FormatField(">", "l")
+Int64 = FormatField(">", "q")
+UInt16 = FormatField(">", "H")
+Float64 = FormatField(">", "d")
+Boolean = FormatField(">", "?")
+
+
+def least_size(wire: Construct) -> int:
+    """Return the fewest bytes a value can take on the wire."""
+    size = wire.length if isinstance(wire, FormatField) else wire.least_size
+    return cast("int", size)
+
+
+def objects(wire: Construct) -> int:
+    """Return how many Python objects a value costs at least; numbers count only in arrays."""
+    return 0 if isinstance(wire, FormatField) else cast("int", wire.objects)
+
+
+def spend(context: Any, count: int) -> None:
+    """Take from the object budget of the message that is being parsed; DecodeError when over."""
+    left = context._params.get("objects_left", MAX_OBJECTS) - count
+    if left < 0:
+        raise DecodeError(f"a message of more than {MAX_OBJECTS} objects")
+    context._params["objects_left"] = left
+
+
+def read_varint(stream: Any, path: str) -> int:
+    """Read an unsigned varint of at most 32 bits from a stream."""
+    value = 0
+    for shift in range(0, 35, 7):
+        byte: int = stream_read(stream, 1, path)[0]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value
+    raise DecodeError(f"{path}: a variable-length integer has more than 32 bits")
+
+
+class Wire(Construct):  # type: ignore[misc]
+    """What our types share: a name in error texts, a size and a cost."""
+
+    label = ""
+    least_size = 1
+    objects = 1
+
+    def _sizeof(self, context: Any, path: str) -> int:
+        return self.least_size
+
+
+class UuidType(Wire):
+    """16 bytes; the zero UUID stands for "none"."""
+
+    least_size = 16
+
+    def _parse(self, stream: Any, context: Any, path: str) -> uuid.UUID:
+        return uuid.UUID(bytes=stream_read(stream, 16, path))
+
+    def _build(self, obj: uuid.UUID, stream: Any, context: Any, path: str) -> uuid.UUID:
+        stream_write(stream, obj.bytes, 16, path)
+        return obj
+
+
+class Prefixed(Wire):
+    """Anything behind a length: `prefix` is its struct code before flexible versions."""
+
+    prefix = "l"
+
+    def __init__(self, *, compact: bool = False, nullable: bool = False) -> None:
+        super().__init__()
+        self.compact = compact
+        self.nullable = nullable
+        self.fixed_prefix = FormatField(">", self.prefix)
+        self.least_size = 1 if compact else cast("int", self.fixed_prefix.length)
+
+    def variant(self, *, compact: bool, nullable: bool) -> Self:
+        """Return this type as it is in a given version."""
+        return type(self)(compact=compact, nullable=nullable)
+
+    def read_length(self, stream: Any, context: Any, path: str) -> int | None:
+        """Read the length; None is null."""
+        if self.compact:
+            length = read_varint(stream, path) - 1
+        else:
+            length = self.fixed_prefix._parse(stream, context, path)
+        if length >= 0:
+            return length
+        if length < -1 or not self.nullable:
+            raise DecodeError(f"{path}: a length of {length}")
+        return None
+
+    def write_length(self, length: int, stream: Any, context: Any, path: str) -> None:
+        """Write the length; -1 is null."""
+        if self.compact:
+            prefix = uvarint(length + 1)
+            stream_write(stream, prefix, len(prefix), path)
+        else:
+            self.fixed_prefix._build(length, stream, context, path)
+
+
+class BytesType(Prefixed):
+    """A length and that many bytes."""
+
+    def from_bytes(self, data: bytes, path: str) -> Any:
+        """Turn what was read into the value."""
+        return data
+
+    def to_bytes(self, obj: Any) -> bytes:
+        """Turn the value into what is written."""
+        return bytes(obj)
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        length = self.read_length(stream, context, path)
+        return None if length is None else self.from_bytes(stream_read(stream, length, path), path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        data = None if obj is None else self.to_bytes(obj)
+        self.write_length(-1 if data is None else len(data), stream, context, path)
+        if data:
+            stream_write(stream, data, len(data), path)
+        return obj
+
+
+class RecordsType(BytesType):
+    """Record batches: a view of the frame when read, any sized thing when written."""
+
+    def from_bytes(self, data: bytes, path: str) -> Any:
+        """Give a view, as the generated reader does."""
+        return memoryview(data)
+
+
+class StringType(BytesType):
+    """UTF-8 behind its length in bytes."""
+
+    prefix = "h"
+
+    def from_bytes(self, data: bytes, path: str) -> str:
+        """Decode, refusing what is not UTF-8."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"{path}: {error}") from None
+
+    def to_bytes(self, obj: str) -> bytes:
+        """Encode."""
+        return obj.encode()
+
+
+class Array(Prefixed):
+    """A count and that many elements, each a construct type or a message class."""
+
+    def __init__(self, element: Any, *, compact: bool = False, nullable: bool = False) -> None:
+        super().__init__(compact=compact, nullable=nullable)
+        self.element = element
+
+    def of(self, element: Any, *, compact: bool, nullable: bool) -> Self:
+        """Return this type as it is in a given version, its element resolved for it."""
+        return type(self)(element, compact=compact, nullable=nullable)
+
+    @property
+    def element_objects(self) -> int:
+        """What one element takes of the object budget."""
+        return max(1, objects(self.element))
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        count = self.read_length(stream, context, path)
+        if count is None:
+            return None
+        if count > (stream_size(stream) - stream.tell()) // least_size(self.element):
+            raise DecodeError(f"{path}: {count} elements claimed, more than the bytes left")
+        spend(context, count * self.element_objects)
+        return [self.element._parse(stream, context, path) for _ in range(count)]
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        self.write_length(-1 if obj is None else len(obj), stream, context, path)
+        for element in obj or ():
+            self.element._build(element, stream, context, path)
+        return obj
+
+
+class NullableStruct(Wire):
+    """A struct behind one byte: -1 for null, else 1."""
+
+    def __init__(self, struct: MessageStruct) -> None:
+        super().__init__()
+        self.struct = struct
+        self.objects = struct.objects
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        flag = Int8._parse(stream, context, path)
+        if flag not in {-1, 1}:
+            raise DecodeError(f"{path}: {flag} where 1 or -1 says whether a struct follows")
+        return self.struct._parse(stream, context, path) if flag == 1 else None
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        Int8._build(-1 if obj is None else 1, stream, context, path)
+        if obj is not None:
+            self.struct._build(obj, stream, context, path)
+        return obj
+
+
+class Tag:
+    """One tagged field that we know: left out when it has its default."""
+
+    __slots__ = ("default", "name", "wire")
+
+    def __init__(self, name: str, wire: Construct, default: object) -> None:
+        self.name = name
+        self.wire = wire
+        self.default = default
+
+
+class TagSection(Wire):
+    """The end of a struct in flexible versions; unknown tags are stepped over."""
+
+    objects = 0
+
+    def __init__(self, tags: Mapping[int, Tag]) -> None:
+        super().__init__()
+        self.tags = tags
+
+    def _parse(self, stream: Any, context: Any, path: str) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        count = read_varint(stream, path)
+        if count > MAX_TAGS:
+            raise DecodeError(f"{path}: {count} tagged fields in one struct")
+        for _ in range(count):
+            tag = self.tags.get(read_varint(stream, path))
+            content = stream_read(stream, read_varint(stream, path), path)
+            if tag is None:
+                spend(context, TAG_COST)
+                continue
+            part = io.BytesIO(content)
+            values[tag.name] = tag.wire._parse(part, context, path)
+            if part.read(1):
+                raise DecodeError(f"{path}: tagged field {tag.name} is longer than its content")
+        return values
+
+    def _build(self, obj: Mapping[str, Any], stream: Any, context: Any, path: str) -> Any:
+        present = [n for n, tag in self.tags.items() if obj[tag.name] not in (None, tag.default)]
+        self.write(stream, uvarint(len(present)), path)
+        for number in present:
+            part = io.BytesIO()
+            tag = self.tags[number]
+            tag.wire._build(obj[tag.name], part, context, path)
+            content = part.getvalue()
+            self.write(stream, uvarint(number) + uvarint(len(content)) + content, path)
+        return obj
+
+    @staticmethod
+    def write(stream: Any, data: bytes, path: str) -> None:
+        """Write all of `data`."""
+        stream_write(stream, data, len(data), path)
+
+
+class MessageStruct(Struct):  # type: ignore[misc]
+    """The Struct of one message class in one version: parses to, and builds from, that class.
+
+    `absent` are the fields that this version does not have, which get their default.
+    """
+
+    def __init__(self, cls: Any, fields: Iterable[Any], tags: TagSection | None) -> None:
+        super().__init__(*fields, *([] if tags is None else ["_tags" / tags]))
+        self.cls = cls
+        self.tags = tags
+        inner = [field.subcon for field in self.subcons]
+        self.least_size = sum(map(least_size, inner)) or 1
+        self.objects = 1 + sum(map(objects, inner))
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        values = super()._parse(stream, context, path)
+        del values["_io"]
+        values.update(values.pop("_tags", {}))
+        return self.cls(**values)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        values = {field.name: getattr(obj, field.name, None) for field in self.subcons}
+        if self.tags is not None:
+            values["_tags"] = {t.name: getattr(obj, t.name) for t in self.tags.tags.values()}
+        super()._build(values, stream, context, path)
+        return obj
+
+
+Uuid = UuidType()
+String = StringType()
+Bytes = BytesType()
+Records = RecordsType()

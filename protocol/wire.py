@@ -1,0 +1,81 @@
+"""The byte-level rules that headers, construct types and generated code share, and their limits.
+
+Nothing here allocates by a number that a peer claimed. Unknown tagged fields are stepped over and
+never become objects. (Limits: operations-reliability-security.md C1 and C2.)
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+
+from protocol.errors import DecodeError
+
+Buffer = bytes | bytearray | memoryview
+
+MAX_OBJECTS = 250_000  # Python objects that one message may decode to, whatever its size
+MAX_TAGS = 64  # tagged fields of one struct
+TAG_COST = 100  # what an unknown tag takes of the object budget: it costs time, not memory
+
+ZERO_UUID = uuid.UUID(int=0)
+ONE_BYTE = tuple(bytes((value,)) for value in range(256))
+
+
+def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 32 bits: (value, position after it).
+
+    Raises DecodeError when it is longer, IndexError when the data ends in it.
+    """
+    value = 0
+    for byte_number in range(5):
+        byte = data[at + byte_number]
+        value |= (byte & 0x7F) << (7 * byte_number)
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, at + byte_number + 1
+    raise DecodeError("a variable-length integer has more than 32 bits", at)
+
+
+def uvarint(value: int) -> bytes:
+    """Encode an unsigned varint."""
+    if value < 0x80:
+        return ONE_BYTE[value]
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def read_tag_count(data: Buffer, at: int, first_byte: int) -> tuple[int, int]:
+    """Finish the count of a tag section whose first byte was read already; `at` is after it."""
+    count = first_byte
+    if count > 0x7F:
+        count, at = read_uvarint(data, at - 1)
+    if count > MAX_TAGS:
+        raise DecodeError(f"{count} tagged fields in one struct, more than {MAX_TAGS}", at)
+    return count, at
+
+
+def skip_tags(data: Buffer, at: int, first_byte: int, budget: int) -> tuple[int, int]:
+    """Step over a section of tagged fields nobody here knows: (position after it, budget left)."""
+    count, at = read_tag_count(data, at, first_byte)
+    budget -= count * TAG_COST
+    if budget < 0:
+        raise DecodeError("more tagged fields than one message may hold", at)
+    end = len(data)
+    for _ in range(count):
+        _, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
+        at += size
+        if at > end:
+            raise DecodeError("truncated in a tagged field", end)
+    return at, budget
+
+
+@functools.lru_cache(maxsize=4096)
+def to_uuid(raw: bytes) -> uuid.UUID:
+    """Turn 16 bytes into a UUID; topic ids come again and again."""
+    return uuid.UUID(bytes=raw)
