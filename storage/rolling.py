@@ -78,6 +78,6 @@ def max_wait(segment_ms: int, *, compacted: bool, max_compaction_lag_ms: int) ->
 
 
 def jitter(rng: Rng, segment_jitter_ms: int, segment_ms: int) -> int:
-    """Milliseconds that a segment ends earlier: drawn at its opening, so that not all end at once."""
+    """Milliseconds that a segment ends earlier, drawn at its opening: not all end at once."""
     limit = min(segment_jitter_ms, segment_ms)
     return rng.below(limit) if limit > 0 else 0

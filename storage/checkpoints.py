@@ -1,0 +1,84 @@
+"""Offset checkpoints: small text files that map partitions to offsets (semantics.md 9.1).
+
+Kafka's format: a line `0`, a line with the count, then `topic partition offset` a line. Written
+new, synced, renamed, directory synced. Reading is all or nothing: a file that is missing or
+cannot be read is absent, never zero, and the reason is handed to the caller to report.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from storage.env import FileSystem
+from storage.errors import CorruptCheckpoint, FileMissing
+from storage.layout import PartitionName
+
+VERSION = "0"
+
+
+class OffsetsLoad(NamedTuple):
+    """The offsets; empty and with the damage told if the file could not be read."""
+
+    offsets: dict[PartitionName, int]
+    damage: str | None
+
+
+class OffsetCheckpoint:
+    """One checkpoint file of a data directory."""
+
+    __slots__ = ("_fs", "path")
+
+    def __init__(self, fs: FileSystem, path: str) -> None:
+        """Name the file; nothing is read yet."""
+        self._fs = fs
+        self.path = path
+
+    def load(self) -> OffsetsLoad:
+        """Read the file. Missing: no offsets, no damage. DiskError if the disk fails."""
+        try:
+            rows = decode_rows(self.path, self._fs.read_text(self.path), columns=3)
+            return OffsetsLoad(dict(map(self._offset_of, rows)), None)
+        except FileMissing:
+            return OffsetsLoad({}, None)
+        except CorruptCheckpoint as error:
+            return OffsetsLoad({}, str(error))
+
+    def save(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Replace the file, durably. DiskError leaves the old one in place."""
+        rows = ((topic, partition, offset) for (topic, partition), offset in offsets.items())
+        self._fs.write_atomically(self.path, encode_rows(rows))
+
+    def _offset_of(self, row: Sequence[str]) -> tuple[PartitionName, int]:
+        partition, offset = numbers(self.path, row[1:])
+        return PartitionName(row[0], partition), offset
+
+
+def encode_rows(rows: Iterable[Sequence[object]]) -> bytes:
+    """The text of a checkpoint file of Kafka's: version, count, rows of words."""
+    lines = [" ".join(map(str, row)) for row in rows]
+    return "".join(f"{line}\n" for line in (VERSION, str(len(lines)), *lines)).encode()
+
+
+def decode_rows(path: str, text: str, *, columns: int) -> list[list[str]]:
+    """The rows of a checkpoint file; CorruptCheckpoint unless all of it makes sense."""
+    lines = text.splitlines()
+    if len(lines) < 2:
+        raise CorruptCheckpoint(path, "it ends before its count")
+    if lines[0].strip() != VERSION:
+        raise CorruptCheckpoint(path, f"version {lines[0][:20]!r} is not known")
+    rows = [line.split() for line in lines[2:]]
+    if not (lines[1].isascii() and lines[1].isdigit()) or len(rows) != int(lines[1]):
+        raise CorruptCheckpoint(path, f"{len(rows)} rows, but it says {lines[1][:20]!r}")
+    for row in rows:
+        if len(row) != columns:
+            raise CorruptCheckpoint(path, f"malformed row {' '.join(row)[:80]!r}")
+    return rows
+
+
+def numbers(path: str, words: Iterable[str]) -> list[int]:
+    """The words as numbers from 0; CorruptCheckpoint if one is not."""
+    found = []
+    for word in words:
+        if not (word.isascii() and word.isdigit()):
+            raise CorruptCheckpoint(path, f"{word[:40]!r} is not a number")
+        found.append(int(word))
+    return found

@@ -1,0 +1,129 @@
+"""Transaction index of a segment: the transactions that were aborted in it (semantics.md 9.2).
+
+An entry is 34 bytes, big-endian: int16 version 0, int64 producer id, int64 first offset, int64
+last offset (of the marker), int64 last stable offset after the abort. Last offsets strictly rise.
+The file exists only if there were aborts. Aborts are rare: entries are written at once.
+"""
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import NamedTuple
+
+from storage.env import FileSystem
+from storage.errors import CorruptIndex, FileMissing, InvalidOffset
+
+VERSION = 0
+ENTRY_BYTES = 34
+
+_ENTRY = Struct(">hqqqq")
+
+
+class AbortedTransaction(NamedTuple):
+    """Records of `producer_id` from `first_offset` to `last_offset` do not count."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class AbortedSearch(NamedTuple):
+    """What one segment knows; `is_complete`: later segments cannot add to it."""
+
+    transactions: tuple[AbortedTransaction, ...]
+    is_complete: bool
+
+
+class TxnIndex:
+    """Aborted transactions of one segment. Nothing is read before the first use."""
+
+    __slots__ = ("_entries", "_fs", "base_offset", "path")
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
+        """Name the file."""
+        self.path = path
+        self.base_offset = base_offset
+        self._fs = fs
+        self._entries: tuple[AbortedTransaction, ...] | None = None
+
+    @property
+    def entries(self) -> tuple[AbortedTransaction, ...]:
+        """All of them in log order; CorruptIndex if the file contradicts itself."""
+        if self._entries is None:
+            self._entries = self._read()
+        return self._entries
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        """Add one, in the file too (not synced); InvalidOffset unless its end is after the last."""
+        entries = self.entries
+        if entries and aborted.last_offset <= entries[-1].last_offset:
+            raise InvalidOffset(
+                self.path, f"{aborted.last_offset} is not after {entries[-1].last_offset}"
+            )
+        file = self._fs.open(self.path, create=True)
+        try:
+            file.write_at(len(entries) * ENTRY_BYTES, _ENTRY.pack(VERSION, *aborted))
+        finally:
+            file.close()
+        self._entries = (*entries, aborted)
+
+    def search(self, fetch_offset: int, upper_bound: int) -> AbortedSearch:
+        """The transactions that touch offsets from `fetch_offset` to before `upper_bound`."""
+        found = []
+        for aborted in self.entries:
+            if aborted.last_offset >= fetch_offset and aborted.first_offset < upper_bound:
+                found.append(aborted)
+            if aborted.last_stable_offset >= upper_bound:
+                return AbortedSearch(tuple(found), is_complete=True)
+        return AbortedSearch(tuple(found), is_complete=False)
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the transactions that ended at `offset` or later, in the file too."""
+        entries = self.entries
+        keep = sum(aborted.last_offset < offset for aborted in entries)
+        if keep < len(entries):
+            file = self._fs.open(self.path)
+            try:
+                file.truncate(keep * ENTRY_BYTES)
+            finally:
+                file.close()
+            self._entries = entries[:keep]
+
+    def reset(self) -> None:
+        """Start again without entries; the file goes."""
+        self._entries = ()
+        if self._fs.exists(self.path):
+            self._fs.remove(self.path)
+
+    def sync(self) -> None:
+        """Make the file durable, if there is one."""
+        if self.entries:
+            file = self._fs.open(self.path)
+            try:
+                file.sync()
+            finally:
+                file.close()
+
+    def check(self) -> None:
+        """CorruptIndex if the file contradicts itself or its segment."""
+        self._entries = self._read()
+
+    def _read(self) -> tuple[AbortedTransaction, ...]:
+        try:
+            data = self._fs.read_bytes(self.path)
+        except FileMissing:
+            return ()
+        if len(data) % ENTRY_BYTES:
+            raise CorruptIndex(self.path, f"{len(data)} bytes are not whole entries")
+        return self._checked(_ENTRY.iter_unpack(data))
+
+    def _checked(self, rows: Iterable[tuple[int, ...]]) -> tuple[AbortedTransaction, ...]:
+        entries = []
+        last = self.base_offset - 1
+        for version, *fields in rows:
+            aborted = AbortedTransaction(*fields)
+            if version > VERSION or aborted.last_offset <= last:
+                raise CorruptIndex(self.path, f"unknown or misplaced entry {aborted}")
+            last = aborted.last_offset
+            entries.append(aborted)
+        return tuple(entries)
