@@ -102,7 +102,8 @@ def field(
     """Declare a field: versions `since` to `until`, both included.
 
     `nullable` is True, or the first version in which null is permitted. A tagged field holding its
-    default, or None, is left out. Without `default` it is zero, empty or, where every version permits null, None.
+    default, or None, is left out. Without `default` a field is zero, empty or, where every version
+    permits null, None.
     """
     nullable_from = (0 if nullable else NEVER) if isinstance(nullable, bool) else nullable
     return Field(
