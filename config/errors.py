@@ -31,3 +31,7 @@ class SeveralConfigError(ConfigError):
         """At least one; the text is one line for each."""
         super().__init__(errors[0].key, "\n".join(str(error) for error in errors))
         self.errors = errors
+
+    def at(self, where: str) -> ConfigError:  # noqa: ARG002 - each of them has its own place
+        """Itself: each refusal names its own place."""
+        return self

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from config.alter import Alteration, altered, replaced
 from config.broker import BrokerConfig
 from config.describe import Described, describe_broker, describe_topic, in_force
-from config.errors import ConfigRequestError
-from config.layers import Layer, Setting, Source, snapshot
+from config.errors import ConfigError, ConfigRequestError
+from config.layers import Layer, Setting, Source, candidates, snapshot
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
 from config.rules import check_broker
@@ -47,9 +47,7 @@ class ConfigStore:
         self._overrides = Overrides()
         self._topics: dict[str, TopicConfig] = {}
         self._listeners: list[Listener] = []
-        start = snapshot(BrokerConfig, self._static)
-        check_broker(start)
-        self._node = str(start.node_id)
+        self._node = str(_checked(self._static).node_id)
         self._compute()
 
     @property
@@ -159,7 +157,7 @@ class ConfigStore:
     def restore(self, text: str) -> None:
         """Takes over what `serialise` gave; ConfigError when it is damaged or newer."""
         overrides = restore(text)
-        check_broker(snapshot(BrokerConfig, self._broker_layers(overrides)))
+        _checked(self._broker_layers(overrides))
         self._overrides = overrides
         self._compute()
 
@@ -169,7 +167,7 @@ class ConfigStore:
     def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> Change:
         self._check_node(node)
         after = self._overrides.with_broker(node, settings)
-        check_broker(snapshot(BrokerConfig, self._broker_layers(after)))
+        _checked(self._broker_layers(after))
         return Change(self._overrides, after, None)
 
     def _compute(self) -> None:
@@ -212,3 +210,14 @@ def _dynamic_broker_name(name: str) -> Named:
     if not named.is_dynamic:
         raise ConfigRequestError(name, f"{name} is read at start: it cannot change at run time")
     return named
+
+
+def _checked(layers: Sequence[Layer]) -> BrokerConfig:
+    """The broker's snapshot; ConfigError, with the place of the setting, when keys contradict."""
+    config = snapshot(BrokerConfig, layers)
+    try:
+        check_broker(config)
+    except ConfigError as error:
+        found = next(candidates(broker_name(error.key).keys[0], layers), None)
+        raise error.at(found.setting.where if found else "") from error
+    return config

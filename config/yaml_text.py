@@ -13,7 +13,7 @@ import yaml
 class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise ValueError(f"line {mark.line + 1}: aliases are not understood here")
         return super().compose_node(parent, index)
 

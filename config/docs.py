@@ -1,0 +1,80 @@
+"""The settings as people read them: Markdown tables, and `server.yaml` with every key.
+
+Generated from the declarations; a test and `horolog config docs --check` hold the files to it.
+"""
+
+import textwrap
+
+from config.broker import BrokerConfig
+from config.declare import keys_of
+from config.key import ConfigKey
+from config.names import BROKER_KEYS, TOPIC_KEYS
+from config.sources import variable_of_key
+from config.topic import TopicConfig
+
+_YAML_HEAD = """\
+# Every setting of the broker with its default, in Kafka's names. Remove the # before a line to
+# change it. Nested keys are understood too (log: {retention: {ms: 1h}}), and so are units: a bare
+# number counts the unit in the key's name; 90s, 15m, 12h, 7d, 64KiB, 1GiB are understood.
+# Flags (--set key=value) win over environment variables, and these over this file.
+# Generated: horolog config docs --write
+"""
+_BIG = {2**63 - 1: "2^63-1", 2**31 - 1: "2^31-1"}
+
+
+def topic_table() -> str:
+    """Markdown: the settings of a topic."""
+    head = "| topic setting | default on the broker | default | allowed | what it does |\n"
+    rows = (
+        f"| `{key.name}` | `{key.broker_name}` | {_default(key)} | {_allowed(key)} | {key.doc} |\n"
+        for key in TOPIC_KEYS
+    )
+    return head + "|---|---|---|---|---|\n" + "".join(rows)
+
+
+def broker_table() -> str:
+    """Markdown: the settings of the broker that are not defaults of topics."""
+    head = "| broker setting | environment | default | allowed | what it does |\n"
+    rows = (
+        f"| `{key.name}` | `{variable_of_key(key.name)}` | {_default(key)} | {_allowed(key)} "
+        f"| {key.doc}{' Changes at run time.' if key.dynamic else ''} |\n"
+        for key in BROKER_KEYS
+    )
+    return head + "|---|---|---|---|---|\n" + "".join(rows)
+
+
+def example_yaml() -> str:
+    """The text of `config/server.yaml`."""
+    parts = [_YAML_HEAD, "\n# --- the broker\n"]
+    parts += [_yaml_entry(key) for key in keys_of(BrokerConfig)]
+    parts.append("\n# --- what a topic has unless it says otherwise\n")
+    parts += [_yaml_entry(key) for key in keys_of(TopicConfig) if key.on_broker]
+    return "".join(parts)
+
+
+def with_section(text: str, name: str, content: str) -> str:
+    """`text` with what stands between `<!-- name -->` and `<!-- end of name -->` replaced.
+
+    Without such marks `text` is returned as it is.
+    """
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    return f"{before}{begin}{content}{end}{after}" if found and closed else text
+
+
+def _yaml_entry(key: ConfigKey) -> str:
+    text = key.default_text
+    quoted = f"'{text}'" if not text or ":" in text or "," in text else text
+    doc = textwrap.fill(key.doc, 100, initial_indent="# ", subsequent_indent="# ")
+    return f"\n{doc}\n#{key.broker_name}: {quoted}\n"
+
+
+def _default(key: ConfigKey) -> str:
+    if isinstance(key.default, int) and key.default in _BIG:
+        return _BIG[key.default]
+    return f"`{key.default_text}`" if key.default_text else "empty"
+
+
+def _allowed(key: ConfigKey) -> str:
+    return key.type.bounds().replace("|", "\\|")
