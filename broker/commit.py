@@ -1,13 +1,13 @@
 """Group commit: one thread per log directory that does nothing but fsync.
 
-Everything that arrived while one round of fsyncs ran is covered by the next one, and one wake-up of
-the loop per round answers all of it. The same thread serves `interval` durability (at most
-100 ms or 256 KiB unsynced per partition, operations B2) and keeps the amount of dirty data bounded, so
-that the kernel never throttles `write()` on the loop.
+Everything that arrived while one round of fsyncs ran is covered by the next one, and one wake-up
+of the loop per round answers all of it. The same thread serves `interval` durability (at most
+100 ms or 256 KiB unsynced per partition, operations B2) and keeps the amount of dirty data bounded,
+so that the kernel never throttles `write()` on the loop.
 
 Rules: `request`, `written` and the callbacks belong to the loop; `Log.sync` is the only call made
-from the thread. The first fsync error of a log is final (operations B3.1): its waiters hear of it and
-it is never synced again.
+from the thread. The first fsync error of a log is final (operations B3.1): its waiters hear of it
+and it is never synced again.
 """
 
 import asyncio
@@ -16,8 +16,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-INTERVAL_SECONDS = 0.1
-INTERVAL_BYTES = 256 * 1024
 FLUSH_BYTES = 64 * 1024 * 1024  # unsynced in a directory: syncing begins whatever the topics ask
 MAX_UNSYNCED_BYTES = 256 * 1024 * 1024  # beyond it producers wait for the disk
 
@@ -61,13 +59,17 @@ class GroupCommit:
         monotonic: Callable[[], float],
         probe: CommitProbe,
         *,
+        interval_seconds: float,
+        interval_bytes: int,
         on_durable: Callable[[Durable], None],
         on_failed: Callable[[Durable, BaseException], None],
     ) -> None:
-        """`on_durable(log)` and `on_failed(log, error)` are told on the loop, before the waiters."""
+        """Starts the thread. `on_durable(log)` and `on_failed(log, error)` hear of it first."""
         self._loop = loop
         self._monotonic = monotonic
         self._probe = probe
+        self._interval_seconds = interval_seconds
+        self._interval_bytes = interval_bytes
         self._on_durable = on_durable
         self._on_failed = on_failed
         self._waiting: dict[Durable, deque[tuple[int, Done]]] = {}
@@ -84,7 +86,7 @@ class GroupCommit:
         self._thread.start()
 
     def request(self, log: Durable, offset: int, done: Done) -> None:
-        """Calls `done(None)` once everything of `log` below `offset` is durable, or `done(error)`."""
+        """Calls `done(None)` once all of `log` below `offset` is durable, or `done(error)`."""
         if log.durable_offset >= offset:
             done(None)
             return
@@ -92,7 +94,7 @@ class GroupCommit:
         self._schedule(log)
 
     def written(self, log: Durable, size_bytes: int, *, interval: bool = True) -> bool:
-        """Tells of an append that nobody waits for; `interval` gives it the 100 ms / 256 KiB promise.
+        """Tells of an append that nobody waits for; `interval`: the 100 ms / 256 KiB promise.
 
         True when so much is unsynced in this directory that the caller should hold its answer
         back with `request`, which slows the producer down instead of the event loop.
@@ -100,12 +102,12 @@ class GroupCommit:
         unsynced = self._unsynced.get(log, 0) + size_bytes
         self._unsynced[log] = unsynced
         self._unsynced_bytes += size_bytes
-        if self._unsynced_bytes > FLUSH_BYTES or (interval and unsynced >= INTERVAL_BYTES):
+        if self._unsynced_bytes > FLUSH_BYTES or (interval and unsynced >= self._interval_bytes):
             self._schedule(log)
         elif interval and log not in self._dirty:
             self._dirty[log] = None
             if self._timer is None:
-                self._timer = self._loop.call_later(INTERVAL_SECONDS, self._interval_over)
+                self._timer = self._loop.call_later(self._interval_seconds, self._interval_over)
         return self._unsynced_bytes > MAX_UNSYNCED_BYTES
 
     def forget(self, log: Durable) -> None:

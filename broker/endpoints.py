@@ -1,4 +1,4 @@
-"""Addresses: where the broker listens and which address a client is told to come back to.
+"""Which address a client is told to come back to.
 
 A listener has a name, a bind address and possibly an advertised one. When none is advertised, each
 client is told the address it itself connected to: it is known to work for that client.
@@ -6,8 +6,6 @@ client is told the address it itself connected to: it is known to work for that 
 
 from dataclasses import dataclass
 from typing import NamedTuple
-
-WILDCARDS = frozenset({"", "0.0.0.0", "::", "[::]", "*"})  # noqa: S104 - names, not a bind
 
 
 class Endpoint(NamedTuple):
@@ -22,27 +20,27 @@ class Endpoint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """One place where the broker accepts clients. Port 0 lets the system choose."""
+class BoundListener:
+    """A listener that accepts clients; its port is the real one, never 0."""
 
     name: str
     host: str
     port: int
     advertised: Endpoint | None = None
 
-    @property
-    def is_wildcard(self) -> bool:
-        """True when it accepts on every address of the machine."""
-        return self.host in WILDCARDS
-
     def endpoint_for(self, local_host: str, local_port: int) -> Endpoint:
-        """The address that a client, connected to this local address, can reach again."""
-        return self.advertised or Endpoint(local_host, local_port)
+        """The address that a client, connected to this local address, can reach again.
 
+        An advertised port 0 stands for the port that was bound.
+        """
+        if self.advertised is None:
+            return Endpoint(local_host, local_port)
+        return Endpoint(self.advertised.host, self.advertised.port or self.port)
 
-def parse_host_port(text: str) -> Endpoint:
-    """Reads `HOST:PORT`, `[V6]:PORT` or `:PORT`; ValueError says what is wrong with it."""
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"{text!r} is not HOST:PORT with a port from 0 to 65535")
-    return Endpoint(host.strip("[]"), int(port))
+    @property
+    def dialled(self) -> Endpoint:
+        """What somebody on this machine types to reach it."""
+        if self.advertised is not None:
+            return self.endpoint_for(self.host, self.port)
+        local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+        return Endpoint(local.get(self.host, self.host), self.port)

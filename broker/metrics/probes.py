@@ -1,8 +1,8 @@
 """What happens in the broker, counted as it happens. Read by the scrape, never by logic.
 
-Every verb is a few integer additions: no metric object, no label string and no lock on the hot path.
-All verbs are called on the event loop. Label values are bounded: API keys, error codes, topics that
-exist, and the closed sets of reasons declared here.
+Every verb is a few integer additions: no metric object, no label string, no lock on the hot path.
+All verbs are called on the event loop. Label values are bounded: API keys, error codes, topics
+that exist, and the closed sets of reasons declared here.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ class Histogram:
         self.count += 1
         self.sum_seconds += seconds
         bucket = int(seconds * 1e6).bit_length()
-        self.buckets[bucket if bucket < LATENCY_BUCKETS else LATENCY_BUCKETS] += 1
+        self.buckets[min(LATENCY_BUCKETS, bucket)] += 1
 
 
 class TopicTraffic:
@@ -61,6 +61,7 @@ class BrokerProbes:
         self.connections_closed: Counter[str] = Counter()
         self.foreign: Counter[str] = Counter()
         self.crashes: Counter[int] = Counter()
+        self.failed_tasks: Counter[str] = Counter()
         self.fsync = Histogram()
         self.fsync_errors = 0
         self.loop_lag_seconds = 0.0
@@ -73,6 +74,10 @@ class BrokerProbes:
     def crashed(self, api_key: int) -> None:
         """A handler ended with an error nobody expected."""
         self.crashes[api_key] += 1
+
+    def task_failed(self, name: str) -> None:
+        """A periodic task ended with an error."""
+        self.failed_tasks[name] += 1
 
     def appended(self, topic: str, size_bytes: int, records: int) -> None:
         """One batch was written to a log."""

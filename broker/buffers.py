@@ -1,0 +1,55 @@
+"""Memory that requests are received into: one small buffer for all, big ones shared by turns.
+
+A read from a socket and the callback that consumes it are one step of the loop, so all connections
+can receive into the same `shared` buffer: an idle connection holds no memory, and the buffer stays
+in the processor's cache. What a step leaves unfinished is kept by the connection: a short remainder
+as a copy, a large frame in a body buffer of this pool, which returns when the frame was handled.
+
+Rule: a frame's bytes are valid until the handler returns. Whoever needs them longer copies them.
+"""
+
+SHARED_BYTES = 256 * 1024
+SMALLEST_BODY = 256 * 1024
+KEPT_BYTES = 32 * 1024 * 1024  # idle body buffers the pool holds on to
+
+
+class BufferPool:
+    """Body buffers by size class (powers of two), last used first."""
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        """`kept_bytes`: how much idle memory stays for reuse; `trim` lets it go."""
+        self.shared = bytearray(SHARED_BYTES)
+        self.shared_view = memoryview(self.shared)
+        self._kept_limit = kept_bytes
+        self._kept = 0
+        self._used_since_trim = False
+        self._free: dict[int, list[bytearray]] = {}
+
+    def take(self, size: int) -> bytearray:
+        """A buffer of at least `size` bytes, with whatever lies in it."""
+        capacity = max(SMALLEST_BODY, 1 << (size - 1).bit_length())
+        self._used_since_trim = True
+        free = self._free.get(capacity)
+        if free:
+            self._kept -= capacity
+            return free.pop()
+        return bytearray(capacity)
+
+    def give_back(self, buffer: bytearray) -> None:
+        """The frame was handled; nobody may look at the buffer any more."""
+        capacity = len(buffer)
+        if self._kept + capacity <= self._kept_limit:
+            self._kept += capacity
+            self._free.setdefault(capacity, []).append(buffer)
+
+    def trim(self) -> None:
+        """Frees all idle buffers if none was used since the last call; call it now and then."""
+        if not self._used_since_trim:
+            self._free.clear()
+            self._kept = 0
+        self._used_since_trim = False
+
+    @property
+    def kept_bytes(self) -> int:
+        """Idle memory held at the moment."""
+        return self._kept

@@ -1,0 +1,322 @@
+"""One client connection: requests in order, responses in the same order, back-pressure both ways.
+
+Answers of one read leave in one write. A request whose answer must wait is parked; later
+requests are handled meanwhile, up to a bound, and their answers queue behind it.
+
+Rules: nothing here blocks, and nothing knows what a request means. No timer per request: `sweep` is
+called about once a second for everything that depends on time. Whatever goes wrong ends this
+connection only.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from broker.buffers import BufferPool
+from broker.context import Peer
+from broker.dispatcher import Parts, Pending
+from broker.framing import ForeignProtocol, FrameReader
+from broker.limits import MIN_FRAME_RATE, CloseConnection, ConnectionLimits
+from broker.logs import event
+from broker.metrics.probes import BrokerProbes
+from broker.sender import SocketSender
+
+FLUSH_PARTS = 64
+
+
+class Host(Protocol):
+    """What a connection needs of the server it belongs to."""
+
+    pool: BufferPool
+    limits: ConnectionLimits
+    probes: BrokerProbes
+    loop: asyncio.AbstractEventLoop
+    dispatch: "Callable[[memoryview, Peer], Parts | Pending | None]"
+
+    def admit(
+        self, connection: "Connection", transport: asyncio.Transport, listener_name: str
+    ) -> Peer | None:
+        """The facts of a new connection, or None when there are too many."""
+
+    def forget(self, connection: "Connection") -> None:
+        """The connection is over."""
+
+    def foreign_answer(self, kind: str) -> bytes:
+        """What to say to a client that speaks another protocol."""
+
+
+class _Slot:
+    """The place of one request's answer in the order of answers."""
+
+    __slots__ = ("parts", "pending")
+
+    def __init__(self, pending: Pending | None, parts: Parts | None) -> None:
+        self.pending = pending
+        self.parts = parts
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one accepted socket."""
+
+    __slots__ = (
+        "_active",
+        "_closing",
+        "_flush_scheduled",
+        "_frames",
+        "_host",
+        "_in_flight",
+        "_listener_name",
+        "_out",
+        "_progress",
+        "_sender",
+        "_stopping",
+        "_transport",
+        "peer",
+        "received_bytes",
+    )
+
+    peer: Peer
+    _transport: asyncio.Transport
+    _sender: SocketSender
+
+    def __init__(self, host: Host, listener_name: str) -> None:
+        """Waits for `connection_made`."""
+        self._host = host
+        self._listener_name = listener_name
+        self._frames = FrameReader(host.pool, host.limits.max_frame_bytes, self._handle)
+        self._out: Parts = []
+        self._in_flight: deque[_Slot] = deque()
+        self._active = True
+        self._stopping = False
+        self._flush_scheduled = False
+        self._closing: str | None = None
+        self._progress = _Progress()
+        self.received_bytes = 0
+
+    # -- the transport's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client was accepted."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = self._host.admit(self, transport, self._listener_name)
+        if peer is None:
+            self._closing = "refused"
+            transport.abort()
+            return
+        self.peer = peer
+        self._sender = SocketSender(
+            transport.get_extra_info("socket").fileno(),
+            self._host.loop,
+            on_drained=self._drained,
+            on_broken=self._broken,
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
+        """The connection is over, whoever ended it."""
+        if self._closing == "refused":
+            return
+        self._closing = self._closing or "peer"
+        self._sender.close()
+        for slot in self._in_flight:
+            if slot.pending is not None:
+                slot.pending.abandon()
+        self._in_flight.clear()
+        self._out.clear()
+        self._frames.release()
+        self._host.forget(self)
+
+    def eof_received(self) -> bool:
+        """The client sends no more: as for Kafka, that ends the connection."""
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
+        """Where the next bytes go."""
+        return self._frames.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """`nbytes` arrived where `get_buffer` said."""
+        self._active = True
+        self.received_bytes += nbytes
+        if self._closing:
+            return
+        try:
+            self._frames.received(nbytes)
+        except CloseConnection as error:
+            self._refuse(error)
+            return
+        if self._out:
+            self._flush()
+        if self._frames.held:
+            self._transport.pause_reading()
+
+    # -- requests and answers
+
+    def _handle(self, frame: memoryview) -> bool:
+        result = self._host.dispatch(frame, self.peer)
+        if result is None:
+            return True
+        if isinstance(result, Pending):
+            slot = _Slot(result, None)
+            self._in_flight.append(slot)
+            result.listen(partial(self._answered, slot))
+        elif self._in_flight:
+            self._in_flight.append(_Slot(None, result))
+        else:
+            self._out += result
+            if len(self._out) < FLUSH_PARTS:
+                return True
+            self._flush()
+        return not (self._closing or self._blocked())
+
+    def _answered(self, slot: _Slot, parts: Parts | None, error: CloseConnection | None) -> None:
+        """A parked request has its answer; what is ready at the head of the order leaves."""
+        slot.pending = None
+        if error is not None:
+            self._refuse(error)
+            return
+        slot.parts = parts or []
+        in_flight = self._in_flight
+        while in_flight and in_flight[0].parts is not None:
+            self._out += in_flight.popleft().parts or ()
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._host.loop.call_soon(self._flush_later)
+
+    def _flush_later(self) -> None:
+        self._flush_scheduled = False
+        self._flush()
+        self._resume()
+
+    def _flush(self) -> None:
+        out = self._out
+        if out and not self._closing:
+            self._out = []
+            self._sender.send(out)
+
+    # -- back-pressure
+
+    def _blocked(self) -> bool:
+        limits, sender = self._host.limits, self._sender
+        return (
+            len(self._in_flight) >= limits.max_in_flight
+            or sender.queued_bytes > limits.max_queued_bytes
+            or sender.queued_parts > limits.max_queued_parts
+            or self._stopping
+        )
+
+    def _resume(self) -> None:
+        """Handles what was held back, then reads on, unless we are blocked again."""
+        if not self._frames.held or self._closing or self._blocked():
+            return
+        try:
+            self._frames.resume()
+        except CloseConnection as error:
+            self._refuse(error)
+            return
+        self._flush()
+        if not self._frames.held and not self._closing:
+            self._transport.resume_reading()
+
+    def _drained(self) -> None:
+        if self._closing:
+            self._transport.close()
+        else:
+            self._resume()
+
+    # -- the end
+
+    def _refuse(self, error: CloseConnection) -> None:
+        """The client did something that Kafka answers by closing the connection."""
+        event("connection_refused", "warning", reason=error.reason, peer=self.peer, detail=error)
+        if isinstance(error, ForeignProtocol):
+            self._host.probes.foreign_protocol(error.kind)
+            self._out.append(self._host.foreign_answer(error.kind))
+        self.close(error.reason)
+
+    def _broken(self, error: Exception) -> None:
+        if not isinstance(error, ConnectionError):
+            event("connection_broken", "warning", peer=self.peer, error=error)
+        self.abort("broken")
+
+    def close(self, reason: str) -> None:
+        """Ends the connection once what is already answered has left."""
+        if self._closing:
+            return
+        self._flush()
+        self._end(reason)
+        if self._sender.idle:
+            self._transport.close()
+        elif not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def abort(self, reason: str) -> None:
+        """Ends the connection at once."""
+        self._end(reason)
+        self._transport.abort()
+
+    def _end(self, reason: str) -> None:
+        if not self._closing:
+            self._closing = reason
+            self._host.probes.connection_closed(reason)
+
+    def stop(self) -> bool:
+        """A graceful stop: no new requests. True once nothing was left to answer."""
+        self._stopping = True
+        if self._in_flight or self._out or not self._sender.idle:
+            return False
+        self.close("stopping")
+        return True
+
+    @property
+    def sent_bytes(self) -> int:
+        """What the kernel has taken so far."""
+        return self._sender.sent_bytes
+
+    @property
+    def queued_bytes(self) -> int:
+        """Memory that waits for the client to read."""
+        return self._sender.queued_bytes
+
+    def sweep(self, now: float) -> None:
+        """Everything that depends on time; `now` in monotonic seconds."""
+        self._frames.release(only_idle=True)
+        reason = self._overdue(now)
+        if reason is not None:
+            event("connection_dropped", "info", reason=reason, peer=self.peer)
+            self.abort(reason)
+
+    def _overdue(self, now: float) -> str | None:
+        seen, limits, sender, frames = self._progress, self._host.limits, self._sender, self._frames
+        if self._active:
+            seen.active_at, self._active = now, False
+        if sender.idle or sender.sent_bytes != seen.sent_bytes:
+            seen.sent_bytes, seen.sent_at = sender.sent_bytes, now
+        if frames.frames != seen.frames or not frames.partial_bytes or frames.held:
+            seen.frames, seen.frame_at = frames.frames, now
+        if now - seen.sent_at > limits.stalled_seconds:
+            return "stalled_reader"
+        if not frames.frames:
+            seen.accepted_at = seen.accepted_at or now
+            late = now - seen.accepted_at > limits.first_frame_seconds
+            return "first_frame_late" if late else None
+        if now - seen.frame_at > limits.frame_seconds + frames.partial_bytes / MIN_FRAME_RATE:
+            return "frame_late"
+        waits = self._in_flight or not sender.idle
+        return "idle" if now - seen.active_at > limits.idle_seconds and not waits else None
+
+
+class _Progress:
+    """When the last sweep saw which progress."""
+
+    __slots__ = ("accepted_at", "active_at", "frame_at", "frames", "sent_at", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.accepted_at = 0.0
+        self.active_at = 0.0
+        self.sent_at = 0.0
+        self.sent_bytes = -1
+        self.frame_at = 0.0
+        self.frames = -1

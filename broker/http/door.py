@@ -1,0 +1,67 @@
+"""The HTTP port: open from the first moment; the HTTP library is loaded when somebody knocks.
+
+Loading takes 0.2 s and 20 MB, which a start should not pay for. Until then the system queues
+the connection. Only `site.py` imports the library.
+"""
+
+import asyncio
+import importlib
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from broker.logs import event
+
+
+class HttpDoor:
+    """Watches a bound socket and starts the site behind it on the first connection."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listening: socket.socket,
+        answers: Callable[[str, str], tuple[int, str, bytes]],
+    ) -> None:
+        """`answers(path, query)` gives status, content type and body; it may run on a thread."""
+        self._loop = loop
+        self._socket = listening
+        self._answers = answers
+        self._watched: socket.socket | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._site: Any = None
+
+    def open(self) -> None:
+        """Listens; nothing is loaded yet."""
+        self._socket.setblocking(False)
+        self._socket.listen()
+        self._watched = self._socket.dup()
+        self._loop.add_reader(self._watched.fileno(), self._knocked)
+
+    async def close(self) -> None:
+        """Stops the site."""
+        self._unwatch()
+        if self._opening is not None:
+            await asyncio.gather(self._opening, return_exceptions=True)
+        if self._site is not None:
+            await self._site.stop()
+        self._socket.close()
+
+    def _knocked(self) -> None:
+        self._unwatch()
+        self._opening = self._loop.create_task(self._start())
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:
+            self._loop.remove_reader(self._watched.fileno())
+            self._watched.close()
+            self._watched = None
+
+    async def _start(self) -> None:
+        try:
+            module = await self._loop.run_in_executor(
+                None, importlib.import_module, "broker.http.site"
+            )
+            self._site = module.Site(self._answers)
+            await self._site.start(self._socket)
+        except Exception as error:  # noqa: BLE001 - health must not take the broker with it
+            event("http_failed", "error", error=repr(error))

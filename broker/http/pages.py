@@ -1,0 +1,44 @@
+"""What the HTTP port answers: /livez, /readyz, /metrics, and a list of them at /."""
+
+from collections.abc import Callable, Sequence
+from urllib.parse import parse_qs
+
+from broker.http.health import Check, judge
+
+TEXT = "text/plain; charset=utf-8"
+INDEX = b"/livez\n/readyz\n/metrics\n"
+
+Answer = tuple[int, str, bytes]
+
+
+class Pages:
+    """Answers paths. Called from any thread."""
+
+    def __init__(
+        self,
+        live: Sequence[Check],
+        ready: Sequence[Check],
+        scrape: Callable[[], tuple[str, bytes]],
+    ) -> None:
+        """`scrape()` gives content type and body of /metrics."""
+        self._probes = {"livez": live, "readyz": ready}
+        self._scrape = scrape
+
+    def answer(self, path: str, query: str) -> Answer:
+        """Status, content type, body."""
+        name = path.strip("/")
+        if name in self._probes:
+            fields = parse_qs(query, keep_blank_values=True)
+            health = judge(
+                name,
+                self._probes[name],
+                fields.get("exclude", ()),
+                verbose="verbose" in fields,
+            )
+            return health.status, TEXT, health.text.encode()
+        if name == "metrics":
+            content_type, body = self._scrape()
+            return 200, content_type, body
+        if not name:
+            return 200, TEXT, INDEX
+        return 404, TEXT, b"not found\n" + INDEX

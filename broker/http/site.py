@@ -1,0 +1,43 @@
+"""The HTTP server behind the door: paths in, text out. It decides nothing itself."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from aiohttp import web
+
+MAX_REQUEST_BYTES = 64 * 1024
+
+Answers = Callable[[str, str], tuple[int, str, bytes]]
+
+
+class Site:
+    """Serves GET for whatever `answers` knows."""
+
+    def __init__(self, answers: Answers) -> None:
+        """`answers(path, query)` runs on a thread: a scrape must not hold up the loop."""
+        self._answers = answers
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
+        app.router.add_get("/{path:.*}", self._get)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+
+    async def start(self, listening: socket.socket) -> None:
+        """Serves the connections of a listening socket."""
+        await self._runner.setup()
+        await web.SockSite(self._runner, listening).start()
+
+    async def stop(self) -> None:
+        """Answers what is in flight, then ends."""
+        await self._runner.cleanup()
+
+    async def _get(self, request: web.Request) -> web.Response:
+        loop = asyncio.get_running_loop()
+        status, content_type, body = await loop.run_in_executor(
+            None, self._answers, request.path, request.query_string
+        )
+        headers = {
+            "Content-Type": content_type,
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        }
+        return web.Response(status=status, body=body, headers=headers)

@@ -1,0 +1,50 @@
+"""What one connection may do, in one place (operations C2). Each number closes a hole."""
+
+from dataclasses import dataclass
+
+MIN_FRAME_RATE = 64 * 1024  # bytes per second that a large frame must arrive with, beyond the grace
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits of one connection. Times in seconds of the monotonic clock, checked every second."""
+
+    max_frame_bytes: int = 100 * 1024 * 1024
+    max_in_flight: int = 100  # requests that wait for their answer
+    max_queued_bytes: int = 8 * 1024 * 1024  # of memory, waiting for the peer to read
+    max_queued_parts: int = 256  # buffers and file pieces, waiting likewise
+    first_frame_seconds: float = 10.0
+    frame_seconds: float = 30.0
+    stalled_seconds: float = 60.0  # with output queued and nothing taken
+    idle_seconds: float = 600.0
+
+
+class CloseConnection(Exception):  # noqa: N818 - an order, not a fault
+    """The connection must end: what Kafka does where it has no error code to answer with.
+
+    `reason` is one of a closed set of words (it is a metric label); the text is for the log.
+    """
+
+    def __init__(self, reason: str, message: str = "") -> None:
+        """`reason`: see `CLOSE_REASONS`."""
+        assert reason in CLOSE_REASONS, reason
+        super().__init__(message or reason)
+        self.reason = reason
+
+
+CLOSE_REASONS = frozenset(
+    {
+        "acks_zero_error",  # a producer that wants no answers must be told somehow
+        "foreign_protocol",
+        "frame_size",  # negative, or over socket.request.max.bytes
+        "malformed",
+        "unsupported_version",
+        "internal_error",
+        "first_frame_late",
+        "frame_late",
+        "stalled_reader",
+        "idle",
+        "broken",  # the socket failed, or a file ended early
+        "stopping",
+    }
+)

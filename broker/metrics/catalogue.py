@@ -1,0 +1,213 @@
+"""The list of all metrics that the broker's own parts give; see declare.py for the rules."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from broker.metrics.declare import Durations, Metric, Sample, counter, gauge, one
+from broker.metrics.partitions import PARTITION_METRICS
+from broker.metrics.probes import Histogram
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+
+def _labelled(values: Mapping[str, int]) -> Iterable[Sample]:
+    return [((label,), float(value)) for label, value in dict(values).items()]
+
+
+def _api_names(broker: "Broker") -> dict[int, str]:
+    return {api.key: api.name for api in broker.served}
+
+
+def _requests(broker: "Broker") -> Iterable[Sample]:
+    return [
+        ((name,), float(broker.probes.latency[key].count))
+        for key, name in _api_names(broker).items()
+    ]
+
+
+def _latencies(broker: "Broker") -> Iterable[tuple[tuple[str, ...], Histogram]]:
+    for key, name in _api_names(broker).items():
+        histogram = broker.probes.latency[key]
+        if histogram.count:
+            yield (name,), histogram
+
+
+def _errors(broker: "Broker") -> Iterable[Sample]:
+    names = _api_names(broker)
+    for (key, code), count in dict(broker.probes.errors).items():
+        known = code in ErrorCode._value2member_map_
+        yield (names.get(key, "unknown"), ErrorCode(code).name if known else str(code)), count
+
+
+def _crashes(broker: "Broker") -> Iterable[Sample]:
+    names = _api_names(broker)
+    for key, count in dict(broker.probes.crashes).items():
+        yield (names.get(key, "unknown"),), count
+
+
+def _topic_bytes_in(broker: "Broker") -> Iterable[Sample]:
+    return [((name,), t.bytes_in) for name, t in dict(broker.probes.topics).items()]
+
+
+def _topic_bytes_out(broker: "Broker") -> Iterable[Sample]:
+    return [((name,), t.bytes_out) for name, t in dict(broker.probes.topics).items()]
+
+
+def _topic_records(broker: "Broker") -> Iterable[Sample]:
+    return [((name,), t.records_in) for name, t in dict(broker.probes.topics).items()]
+
+
+def _topic_batches(broker: "Broker") -> Iterable[Sample]:
+    return [((name,), t.batches_in) for name, t in dict(broker.probes.topics).items()]
+
+
+def _dirty(broker: "Broker") -> Iterable[Sample]:
+    return list(dict(broker.probes.dirty).items())
+
+
+METRICS: tuple[Metric, ...] = (
+    gauge(
+        "horolog_ready",
+        "1 when the broker serves clients.",
+        (),
+        one(lambda broker: float(broker.ready)),
+    ),
+    counter("horolog_requests", "Requests answered.", ("api",), _requests),
+    counter(
+        "horolog_request_errors",
+        "Error codes in answers, by API and Kafka's name of the code.",
+        ("api", "error"),
+        _errors,
+    ),
+    counter(
+        "horolog_request_failures",
+        "Requests that ended in an unexpected error; each closed its connection.",
+        ("api",),
+        _crashes,
+    ),
+    counter(
+        "horolog_network_received_bytes",
+        "Bytes received from clients.",
+        (),
+        one(lambda broker: broker.server.received_bytes),
+    ),
+    counter(
+        "horolog_network_sent_bytes",
+        "Bytes sent to clients.",
+        (),
+        one(lambda broker: broker.server.sent_bytes),
+    ),
+    gauge(
+        "horolog_network_queued_bytes",
+        "Memory in answers that clients have not read yet.",
+        (),
+        one(lambda broker: broker.server.queued_bytes),
+    ),
+    gauge(
+        "horolog_connections",
+        "Open connections.",
+        (),
+        one(lambda broker: len(broker.server.connections)),
+    ),
+    counter(
+        "horolog_connections_accepted",
+        "Connections accepted.",
+        (),
+        one(lambda broker: broker.probes.connections_accepted),
+    ),
+    counter(
+        "horolog_connections_refused",
+        "Connections refused by a limit.",
+        ("reason",),
+        lambda broker: _labelled(broker.probes.connections_refused),
+    ),
+    counter(
+        "horolog_connections_closed",
+        "Connections that the broker ended, and why.",
+        ("reason",),
+        lambda broker: _labelled(broker.probes.connections_closed),
+    ),
+    counter(
+        "horolog_foreign_protocol_connections",
+        "Connections that spoke another protocol on the Kafka port.",
+        ("protocol",),
+        lambda broker: _labelled(broker.probes.foreign),
+    ),
+    gauge(
+        "horolog_waiting_fetches",
+        "Fetches that wait for data.",
+        (),
+        one(lambda broker: len(broker.waiters)),
+    ),
+    gauge(
+        "horolog_fetch_sessions",
+        "Incremental fetch sessions.",
+        (),
+        one(lambda broker: len(broker.fetch_sessions)),
+    ),
+    counter("horolog_topic_received_bytes", "Bytes appended.", ("topic",), _topic_bytes_in),
+    counter("horolog_topic_sent_bytes", "Bytes of records fetched.", ("topic",), _topic_bytes_out),
+    counter("horolog_topic_received_records", "Records appended.", ("topic",), _topic_records),
+    counter("horolog_topic_received_batches", "Batches appended.", ("topic",), _topic_batches),
+    counter(
+        "horolog_dirty_timestamps",
+        "Records with a bad time: direction, how it was off, what became of them.",
+        ("topic", "direction", "reason", "action"),
+        _dirty,
+    ),
+    counter(
+        "horolog_fsync_errors",
+        "Failed fsyncs; each took its partition offline.",
+        (),
+        one(lambda broker: broker.probes.fsync_errors),
+    ),
+    gauge(
+        "horolog_unsynced_bytes",
+        "Bytes written and not yet forced to the disk.",
+        (),
+        one(lambda broker: broker.commit.unsynced_bytes),
+    ),
+    gauge(
+        "horolog_event_loop_lag_seconds",
+        "How late the event loop was when last measured.",
+        (),
+        one(lambda broker: broker.probes.loop_lag_seconds),
+    ),
+    gauge(
+        "horolog_event_loop_lag_max_seconds",
+        "How late the event loop has been at most since the start.",
+        (),
+        one(lambda broker: broker.probes.loop_lag_max_seconds),
+    ),
+    counter(
+        "horolog_task_failures",
+        "Periodic tasks that ended in an error.",
+        ("task",),
+        lambda broker: _labelled(broker.probes.failed_tasks),
+    ),
+    gauge("horolog_topics", "Topics.", (), one(lambda broker: len(broker.catalog.image.topics))),
+    gauge(
+        "horolog_partitions",
+        "Partitions of all topics.",
+        (),
+        one(lambda broker: broker.catalog.image.partition_count),
+    ),
+    *PARTITION_METRICS,
+)
+
+DURATIONS: tuple[Durations, ...] = (
+    Durations(
+        "horolog_request_duration_seconds",
+        "From a complete request to its answer, waiting included.",
+        ("api",),
+        _latencies,
+    ),
+    Durations(
+        "horolog_fsync_duration_seconds",
+        "One fsync of one log.",
+        (),
+        lambda broker: [((), broker.probes.fsync)],
+    ),
+)

@@ -1,0 +1,98 @@
+"""Gauges of logs: exact per partition up to a bound, beyond it one series per topic.
+
+Above `MAX_EXACT` partitions the label `partition` is `all`: sizes and counts are summed, times are
+the largest. So the number of series stays bounded whatever clients create.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from broker.metrics.declare import Metric, Sample, gauge
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from storage.log import Log
+
+MAX_EXACT = 1000
+LABELS = ("topic", "partition")
+
+
+def per_partition(
+    name: str,
+    text: str,
+    value: "Callable[[Log], float | None]",
+    merge: Callable[[float, float], float],
+) -> Metric:
+    """A gauge of each log; None has no series. `merge` joins two partitions of a topic."""
+
+    def read(broker: "Broker") -> Iterable[Sample]:
+        image = broker.catalog.image
+        exact = image.partition_count <= MAX_EXACT
+        series: dict[tuple[str, ...], float] = {}
+        for topic in image.topics.values():
+            for partition in topic.partitions:
+                number = value(partition.log)
+                if number is None:
+                    continue
+                key = (topic.name, str(partition.index) if exact else "all")
+                series[key] = merge(series[key], number) if key in series else number
+        return series.items()
+
+    return gauge(name, text, LABELS, read)
+
+
+def _sum(first: float, second: float) -> float:
+    return first + second
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None or milliseconds < 0 else milliseconds / 1000
+
+
+PARTITION_METRICS = (
+    per_partition(
+        "horolog_log_start_offset",
+        "First offset of the log.",
+        lambda log: log.snapshot.log_start_offset,
+        _sum,
+    ),
+    per_partition(
+        "horolog_log_end_offset",
+        "Offset that the next record gets.",
+        lambda log: log.snapshot.log_end_offset,
+        _sum,
+    ),
+    per_partition(
+        "horolog_log_high_watermark_offset",
+        "Offset up to which consumers may read.",
+        lambda log: log.snapshot.high_watermark,
+        _sum,
+    ),
+    per_partition(
+        "horolog_log_size_bytes",
+        "Bytes of all segments.",
+        lambda log: log.snapshot.size_bytes,
+        _sum,
+    ),
+    per_partition(
+        "horolog_log_segments", "Segments of the log.", lambda log: len(log.snapshot.segments), _sum
+    ),
+    per_partition(
+        "horolog_log_offline",
+        "1 when the log takes no writes because its disk failed.",
+        lambda log: float(log.failed is not None),
+        _sum,
+    ),
+    per_partition(
+        "horolog_log_max_record_timestamp_seconds",
+        "Largest time that a record of the log claims.",
+        lambda log: _seconds(log.max_record_timestamp_ms),
+        max,
+    ),
+    per_partition(
+        "horolog_log_last_arrival_timestamp_seconds",
+        "When the last record arrived, by the broker's clock.",
+        lambda log: _seconds(log.last_arrival_ms),
+        max,
+    ),
+)

@@ -1,0 +1,242 @@
+"""The way out of one connection: buffers and pieces of log files, in order, uncopied.
+
+Everything is written to the socket directly, as far as the kernel takes it; the rest waits in a
+queue that the loop drains when the socket becomes writable. Record bytes never enter the process
+when they are more than a few KiB: `sendfile` hands the kernel's pages to the socket. Small pieces
+are read and leave together with what surrounds them in one call.
+
+Rules: one sender is the only writer of its socket. It holds file pieces, not their bytes, so a slow
+reader pins a few hundred bytes and not megabytes. A failing socket is reported once, through
+`on_broken`, never raised.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+INLINE_BYTES = 16 * 1024  # a file piece up to this size is read and sent with its neighbours
+SENDFILE_BYTES = 4 * 1024 * 1024  # asked of the kernel in one call
+MAX_PARTS = 512  # buffers given to one sendmsg; the system's limit is 1024
+
+Buffer = bytes | bytearray | memoryview
+
+
+class FilePart(Protocol):
+    """Bytes of a file that are sent as they lie there (`storage` calls it FileSlice)."""
+
+    @property
+    def position(self) -> int:
+        """Where they begin, in bytes."""
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+
+    @property
+    def file(self) -> "ReadableFile":
+        """The open file."""
+
+
+class ReadableFile(Protocol):
+    """What a sender needs of a file."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """The bytes from `position`; short only at the end of the file."""
+
+    def fileno(self) -> int | None:
+        """A descriptor for sendfile; None when there is none (simulated files)."""
+
+
+class TruncatedPart(Exception):  # noqa: N818 - named after what happened
+    """A file ended inside a piece that was promised to the client: the connection must close."""
+
+
+class SocketSender:
+    """Writes to one non-blocking socket, which stays the property of its transport."""
+
+    __slots__ = (
+        "_loop",
+        "_on_broken",
+        "_on_drained",
+        "_queue",
+        "_socket",
+        "_watched",
+        "queued_bytes",
+        "sent_bytes",
+    )
+
+    def __init__(
+        self,
+        descriptor: int,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        on_drained: Callable[[], None],
+        on_broken: Callable[[Exception], None],
+    ) -> None:
+        """`on_drained()` is called when a queue that had formed is empty again."""
+        self._loop = loop
+        self._socket = socket.socket(fileno=descriptor)
+        self._on_drained = on_drained
+        self._on_broken = on_broken
+        self._queue: deque[Buffer | FilePart] = deque()
+        self._watched: int | None = None
+        self.queued_bytes = 0  # of memory: file pieces count nothing
+        self.sent_bytes = 0
+
+    @property
+    def idle(self) -> bool:
+        """True when everything given was taken by the kernel."""
+        return not self._queue
+
+    @property
+    def queued_parts(self) -> int:
+        """Buffers and file pieces that wait."""
+        return len(self._queue)
+
+    def send(self, parts: "Sequence[Buffer | FilePart]") -> None:
+        """Sends the parts after everything sent before. Never blocks, never raises."""
+        queue = self._queue
+        if queue:
+            queue.extend(parts)
+            self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
+            return
+        if len(parts) == 1 and isinstance(parts[0], bytes):
+            data = parts[0]
+            try:
+                sent = self._socket.send(data)
+            except BlockingIOError:
+                sent = 0
+            except OSError as error:
+                self._on_broken(error)
+                return
+            self.sent_bytes += sent
+            if sent == len(data):
+                return
+            parts = (memoryview(data)[sent:],)
+        queue.extend(parts)
+        self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
+        self._drain()
+
+    def close(self) -> None:
+        """Drops what is queued and lets go of the socket; the transport closes it."""
+        self._queue.clear()
+        self.queued_bytes = 0
+        self._unwatch()
+        with contextlib.suppress(OSError):
+            self._socket.detach()
+
+    def _drain(self) -> None:
+        try:
+            while self._queue:
+                if not self._send_some():
+                    self._watch()
+                    return
+        except BlockingIOError:
+            self._watch()
+        except (OSError, TruncatedPart) as error:
+            self._on_broken(error)
+
+    def _writable(self) -> None:
+        self._drain()
+        if not self._queue and self._watched is not None:
+            self._loop.remove_writer(self._watched)
+            os.close(self._watched)
+            self._watched = None
+            self._on_drained()
+
+    def _watch(self) -> None:
+        if self._watched is None:  # a duplicate, because the transport watches the original
+            self._watched = os.dup(self._socket.fileno())
+            self._loop.add_writer(self._watched, self._writable)
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:
+            self._loop.remove_writer(self._watched)
+            os.close(self._watched)
+            self._watched = None
+
+    def _send_some(self) -> bool:
+        """One call to the kernel; False when it took less than it was given."""
+        first = self._queue[0]
+        if not isinstance(first, _BUFFERS) and not self._readable_inline(first):
+            return self._send_file(first)
+        return self._send_buffers()
+
+    def _readable_inline(self, part: FilePart) -> bool:
+        """Replaces a small file piece by its bytes at the head of the queue."""
+        if part.size > INLINE_BYTES and part.file.fileno() is not None:
+            return False
+        data = part.file.read_at(part.position, part.size)
+        if len(data) != part.size:
+            raise TruncatedPart(f"{part.size} bytes at {part.position} were only {len(data)}")
+        self._queue[0] = data
+        self.queued_bytes += len(data)
+        return True
+
+    def _send_buffers(self) -> bool:
+        buffers: list[Buffer] = []
+        total = 0
+        more = 0
+        queue = self._queue
+        while queue and len(buffers) < MAX_PARTS:
+            part = queue[0]
+            if not isinstance(part, _BUFFERS):
+                if not self._readable_inline(part):
+                    more = socket.MSG_MORE
+                    break
+                part = queue[0]
+            assert isinstance(part, _BUFFERS)
+            buffers.append(part)
+            total += len(part)
+            queue.popleft()
+        try:
+            sent = self._socket.sendmsg(buffers, (), more)
+        except BlockingIOError:
+            sent = 0
+        self.sent_bytes += sent
+        self.queued_bytes -= sent
+        if sent == total:
+            return True
+        queue.extendleft(reversed(_unsent(buffers, sent)))
+        return False
+
+    def _send_file(self, part: FilePart) -> bool:
+        descriptor = part.file.fileno()
+        assert descriptor is not None
+        wanted = min(part.size, SENDFILE_BYTES)
+        sent = os.sendfile(self._socket.fileno(), descriptor, part.position, wanted)
+        if sent == 0:
+            raise TruncatedPart(f"the file ended before {part.position}")
+        self.sent_bytes += sent
+        if sent == part.size:
+            self._queue.popleft()
+        else:
+            self._queue[0] = _Rest(part.file, part.position + sent, part.size - sent)
+        return sent == wanted
+
+
+class _Rest:
+    """What is left of a file piece after a part of it was sent."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: ReadableFile, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+
+_BUFFERS = (bytes, bytearray, memoryview)
+
+
+def _unsent(buffers: list[Buffer], sent: int) -> list[Buffer]:
+    """The buffers that are left when `sent` bytes of them have gone."""
+    for index, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            return [memoryview(buffer)[sent:], *buffers[index + 1 :]]
+        sent -= len(buffer)
+    return []

@@ -1,0 +1,226 @@
+"""The listeners: who may connect, what every connection shares, how all of them end.
+
+Ports are bound first and opened later (`bind`, then `accept`), so that a taken port is told before
+recovery begins and nobody waits in a queue while it runs.
+"""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Protocol
+
+from broker.buffers import BufferPool
+from broker.connection import Connection
+from broker.context import Peer
+from broker.dispatcher import Parts, Pending
+from broker.endpoints import BoundListener, Endpoint
+from broker.limits import ConnectionLimits
+from broker.logs import event
+from broker.metrics.probes import BrokerProbes
+
+SWEPT_AT_ONCE = 1000  # connections looked at in one step of the loop
+STOP_POLL_SECONDS = 0.01
+MAPPED_V4 = "::ffff:"
+
+
+class Settings(Protocol):
+    """The settings that are read for every new connection, because they may change."""
+
+    @property
+    def max_connections(self) -> int:
+        """Connections at one time."""
+
+    @property
+    def max_connections_per_ip(self) -> int:
+        """Connections at one time from one address."""
+
+
+class ListenError(Exception):
+    """An address cannot be listened on; the text is for the operator."""
+
+
+class Server:
+    """All connections of a broker. Used from the event loop only."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limits: ConnectionLimits,
+        probes: BrokerProbes,
+        settings: Callable[[], Settings],
+        dispatch: Callable[[memoryview, Peer], Parts | Pending | None],
+    ) -> None:
+        """Nothing is bound yet. `settings()` gives the snapshot in force."""
+        self.loop = loop
+        self.limits = limits
+        self.probes = probes
+        self.pool = BufferPool()
+        self.dispatch = dispatch
+        self.http_address: Endpoint | None = None
+        self.connections: set[Connection] = set()
+        self.listeners: dict[str, BoundListener] = {}
+        self._settings = settings
+        self._sockets: list[tuple[str, socket.socket]] = []
+        self._servers: list[asyncio.Server] = []
+        self._by_host: Counter[str] = Counter()
+        self._numbers = count(1)
+
+    def bind(self, name: str, host: str, port: int, advertised: Endpoint | None) -> BoundListener:
+        """Reserves an address; port 0 takes a free one. Raises ListenError."""
+        bound = _bind(host, port)
+        listener = BoundListener(name, host, bound.getsockname()[1], advertised)
+        self._sockets.append((name, bound))
+        self.listeners[name] = listener
+        return listener
+
+    async def accept(self, backlog: int) -> None:
+        """From now on clients may connect."""
+        for name, bound in self._sockets:
+            server = await self.loop.create_server(
+                lambda name=name: Connection(self, name), sock=bound, backlog=backlog
+            )
+            self._servers.append(server)
+
+    # -- what the scrape reads
+
+    @property
+    def received_bytes(self) -> int:
+        """From all clients since the start."""
+        live = sum(connection.received_bytes for connection in tuple(self.connections))
+        return self.probes.bytes_received + live
+
+    @property
+    def sent_bytes(self) -> int:
+        """To all clients since the start."""
+        live = sum(connection.sent_bytes for connection in tuple(self.connections))
+        return self.probes.bytes_sent + live
+
+    @property
+    def queued_bytes(self) -> int:
+        """Memory that waits for slow readers."""
+        return sum(connection.queued_bytes for connection in tuple(self.connections))
+
+    # -- what connections ask
+
+    def admit(
+        self, connection: Connection, transport: asyncio.Transport, listener_name: str
+    ) -> Peer | None:
+        """The facts of a new connection, or None when there are too many."""
+        client_host, client_port = _address(transport.get_extra_info("peername"))
+        local_host, local_port = _address(transport.get_extra_info("sockname"))
+        settings = self._settings()
+        reason = None
+        if len(self.connections) >= settings.max_connections:
+            reason = "max_connections"
+        elif self._by_host[client_host] >= settings.max_connections_per_ip:
+            reason = "max_connections_per_ip"
+        if reason is not None:
+            self.probes.connection_refused(reason)
+            event("connection_not_admitted", "warning", reason=reason, client_host=client_host)
+            return None
+        self.connections.add(connection)
+        self._by_host[client_host] += 1
+        self.probes.connections_accepted += 1
+        return Peer(
+            next(self._numbers), client_host, client_port, listener_name, local_host, local_port
+        )
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is over."""
+        self.connections.discard(connection)
+        self.probes.bytes_received += connection.received_bytes
+        self.probes.bytes_sent += connection.sent_bytes
+        host = connection.peer.client_host
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+
+    def foreign_answer(self, kind: str) -> bytes:
+        """What to say to a client that speaks another protocol; nothing where it cannot read."""
+        if kind != "http":
+            return b""
+        at = f"health and metrics are at http://{self.http_address}/" if self.http_address else ""
+        text = f"This port speaks the Kafka protocol, not HTTP; {at or 'no HTTP is served'}\n"
+        head = (
+            f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
+            f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+        )
+        return (head + text).encode("ascii")
+
+    # -- time, and the end
+
+    async def sweep(self, now: float) -> None:
+        """Drops who is idle, slow or stalled; called about once a second."""
+        connections = list(self.connections)
+        for start in range(0, len(connections), SWEPT_AT_ONCE):
+            for connection in connections[start : start + SWEPT_AT_ONCE]:
+                connection.sweep(now)
+            await asyncio.sleep(0)
+        self.pool.trim()
+
+    def stop_accepting(self) -> None:
+        """New clients are refused by the system from now on."""
+        for server in self._servers:
+            server.close()
+        for _, bound in self._sockets:
+            bound.close()
+
+    async def drain(self, seconds: float) -> bool:
+        """Ends each connection once it is answered; aborts what is left after `seconds`.
+
+        True when nobody had to be cut off.
+        """
+        deadline = self.loop.time() + seconds
+        waiting: Iterable[Connection] = list(self.connections)
+        while waiting := [connection for connection in waiting if not connection.stop()]:
+            if self.loop.time() > deadline:
+                for connection in waiting:
+                    connection.abort("stopping")
+                break
+            await asyncio.sleep(STOP_POLL_SECONDS)
+        await asyncio.sleep(0)
+        return not waiting
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    bound = None
+    try:
+        if not host:
+            return _bind_everywhere(port)
+        family, kind, proto, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, proto)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        if bound is not None:
+            bound.close()
+        raise ListenError(f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
+    return bound
+
+
+def _bind_everywhere(port: int) -> socket.socket:
+    """IPv6 and IPv4 by one socket where the system can, else IPv4."""
+    try:
+        bound = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    except OSError:
+        return _bind("0.0.0.0", port)  # noqa: S104 - what the setting asked for
+    try:
+        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(("::", port))
+    except OSError:
+        bound.close()
+        return _bind("0.0.0.0", port)  # noqa: S104
+    return bound
+
+
+def _address(name: tuple[str, int] | None) -> tuple[str, int]:
+    """Host and port; an IPv4 client of a dual socket has its IPv4 address."""
+    if not name:
+        return "", 0
+    host = name[0]
+    return (host.removeprefix(MAPPED_V4)), name[1]
