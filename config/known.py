@@ -61,7 +61,11 @@ _WITHOUT_EFFECT = (
     (r"inter\.broker\.(listener\.name|protocol\.version)|broker\.(session|heart).*", _ANY, _QUORUM),
     (r"listener\.security\.protocol\.map", r"(\s*[\w.-]+:PLAINTEXT\s*,?)*", _SECURITY),
     (r"default\.replication\.factor", _ONE, _REPLICATION),
-    (r"replica\..*|num\.replica\..*|leader\.imbalance\..*|auto\.leader\..*", _ANY, _REPLICATION),
+    (
+        r"replica\.(fetch|lag|socket|selector)\..*|num\.replica\..*|leader\.imbalance\..*|auto\.leader\..*",
+        _ANY,
+        _REPLICATION,
+    ),
     (r"unclean\.leader\.election\..*|broker\.rack|fetch\.purgatory\..*", _ANY, _REPLICATION),
     (r"producer\.purgatory\..*|delete\.records\.purgatory\..*", _ANY, _REPLICATION),
     (r"num\.(network|io|recovery)\.threads.*|background\.threads", _ANY, _THREADS),
