@@ -128,6 +128,8 @@ class PosixFile:
             raise disk_error(self.path, "truncate", error) from error
 
     def sync(self) -> None:
+        if self._fd < 0:
+            raise DiskError(self.path, "sync", "the file is closed", errno.EBADF)
         try:
             os.fdatasync(self._fd)
         except OSError as error:
