@@ -1,7 +1,8 @@
 """The broker under judgement, and topics on it.
 
-By default that is ours, started once a session as a process. HOROLOG_CONFORMANCE_BOOTSTRAP
-(HOST:PORT) names another one, so that the tests themselves can be judged against a real Kafka.
+By default that is ours, started once a session as a process. So that the tests themselves can be
+judged, HOROLOG_CONFORMANCE_BOOTSTRAP (HOST:PORT) names another running broker, and with
+HOROLOG_CONFORMANCE_NODE=kafka the tests that start, stop and kill a node do so with a real Kafka.
 """
 
 import itertools
@@ -14,6 +15,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import start_broker
+from tests.support.kafka_oracle import start_kafka
 
 with warnings.catch_warnings():
     # It reads its schemas by a function of Python's that is on its way out, and warnings fail us.
@@ -21,6 +23,7 @@ with warnings.catch_warnings():
     import kafka  # noqa: F401 - imported here once, so that the tests may import it in peace
 
 MakeTopic = Callable[..., str]
+start_node = start_kafka if os.environ.get("HOROLOG_CONFORMANCE_NODE") == "kafka" else start_broker
 ELSEWHERE = os.environ.get("HOROLOG_CONFORMANCE_BOOTSTRAP")
 
 
@@ -30,8 +33,8 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if ELSEWHERE:
         yield ELSEWHERE
         return
-    with start_broker(tmp_path_factory.mktemp("conformance") / "data") as broker:
-        yield broker.bootstrap
+    with start_node(tmp_path_factory.mktemp("conformance") / "data") as node:
+        yield node.bootstrap
 
 
 @pytest.fixture(scope="session")

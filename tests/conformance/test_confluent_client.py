@@ -36,9 +36,13 @@ def produce(bootstrap: str, topic: str, records: list[Sample], **settings: objec
     return reports
 
 
-def consumer_at(bootstrap: str, topic: str, offset: int, **settings: object) -> Consumer:
+def consumer_of(bootstrap: str) -> Consumer:
     options = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    consumer = Consumer({**options, **settings})
+    return Consumer(options)
+
+
+def consumer_at(bootstrap: str, topic: str, offset: int) -> Consumer:
+    consumer = consumer_of(bootstrap)
     consumer.assign([TopicPartition(topic, 0, offset)])
     return consumer
 
