@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from config.values import KafkaType
 
-_LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d+)/?")
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d+)")
+_LISTENER = re.compile(
+    r"([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d{1,9})/?", re.ASCII
+)
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d{1,9})", re.ASCII)
 SECURE_PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 

@@ -70,4 +70,10 @@ def _unescaped(text: str, number: int) -> str:
             raise ValueError(f"line {number}: \\u needs four hexadecimal digits")
         return chr(int(escape[1:], 16))
 
-    return _ESCAPE.sub(meant, text)
+    result = _ESCAPE.sub(meant, text)
+    if result.isascii():
+        return result
+    try:  # characters beyond the first plane are written as two escapes
+        return result.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"line {number}: half of a character is missing") from error

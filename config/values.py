@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
-_NUMBER = re.compile(r"([+-]?\d+)\s*([A-Za-z]*)")
+_NUMBER = re.compile(r"([+-]?\d+)\s*([A-Za-z]*)", re.ASCII)
 _UNITS = {
     "ms": {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000},
     "bytes": {
