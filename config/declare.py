@@ -7,6 +7,7 @@ is the typed snapshot; `keys_of` reads the keys back.
 """
 
 from dataclasses import field, fields, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from config.key import ConfigKey, Spelling
@@ -84,6 +85,7 @@ def broker_key(
     )
 
 
+@cache
 def keys_of(config_class: type) -> tuple[ConfigKey, ...]:
     """The keys that a settings class declares, in the order of its statements."""
     return tuple(

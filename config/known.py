@@ -55,11 +55,12 @@ _BROKER_NOT_SERVED = (
 
 _ANY = r".*"
 _ONE = r"1|-1"
+_PLAINTEXT_OR_ITSELF = r"(\s*([\w.-]+:PLAINTEXT|(SSL|SASL_SSL|SASL_PLAINTEXT):\3)\s*(,|$))*"
 _WITHOUT_EFFECT = (
     (r"process\.roles", r".*broker.*", _QUORUM),
     (r"controller\..*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*", _ANY, _QUORUM),
     (r"inter\.broker\.(listener\.name|protocol\.version)|broker\.(session|heart).*", _ANY, _QUORUM),
-    (r"listener\.security\.protocol\.map", r"(\s*[\w.-]+:PLAINTEXT\s*,?)*", _SECURITY),
+    (r"listener\.security\.protocol\.map", _PLAINTEXT_OR_ITSELF, _SECURITY),
     (r"default\.replication\.factor", _ONE, _REPLICATION),
     (
         r"replica\.(fetch|lag|socket|selector)\..*|num\.replica\..*|leader\.imbalance\..*|auto\.leader\..*",

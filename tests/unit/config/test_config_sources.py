@@ -124,32 +124,52 @@ def test_an_unknown_variable_is_refused_with_the_key_that_was_meant() -> None:
     assert "log.retention.ms" in text
 
 
-def test_a_server_properties_of_kafka_is_understood(tmp_path: Path) -> None:
+KAFKAS_OWN_FILE = """
+process.roles=broker,controller
+node.id=4
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,\
+SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def test_the_server_properties_that_kafka_ships_is_understood(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
-    path.write_text(
-        "process.roles=broker,controller\nnode.id=4\ncontroller.quorum.voters=4@localhost:9093\n"
-        "listeners=PLAINTEXT://:9092\nlistener.security.protocol.map=PLAINTEXT:PLAINTEXT\n"
-        "num.network.threads=3\noffsets.topic.replication.factor=1\nlog.dirs=/tmp/logs\n"
-        "default.replication.factor=1\nlog.segment.bytes=1073741824\n"
-    )
+    path.write_text(KAFKAS_OWN_FILE)
     loaded = load(environment={}, file=str(path))
     config = ConfigStore(loaded.layers).broker_config
-    assert (config.node_id, config.log_dir) == (4, "/tmp/logs")
-    assert {each.name for each in loaded.ignored} == {
-        "process.roles",
-        "controller.quorum.voters",
-        "listener.security.protocol.map",
-        "num.network.threads",
-        "offsets.topic.replication.factor",
-        "default.replication.factor",
-    }
-    assert str(loaded.ignored[0]).startswith(f"{path}:1: process.roles is ignored: ")
+    assert (config.node_id, config.log_dir) == (4, "/tmp/kraft-combined-logs")
+    ignored = {each.name for each in loaded.ignored}
+    assert {"process.roles", "num.network.threads", "listener.security.protocol.map"} <= ignored
+    assert "log.segment.bytes" not in ignored
+    assert str(loaded.ignored[0]).startswith(f"{path}:2: process.roles is ignored: ")
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OUT:SSL",
+        "listener.security.protocol.map=OUT:SASL_SSL,SSL:SSL",
         "default.replication.factor=3",
         "process.roles=controller",
         "ssl.keystore.location=/x",
