@@ -1,0 +1,91 @@
+"""The things that have settings on the wire, topics and this broker, and how theirs are changed.
+
+Shared by DescribeConfigs, IncrementalAlterConfigs and AlterConfigs, so that the three agree on
+which resource exists and what a wrong one is called.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from broker.topic_creation import config_refusal
+from broker.topic_names import check_name
+from config.errors import ConfigError
+from config.store import Change
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+TOPIC, BROKER = 2, 4
+
+
+class Resource(Protocol):
+    """A resource as requests name it."""
+
+    resource_type: int
+    resource_name: str
+
+
+R = TypeVar("R", bound=Resource)
+
+
+def check_resource(resource: Resource, broker: "Broker") -> None:
+    """Raises the error that answers for a resource that is not here."""
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        check_name(name)
+        if name not in broker.catalog.image.topics:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            )
+    elif resource.resource_type == BROKER:
+        if name not in {"", str(broker.node_id)}:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {broker.node_id} or empty string, but received "
+                f"{name}",
+            )
+    else:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}"
+        )
+
+
+async def alter_each(
+    resources: Sequence[R],
+    prepare: Callable[[R], Change],
+    broker: "Broker",
+    *,
+    validate_only: bool,
+) -> list[KafkaError | None]:
+    """Changes each resource by itself; what became of it stands at its place in the answer."""
+    asked = Counter(_identities(resources))
+    outcomes: list[KafkaError | None] = []
+    async with broker.catalog.changing:
+        for resource, identity in zip(resources, _identities(resources), strict=True):
+            try:
+                _check_asked_once(asked[identity])
+                check_resource(resource, broker)
+                change = prepare(resource)
+                if not validate_only:
+                    await broker.catalog.alter_settings(change)
+            except KafkaError as error:
+                outcomes.append(error)
+            except ConfigError as error:
+                outcomes.append(config_refusal(error))
+            except StorageError as error:
+                outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            else:
+                outcomes.append(None)
+    return outcomes
+
+
+def _check_asked_once(times: int) -> None:
+    if times > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def _identities(resources: Iterable[Resource]) -> list[tuple[int, str]]:
+    return [(each.resource_type, each.resource_name) for each in resources]

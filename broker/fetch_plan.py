@@ -1,0 +1,137 @@
+"""One fetch: which partitions it asks for and what they give, read now and again after waiting.
+
+The byte rules are Kafka's (KIP-74): each partition gives up to its own limit while the request's
+limit lasts, and the first partition that has anything gives a whole batch whatever its size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.fetch_sessions import FollowedPartition
+from broker.metadata import MetadataImage
+from broker.partition import Partition
+from protocol.apis.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+from storage.file_slice import FetchData
+
+MAX_RESPONSE_BYTES = 55 * 1024 * 1024  # fetch.max.bytes of Kafka's brokers
+
+
+@dataclass(slots=True)
+class FetchResult:
+    """What one reading gave; answers and partitions stand in the order of what was wanted."""
+
+    answers: list[PartitionData]
+    partitions: list[Partition | None]
+    size_bytes: int
+    has_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """The partitions in the order they are read, and the limits of the request."""
+
+    wanted: Sequence[FollowedPartition]
+    by_id: bool
+    committed: bool
+    min_bytes: int
+    max_bytes: int
+
+    def read(self, image: MetadataImage) -> FetchResult:
+        """Reads every partition; faults become error codes of their partition."""
+        result = FetchResult([], [], 0, has_error=False)
+        remaining = min(self.max_bytes, MAX_RESPONSE_BYTES)
+        for wanted in self.wanted:
+            partition = None
+            try:
+                partition = self._find(wanted, image)
+                answer = self._read(wanted, partition, remaining, first=not result.size_bytes)
+            except KafkaError as error:
+                answer = _refusal(wanted.index, error.code)
+                result.has_error = True
+            except StorageError:
+                answer = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
+                result.has_error = True
+            size = len(answer.records) if answer.records is not None else 0
+            result.size_bytes += size
+            remaining -= size
+            result.answers.append(answer)
+            result.partitions.append(partition)
+        return result
+
+    def is_enough(self, result: FetchResult) -> bool:
+        """Whether the client wants to hear this now, without waiting for more."""
+        return result.has_error or result.size_bytes >= self.min_bytes or not self.wanted
+
+    def _find(self, wanted: FollowedPartition, image: MetadataImage) -> Partition:
+        if self.by_id:
+            return image.require_by_id(wanted.topic_id, wanted.index)
+        return image.require(wanted.topic, wanted.index)
+
+    def _read(
+        self, wanted: FollowedPartition, partition: Partition, remaining: int, *, first: bool
+    ) -> PartitionData:
+        partition.check_leader_epoch(wanted.leader_epoch)
+        diverging = _diverging_epoch(wanted, partition)
+        data = None
+        if diverging is None:
+            data = partition.read(
+                wanted.fetch_offset,
+                min(wanted.max_bytes, remaining),
+                committed=self.committed,
+                whole_first=first,
+            )
+        answer = _answer(wanted.index, partition, data)
+        if self.committed:
+            answer.aborted_transactions = [] if data is None else _aborted(partition, wanted)
+        if diverging is not None:
+            answer.diverging_epoch = diverging
+        return answer
+
+
+def _answer(index: int, partition: Partition, data: FetchData | None) -> PartitionData:
+    snapshot = partition.log.snapshot
+    return PartitionData(
+        partition_index=index,
+        high_watermark=snapshot.high_watermark,
+        last_stable_offset=snapshot.last_stable_offset,
+        log_start_offset=snapshot.log_start_offset,
+        aborted_transactions=None,
+        records=b"" if data is None else data.slices[0],
+    )
+
+
+def _aborted(partition: Partition, wanted: FollowedPartition) -> list[AbortedTransaction]:
+    """Up to the last stable offset: more than the data may need, which readers allow for."""
+    end = partition.log.snapshot.last_stable_offset
+    return [
+        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in partition.log.aborted_transactions(wanted.fetch_offset, end)
+    ]
+
+
+def _diverging_epoch(wanted: FollowedPartition, partition: Partition) -> EpochEndOffset | None:
+    """KIP-595: where the client's log and ours part, when it says what it fetched last."""
+    if wanted.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.log.epoch_end_offset(wanted.last_fetched_epoch)
+    if epoch < 0:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"Epoch {wanted.last_fetched_epoch} is unknown here"
+        )
+    if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+
+
+def _refusal(index: int, code: int) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        records=b"",
+    )

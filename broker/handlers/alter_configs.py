@@ -1,0 +1,41 @@
+"""AlterConfigs: replaces all settings of a resource; what is not named returns to its default."""
+
+from broker.config_resources import TOPIC, alter_each
+from broker.context import RequestContext
+from config.store import Change
+from protocol.apis.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+
+async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+    """All keys of a resource change together or not at all."""
+    config = context.broker.config
+
+    def prepare(resource: AlterConfigsResource) -> Change:
+        overrides = {each.name: each.value for each in resource.configs}
+        if len(overrides) != len(resource.configs):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A key is named twice.")
+        if resource.resource_type == TOPIC:
+            return config.prepare_topic(resource.resource_name, overrides)
+        return config.prepare_broker(resource.resource_name, overrides)
+
+    outcomes = await alter_each(
+        request.resources, prepare, context.broker, validate_only=request.validate_only
+    )
+    responses = []
+    for resource, error in zip(request.resources, outcomes, strict=True):
+        context.count_error(error.code if error is not None else 0)
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=error.code if error is not None else 0,
+                error_message=error.message if error is not None else "",
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return AlterConfigsResponse(responses=responses)

@@ -1,0 +1,64 @@
+"""ApiVersions: what this broker serves, read from the routes, so that it cannot drift from them.
+
+A request of a version we do not know never comes here: the dispatcher answers it with a v0 body
+and UNSUPPORTED_VERSION (35), as clients expect. `metadata.version` tells tools (kafka-ui) which
+Kafka we resemble.
+"""
+
+import re
+
+from broker.context import RequestContext
+from protocol.apis.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from protocol.errors import ErrorCode
+
+METADATA_VERSION = 29  # of Kafka 4.3
+CLIENT_SOFTWARE_SINCE_VERSION = 3
+
+_CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+
+
+def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    """The served APIs and their versions; INVALID_REQUEST (42) for a nonsense client name."""
+    if not _names_its_software(request, context):
+        context.count_error(ErrorCode.INVALID_REQUEST)
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(
+        api_keys=api_keys(context),
+        supported_features=[
+            SupportedFeatureKey(
+                name="metadata.version", min_version=METADATA_VERSION, max_version=METADATA_VERSION
+            )
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            FinalizedFeatureKey(
+                name="metadata.version",
+                min_version_level=METADATA_VERSION,
+                max_version_level=METADATA_VERSION,
+            )
+        ],
+    )
+
+
+def api_keys(context: RequestContext) -> list[ApiVersion]:
+    """Every routed API, in the order of the keys."""
+    return [
+        ApiVersion(api_key=api.key, min_version=api.listed_min_version, max_version=api.max_version)
+        for api in context.broker.served
+    ]
+
+
+def _names_its_software(request: ApiVersionsRequest, context: RequestContext) -> bool:
+    """KIP-511: both the name and the version of the client must be well-formed."""
+    if context.api_version < CLIENT_SOFTWARE_SINCE_VERSION:
+        return True
+    return all(
+        _CLIENT_SOFTWARE.fullmatch(text)
+        for text in (request.client_software_name, request.client_software_version)
+    )

@@ -1,0 +1,90 @@
+"""CreatePartitions: raises the number of partitions of topics; it never sinks."""
+
+from collections import Counter
+
+from broker.context import RequestContext
+from broker.topic_creation import check_assignments, check_partition_limit
+from protocol.apis.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+
+async def handle(
+    request: CreatePartitionsRequest, context: RequestContext
+) -> CreatePartitionsResponse:
+    """One result per name; a name that stands in the request twice is refused."""
+    asked = Counter(topic.name for topic in request.topics)
+    errors: dict[str, KafkaError] = {}
+    counts: dict[str, int] = {}
+    async with context.broker.catalog.changing:
+        more = 0
+        for topic in request.topics:
+            try:
+                added = _added(topic, asked, context)
+                check_partition_limit(context.broker, more + added)
+            except KafkaError as error:
+                errors[topic.name] = error
+            else:
+                more += added
+                counts[topic.name] = topic.count
+        if counts and not request.validate_only:
+            await _grow(counts, errors, context)
+    return CreatePartitionsResponse(
+        results=[_result(name, errors.get(name), context) for name in asked]
+    )
+
+
+def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: RequestContext) -> int:
+    """How many partitions come to be."""
+    if asked[topic.name] > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    image = context.broker.catalog.image.topics.get(topic.name)
+    if image is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+        )
+    present = len(image.partitions)
+    if topic.count == present:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if topic.count < present:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {present} partition(s); {topic.count} would "
+            "not be an increase.",
+        )
+    added = topic.count - present
+    if topic.assignments is not None:
+        if len(topic.assignments) != added:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {added} additional partition(s), but only "
+                f"{len(topic.assignments)} assignment(s) were specified.",
+            )
+        check_assignments(context.broker, [each.broker_ids for each in topic.assignments])
+    return added
+
+
+async def _grow(
+    counts: dict[str, int], errors: dict[str, KafkaError], context: RequestContext
+) -> None:
+    try:
+        await context.broker.catalog.add_partitions(counts)
+    except StorageError as error:
+        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        errors.update(dict.fromkeys(counts, refusal))
+
+
+def _result(
+    name: str, error: KafkaError | None, context: RequestContext
+) -> CreatePartitionsTopicResult:
+    if error is None:
+        return CreatePartitionsTopicResult(name=name)
+    context.count_error(error.code)
+    return CreatePartitionsTopicResult(
+        name=name, error_code=error.code, error_message=error.message
+    )

@@ -1,0 +1,99 @@
+"""CreateTopics: every topic is judged by itself; those that pass are made together."""
+
+from collections import Counter
+
+from broker.context import RequestContext
+from broker.topic_creation import NewTopic, partition_count_of, plan_topic
+from config.layers import Source
+from protocol.apis.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+CONFIGS_SINCE_VERSION = 5
+
+
+async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    """One result per name; a name that stands in the request twice is refused."""
+    asked = Counter(topic.name for topic in request.topics)
+    results: dict[str, CreatableTopicResult] = {}
+    planned: list[NewTopic] = []
+    async with context.broker.catalog.changing:
+        for topic in request.topics:
+            try:
+                planned.append(_plan(topic, asked, planned, context))
+            except KafkaError as error:
+                results[topic.name] = _refusal(topic.name, error, context)
+        if not request.validate_only:
+            await _create(planned, results, context)
+    for plan in planned:
+        if plan.name not in results:
+            results[plan.name] = _success(plan, context)
+    return CreateTopicsResponse(topics=[results[name] for name in asked])
+
+
+def _plan(
+    topic: CreatableTopic, asked: Counter[str], planned: list[NewTopic], context: RequestContext
+) -> NewTopic:
+    if asked[topic.name] > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    assignments = {each.partition_index: each.broker_ids for each in topic.assignments}
+    if len(assignments) != len(topic.assignments):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned more than once."
+        )
+    count = partition_count_of(
+        context.broker, topic.num_partitions, topic.replication_factor, assignments
+    )
+    overrides = {each.name: each.value for each in topic.configs}
+    return plan_topic(context.broker, topic.name, count, overrides, planned=planned)
+
+
+async def _create(
+    planned: list[NewTopic], results: dict[str, CreatableTopicResult], context: RequestContext
+) -> None:
+    try:
+        await context.broker.catalog.create(planned)
+    except StorageError as error:
+        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        for plan in planned:
+            results[plan.name] = _refusal(plan.name, refusal, context)
+
+
+def _success(plan: NewTopic, context: RequestContext) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=plan.name,
+        topic_id=plan.topic_id,
+        num_partitions=plan.partition_count,
+        replication_factor=1,
+        configs=_configs(plan, context) if context.api_version >= CONFIGS_SINCE_VERSION else [],
+    )
+
+
+def _configs(plan: NewTopic, context: RequestContext) -> list[CreatableTopicConfigs]:
+    """The settings as they are; for `validate_only` as they would be."""
+    configs = []
+    for each in context.broker.config.describe_topic(plan.name):
+        planned = each.name in plan.overrides and each.source is not Source.TOPIC
+        configs.append(
+            CreatableTopicConfigs(
+                name=each.name,
+                value=plan.overrides[each.name] if planned else each.value,
+                read_only=each.read_only,
+                config_source=Source.TOPIC if planned else each.source,
+                is_sensitive=each.sensitive,
+            )
+        )
+    return configs
+
+
+def _refusal(name: str, error: KafkaError, context: RequestContext) -> CreatableTopicResult:
+    context.count_error(error.code)
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.message, configs=[]
+    )

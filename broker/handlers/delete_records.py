@@ -1,0 +1,86 @@
+"""DeleteRecords: raises the log start offset; what lies below is invisible at once, gone later."""
+
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after, gather
+from broker.partition import Partition
+from protocol.apis.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+HIGH_WATERMARK = -1
+NO_OFFSET = -1
+
+Answer = DeleteRecordsPartitionResult | Deferred[DeleteRecordsPartitionResult]
+
+
+def handle(
+    request: DeleteRecordsRequest, context: RequestContext
+) -> DeleteRecordsResponse | Deferred[DeleteRecordsResponse]:
+    """One result per partition: the new low watermark, or why nothing changed."""
+    answers = [
+        _delete(topic.name, each, context) for topic in request.topics for each in topic.partitions
+    ]
+    return gather(answers, partial(_respond, request))
+
+
+def _delete(name: str, wanted: DeleteRecordsPartition, context: RequestContext) -> Answer:
+    index = wanted.partition_index
+    try:
+        partition = context.broker.catalog.image.require(name, index)
+        offset = _checked_offset(partition, wanted.offset)
+    except KafkaError as error:
+        return _refusal(index, context, error)
+    low_watermark = partition.in_turn(partial(partition.log.delete_records, offset))
+    return after(low_watermark, partial(_success, index), partial(_refusal, index, context))
+
+
+def _checked_offset(partition: Partition, offset: int) -> int:
+    policy = partition.log.config.cleanup_policy
+    if "compact" in policy and "delete" not in policy:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, "Records of a topic that is only compacted stay"
+        )
+    high_watermark = partition.log.snapshot.high_watermark
+    if offset == HIGH_WATERMARK:
+        return high_watermark
+    if not 0 <= offset <= high_watermark:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {offset} is not between 0 and the high watermark {high_watermark}",
+        )
+    return offset
+
+
+def _success(index: int, low_watermark: int) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
+
+
+def _refusal(
+    index: int, context: RequestContext, error: KafkaError
+) -> DeleteRecordsPartitionResult:
+    context.count_error(error.code)
+    return DeleteRecordsPartitionResult(
+        partition_index=index, low_watermark=NO_OFFSET, error_code=error.code
+    )
+
+
+def _respond(
+    request: DeleteRecordsRequest, answers: list[DeleteRecordsPartitionResult]
+) -> DeleteRecordsResponse:
+    rest = iter(answers)
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name, partitions=[next(rest) for _ in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )

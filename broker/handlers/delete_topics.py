@@ -1,0 +1,101 @@
+"""DeleteTopics: by name, or (version 6) by id. Gone for clients at once, from the disk later."""
+
+from collections import Counter
+from collections.abc import Iterable
+from uuid import UUID
+
+from broker.context import RequestContext
+from broker.metadata import TopicImage
+from protocol.apis.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.wire import ZERO_UUID
+from storage.errors import StorageError
+
+IDS_SINCE_VERSION = 6
+DISABLED_CODE_SINCE_VERSION = 3
+
+
+async def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
+    """One result per topic of the request; nothing of a refused topic is touched."""
+    wanted = _wanted(request, context)
+    async with context.broker.catalog.changing:
+        asked = Counter(_name_of(each, context) for each in wanted)
+        results = [_judge(each, asked, context) for each in wanted]
+        doomed = [each.name for each in results if not each.error_code and each.name is not None]
+        try:
+            await context.broker.catalog.delete(doomed)
+        except StorageError as error:
+            refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            results = [
+                each if each.error_code else _refusal(each.name, each.topic_id, refusal, context)
+                for each in results
+            ]
+    return DeleteTopicsResponse(responses=results)
+
+
+def _wanted(request: DeleteTopicsRequest, context: RequestContext) -> Iterable[DeleteTopicState]:
+    if context.api_version >= IDS_SINCE_VERSION:
+        return request.topics
+    return [DeleteTopicState(name=name) for name in request.topic_names]
+
+
+def _name_of(wanted: DeleteTopicState, context: RequestContext) -> str | None:
+    image = context.broker.catalog.image
+    found = image.by_id.get(wanted.topic_id)
+    return found.name if found is not None and wanted.name is None else wanted.name
+
+
+def _judge(
+    wanted: DeleteTopicState, asked: Counter[str | None], context: RequestContext
+) -> DeletableTopicResult:
+    try:
+        _check(wanted, context)
+        topic = _find(wanted, asked, context)
+    except KafkaError as error:
+        return _refusal(wanted.name, wanted.topic_id, error, context)
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+
+
+def _find(
+    wanted: DeleteTopicState, asked: Counter[str | None], context: RequestContext
+) -> TopicImage:
+    name = _name_of(wanted, context)
+    if name is not None and asked[name] > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name or topic id.")
+    topic = context.broker.catalog.image.topic(name, wanted.topic_id)
+    if topic is not None:
+        return topic
+    if wanted.name is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    raise KafkaError(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+    )
+
+
+def _check(wanted: DeleteTopicState, context: RequestContext) -> None:
+    if not context.broker.config.broker_config.delete_topic_enable:
+        known = context.api_version >= DISABLED_CODE_SINCE_VERSION
+        raise KafkaError(
+            ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST,
+            "delete.topic.enable is false",
+        )
+    if wanted.name is not None and wanted.topic_id != ZERO_UUID:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+        )
+    if wanted.name is None and wanted.topic_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+
+
+def _refusal(
+    name: str | None, topic_id: UUID, error: KafkaError, context: RequestContext
+) -> DeletableTopicResult:
+    context.count_error(error.code)
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=error.code, error_message=error.message
+    )

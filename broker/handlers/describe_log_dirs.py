@@ -1,0 +1,62 @@
+"""DescribeLogDirs: the data directory, what each partition takes in it, and what room is left."""
+
+import asyncio
+from pathlib import Path
+
+from broker.context import RequestContext
+from broker.metadata import MetadataImage
+from protocol.apis.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from protocol.errors import ErrorCode
+from storage.errors import StorageError
+
+
+async def handle(
+    request: DescribeLogDirsRequest, context: RequestContext
+) -> DescribeLogDirsResponse:
+    """All partitions for a null list, else those asked for; unknown ones are left out."""
+    broker = context.broker
+    result = DescribeLogDirsResult(log_dir=_absolute(broker.log_dir))
+    try:
+        free: asyncio.Future[int] = broker.lanes.run(
+            broker.log_dir, broker.env.fs.free_bytes, broker.log_dir
+        )
+        result.usable_bytes = await free
+    except StorageError:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        context.count_error(result.error_code)
+    result.topics = _topics(_wanted(request, broker.catalog.image), broker.catalog.image)
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _absolute(log_dir: str) -> str:
+    return str(Path(log_dir).absolute())
+
+
+def _wanted(request: DescribeLogDirsRequest, image: MetadataImage) -> dict[str, set[int]]:
+    if request.topics is None:
+        return {name: set(range(len(topic.partitions))) for name, topic in image.topics.items()}
+    wanted: dict[str, set[int]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.topic, set()).update(topic.partitions)
+    return wanted
+
+
+def _topics(wanted: dict[str, set[int]], image: MetadataImage) -> list[DescribeLogDirsTopic]:
+    topics = []
+    for name, indexes in wanted.items():
+        partitions = [
+            DescribeLogDirsPartition(
+                partition_index=index, partition_size=partition.log.snapshot.size_bytes
+            )
+            for index in sorted(indexes)
+            if (partition := image.partition(name, index)) is not None
+        ]
+        if partitions:
+            topics.append(DescribeLogDirsTopic(name=name, partitions=partitions))
+    return topics

@@ -1,0 +1,219 @@
+"""Fetch: sessions, the long poll, and whole batches as they lie on the disk.
+
+A client that says it is a replica is refused: there are none (operations C1). Records leave as
+slices of files; nothing is read here.
+"""
+
+from collections.abc import Iterable
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.fetch_plan import FetchPlan, FetchResult
+from broker.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    FollowedPartition,
+    PartitionKey,
+)
+from protocol.apis.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+CONSUMER = -1
+READ_COMMITTED = 1
+SESSIONS_SINCE_VERSION = 7
+TOPIC_IDS_SINCE_VERSION = 13
+REPLICA_STATE_SINCE_VERSION = 15
+
+
+def handle(
+    request: FetchRequest, context: RequestContext
+) -> FetchResponse | Deferred[FetchResponse]:
+    """Answers at once when there is enough to tell, else when there is or `max_wait_ms` is over."""
+    if _replica_id(request, context) != CONSUMER:
+        return _refuse_replica(request, context)
+    try:
+        fetch = _Fetch(request, context)
+    except KafkaError as error:
+        context.count_error(error.code)
+        return FetchResponse(error_code=error.code, session_id=NO_SESSION)
+    return fetch.begin()
+
+
+class _Fetch:
+    """One request on its way: what it asks, and the session it belongs to."""
+
+    __slots__ = ("context", "deadline", "plan", "request", "session", "starts_session")
+
+    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+        """Finds or ends the session; raises the KafkaError that answers the whole request."""
+        self.request = request
+        self.context = context
+        by_id = context.api_version >= TOPIC_IDS_SINCE_VERSION
+        self.session: FetchSession | None = None
+        self.starts_session = False
+        wanted = _wanted(request.topics)
+        if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
+            context.broker.fetch_sessions.close(request.session_id)
+            self.starts_session = (
+                request.session_epoch == INITIAL_EPOCH
+                and context.api_version >= SESSIONS_SINCE_VERSION
+            )
+        else:
+            wanted = self._resume(wanted, by_id=by_id)
+        self.plan = FetchPlan(
+            wanted,
+            by_id=by_id,
+            committed=request.isolation_level == READ_COMMITTED,
+            min_bytes=request.min_bytes,
+            max_bytes=request.max_bytes,
+        )
+        self.deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
+
+    def begin(self) -> FetchResponse | Deferred[FetchResponse]:
+        """The first reading; the answer if it is enough."""
+        result = self.plan.read(self.context.broker.catalog.image)
+        if self.request.max_wait_ms <= 0 or self.plan.is_enough(result):
+            return self._respond(result)
+        answer: Deferred[FetchResponse] = Deferred()
+        self._wait(answer, result)
+        return answer
+
+    def _resume(self, changed: list[FollowedPartition], *, by_id: bool) -> list[FollowedPartition]:
+        sessions = self.context.broker.fetch_sessions
+        session = sessions.resume(self.request.session_id, self.request.session_epoch, by_id=by_id)
+        sessions.update(session, changed, _forgotten(self.request))
+        if session.partitions:
+            self.session = session
+        else:
+            sessions.close(session.session_id)
+        return list(session.partitions.values())
+
+    def _wait(self, answer: Deferred[FetchResponse], result: FetchResult) -> None:
+        waiters = self.context.broker.waiters
+        remaining = self.deadline - self.context.broker.clock.monotonic()
+        waiter = waiters.register(
+            [partition for partition in result.partitions if partition is not None],
+            self.plan.min_bytes - result.size_bytes,
+            max(0, int(remaining * 1000)),
+            lambda: self._look_again(answer),
+        )
+        answer.when_abandoned(lambda: waiters.cancel(waiter))
+
+    def _look_again(self, answer: Deferred[FetchResponse]) -> None:
+        result = self.plan.read(self.context.broker.catalog.image)
+        over = self.context.broker.clock.monotonic() >= self.deadline - 0.001
+        if over or self.plan.is_enough(result):
+            answer.resolve(self._respond(result))
+        else:
+            self._wait(answer, result)
+
+    def _respond(self, result: FetchResult) -> FetchResponse:
+        """Tells everything to a full request, and to a session only what is new to it."""
+        answers = list(zip(self.plan.wanted, result.answers, strict=True))
+        self._count(result)
+        if self.session is not None:
+            answers = [pair for pair in answers if _is_news(*pair)]
+            for wanted, answer in answers:
+                if answer.records is not None and len(answer.records):
+                    self.session.served(wanted.key)
+        elif self.starts_session:
+            self.session = self.context.broker.fetch_sessions.create(
+                self.plan.wanted, by_id=self.plan.by_id
+            )
+        for wanted, answer in answers:
+            _remember_told(wanted, answer)
+        return FetchResponse(
+            session_id=self.session.session_id if self.session is not None else NO_SESSION,
+            responses=_by_topic(answers),
+        )
+
+    def _count(self, result: FetchResult) -> None:
+        for partition, answer in zip(result.partitions, result.answers, strict=True):
+            if answer.error_code:
+                self.context.count_error(answer.error_code)
+            elif answer.records and partition is not None:
+                self.context.broker.probes.fetched(partition.topic, len(answer.records))
+
+
+def _is_news(wanted: FollowedPartition, answer: PartitionData) -> bool:
+    return (
+        bool(answer.records)
+        or answer.error_code != 0
+        or answer.diverging_epoch is not None
+        or answer.high_watermark != wanted.told_high_watermark
+        or answer.log_start_offset != wanted.told_log_start_offset
+    )
+
+
+def _remember_told(wanted: FollowedPartition, answer: PartitionData) -> None:
+    """After an error -1 is remembered, so that the partition is news again once it is well."""
+    wanted.told_high_watermark = answer.high_watermark
+    wanted.told_log_start_offset = answer.log_start_offset
+
+
+def _by_topic(
+    answers: Iterable[tuple[FollowedPartition, PartitionData]],
+) -> list[FetchableTopicResponse]:
+    """Neighbours of one topic share an entry; the order of partitions is kept."""
+    topics: list[FetchableTopicResponse] = []
+    last = None
+    for wanted, answer in answers:
+        identity = (wanted.topic, wanted.topic_id)
+        if identity != last:
+            last = identity
+            topics.append(
+                FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[])
+            )
+        topics[-1].partitions.append(answer)
+    return topics
+
+
+def _wanted(topics: Iterable[FetchTopic]) -> list[FollowedPartition]:
+    return [
+        FollowedPartition(
+            topic=topic.topic,
+            topic_id=topic.topic_id,
+            index=each.partition,
+            fetch_offset=each.fetch_offset,
+            max_bytes=each.partition_max_bytes,
+            leader_epoch=each.current_leader_epoch,
+            last_fetched_epoch=each.last_fetched_epoch,
+        )
+        for topic in topics
+        for each in topic.partitions
+    ]
+
+
+def _forgotten(request: FetchRequest) -> list[PartitionKey]:
+    return [
+        (topic.topic, topic.topic_id, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+
+
+def _replica_id(request: FetchRequest, context: RequestContext) -> int:
+    if context.api_version >= REPLICA_STATE_SINCE_VERSION:
+        return CONSUMER if request.replica_state is None else request.replica_state.replica_id
+    return request.replica_id
+
+
+def _refuse_replica(request: FetchRequest, context: RequestContext) -> FetchResponse:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    context.count_error(code)
+    answers = [
+        (
+            wanted,
+            PartitionData(partition_index=wanted.index, error_code=code, high_watermark=-1),
+        )
+        for wanted in _wanted(request.topics)
+    ]
+    return FetchResponse(responses=_by_topic(answers))

@@ -1,0 +1,53 @@
+"""IncrementalAlterConfigs: sets, deletes, or edits lists; what is not named stays as it is."""
+
+from broker.config_resources import TOPIC, alter_each
+from broker.context import RequestContext
+from config.alter import Alteration, Operation
+from config.store import Change
+from protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+
+async def handle(
+    request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse:
+    """All keys of a resource change together or not at all."""
+    config = context.broker.config
+
+    def prepare(resource: AlterConfigsResource) -> Change:
+        alterations = [_alteration(each) for each in resource.configs]
+        if resource.resource_type == TOPIC:
+            return config.prepare_topic_alteration(resource.resource_name, alterations)
+        return config.prepare_broker_alteration(resource.resource_name, alterations)
+
+    outcomes = await alter_each(
+        request.resources, prepare, context.broker, validate_only=request.validate_only
+    )
+    responses = []
+    for resource, error in zip(request.resources, outcomes, strict=True):
+        context.count_error(error.code if error is not None else 0)
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=error.code if error is not None else 0,
+                error_message=error.message if error is not None else "",
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _alteration(config: AlterableConfig) -> Alteration:
+    try:
+        operation = Operation(config.config_operation)
+    except ValueError:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unknown operation {config.config_operation}"
+        ) from None
+    return Alteration(config.name, operation, config.value)

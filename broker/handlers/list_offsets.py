@@ -1,0 +1,146 @@
+"""ListOffsets: which offset belongs to a time, or to one of the special times (semantics.md 5).
+
+Special times are answered from memory; a search by time runs on a lane when the log says that it
+may touch the disk. Only what a consumer may see is answered: a match at or above the high watermark
+(or the last stable offset) is no match.
+"""
+
+from collections import Counter
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after, gather
+from broker.partition import Partition, last_fetchable
+from protocol.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+from storage.snapshot import TimestampOffset
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
+SPECIAL_SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING: 11,
+}
+READ_COMMITTED = 1
+CONSUMER = -1
+
+Found = TimestampOffset | None
+Answer = ListOffsetsPartitionResponse | Deferred[ListOffsetsPartitionResponse]
+
+
+def handle(
+    request: ListOffsetsRequest, context: RequestContext
+) -> ListOffsetsResponse | Deferred[ListOffsetsResponse]:
+    """One answer per partition asked for; a partition asked for twice is refused each time."""
+    asked = Counter(
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    )
+    answers: list[Answer] = [
+        _answer(
+            topic.name, each, request, context, repeated=asked[topic.name, each.partition_index] > 1
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    return gather(answers, partial(_respond, request))
+
+
+def _answer(
+    name: str,
+    query: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    *,
+    repeated: bool,
+) -> Answer:
+    try:
+        _check_not(repeated)
+        partition = context.broker.catalog.image.require(name, query.partition_index)
+        partition.check_leader_epoch(query.current_leader_epoch)
+        found = _find(partition, query.timestamp, request, context)
+    except KafkaError as error:
+        return _refusal(query, context, error)
+    if isinstance(found, Deferred):
+        return after(found, partial(_found, query), partial(_refusal, query, context))
+    return _found(query, found)
+
+
+def _check_not(repeated: bool) -> None:
+    if repeated:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice")
+
+
+def _find(
+    partition: Partition, timestamp: int, request: ListOffsetsRequest, context: RequestContext
+) -> Found | Deferred[Found]:
+    committed = request.isolation_level == READ_COMMITTED
+    if timestamp >= 0:
+        fetchable = last_fetchable(partition.log.snapshot, committed=committed)
+        return partition.find_timestamp(timestamp, fetchable)
+    since = SPECIAL_SINCE_VERSION.get(timestamp)
+    if since is None or context.api_version < since:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Timestamp {timestamp} means nothing in ListOffsets version {context.api_version}",
+        )
+    if timestamp == MAX_TIMESTAMP:
+        return partition.find_max_timestamp()
+    return _special(partition, timestamp, committed=committed, replica_id=request.replica_id)
+
+
+def _special(partition: Partition, timestamp: int, *, committed: bool, replica_id: int) -> Found:
+    snapshot = partition.log.snapshot
+    if timestamp == LATEST:
+        offset = (
+            last_fetchable(snapshot, committed=committed)
+            if replica_id == CONSUMER
+            else snapshot.log_end_offset
+        )
+        return TimestampOffset(-1, offset, partition.log.leader_epoch)
+    if timestamp in {EARLIEST, EARLIEST_LOCAL}:
+        return TimestampOffset(-1, snapshot.log_start_offset, partition.log.earliest_epoch)
+    return None
+
+
+def _found(query: ListOffsetsPartition, found: Found) -> ListOffsetsPartitionResponse:
+    if found is None:
+        return ListOffsetsPartitionResponse(partition_index=query.partition_index)
+    return ListOffsetsPartitionResponse(
+        partition_index=query.partition_index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def _refusal(
+    query: ListOffsetsPartition, context: RequestContext, error: KafkaError
+) -> ListOffsetsPartitionResponse:
+    context.count_error(error.code)
+    return ListOffsetsPartitionResponse(
+        partition_index=query.partition_index, error_code=error.code
+    )
+
+
+def _respond(
+    request: ListOffsetsRequest, answers: list[ListOffsetsPartitionResponse]
+) -> ListOffsetsResponse:
+    rest = iter(answers)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name, partitions=[next(rest) for _ in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )

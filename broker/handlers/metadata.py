@@ -1,0 +1,123 @@
+"""Metadata: the topics and who leads their partitions: on a single node always this node.
+
+A topic that does not exist is created when both the client and `auto.create.topics.enable` say so.
+"""
+
+from collections.abc import Awaitable
+
+from broker.context import RequestContext
+from broker.metadata import MetadataImage, TopicImage
+from broker.partition import Partition
+from broker.topic_creation import auto_create
+from broker.topic_names import fault_in_name, is_internal
+from protocol.apis.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.errors import ErrorCode
+from protocol.wire import ZERO_UUID
+
+EMPTY_LIST_MEANS_NONE_SINCE_VERSION = 1
+NAMELESS_TOPICS_SINCE_VERSION = 12
+
+
+def handle(
+    request: MetadataRequest, context: RequestContext
+) -> MetadataResponse | Awaitable[MetadataResponse]:
+    """All topics for a null list (v0: an empty one), else those asked for, by name or by id."""
+    image = context.broker.catalog.image
+    wanted = request.topics
+    if wanted is None or (not wanted and context.api_version < EMPTY_LIST_MEANS_NONE_SINCE_VERSION):
+        return _respond([_describe(topic, context) for topic in image.topics.values()], context)
+    missing = _missing(wanted, image)
+    if missing and request.allow_auto_topic_creation and _may_create(context):
+        return _create_and_answer(missing, wanted, context)
+    return _respond(_described(wanted, {}, context), context)
+
+
+def _may_create(context: RequestContext) -> bool:
+    return context.broker.config.broker_config.auto_create_topics_enable
+
+
+def _missing(wanted: list[MetadataRequestTopic], image: MetadataImage) -> list[str]:
+    names = dict.fromkeys(each.name for each in wanted if each.name)
+    return [name for name in names if name not in image.topics and fault_in_name(name) is None]
+
+
+async def _create_and_answer(
+    missing: list[str], wanted: list[MetadataRequestTopic], context: RequestContext
+) -> MetadataResponse:
+    refused = await auto_create(missing, context.broker)
+    return _respond(_described(wanted, refused, context), context)
+
+
+def _described(
+    wanted: list[MetadataRequestTopic], refused: dict[str, int], context: RequestContext
+) -> list[MetadataResponseTopic]:
+    image = context.broker.catalog.image
+    distinct = {(each.name, each.topic_id): each for each in wanted}
+    return [_one(each, refused, image, context) for each in distinct.values()]
+
+
+def _one(
+    wanted: MetadataRequestTopic,
+    refused: dict[str, int],
+    image: MetadataImage,
+    context: RequestContext,
+) -> MetadataResponseTopic:
+    found = image.topic(wanted.name, wanted.topic_id)
+    if found is not None:
+        return _describe(found, context)
+    if not wanted.name:
+        return _unknown(None, wanted, ErrorCode.UNKNOWN_TOPIC_ID, context)
+    if fault_in_name(wanted.name) is not None:
+        code: int = ErrorCode.INVALID_TOPIC_EXCEPTION
+    else:
+        code = refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return _unknown(wanted.name, wanted, code, context)
+
+
+def _unknown(
+    name: str | None, wanted: MetadataRequestTopic, code: int, context: RequestContext
+) -> MetadataResponseTopic:
+    context.count_error(code)
+    if name is None and context.api_version < NAMELESS_TOPICS_SINCE_VERSION:
+        name = ""
+    return MetadataResponseTopic(
+        error_code=code, name=name, topic_id=ZERO_UUID if name else wanted.topic_id
+    )
+
+
+def _describe(topic: TopicImage, context: RequestContext) -> MetadataResponseTopic:
+    node = [context.broker.node_id]
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=[_partition(partition, node) for partition in topic.partitions],
+    )
+
+
+def _partition(partition: Partition, node: list[int]) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        partition_index=partition.index,
+        leader_id=node[0],
+        leader_epoch=partition.log.leader_epoch,
+        replica_nodes=node,
+        isr_nodes=node,
+    )
+
+
+def _respond(topics: list[MetadataResponseTopic], context: RequestContext) -> MetadataResponse:
+    broker = context.broker
+    host, port = context.advertised()
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port)],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+    )

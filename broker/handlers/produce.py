@@ -1,0 +1,186 @@
+"""Produce: checks what the request may do, appends, and answers per partition.
+
+One topic with one partition is the hot path: no gathering, no coroutine. acks=0 has no answer; when
+it goes wrong the connection closes, which is all that such a client can notice (Kafka's rule).
+Transactions are not served: neither a transactional id nor a transactional batch is accepted.
+"""
+
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after, gather
+from broker.limits import CloseConnection
+from broker.partition import ACKS_ALL, Partition
+from protocol.apis.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+from storage.snapshot import AppendResult
+
+ACKS = (-1, 0, 1)
+ZSTD = 4
+ZSTD_SINCE_VERSION = 7
+TOPIC_IDS_SINCE_VERSION = 13
+ATTRIBUTES_POSITION = 22  # low byte of the attributes of a batch v2
+CODEC_BITS = 0x07
+TRANSACTIONAL_BIT = 0x10
+
+Answer = PartitionProduceResponse | Deferred[PartitionProduceResponse]
+
+
+def handle(
+    request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
+    """Appends every batch of the request; the response follows the request's order."""
+    topics = request.topic_data
+    respond = partial(_respond, request)
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        answer = _produce(topics[0], topics[0].partition_data[0], request, context)
+        if not isinstance(answer, Deferred):
+            return respond([answer])
+        return gather([answer], respond)
+    answers = [
+        _produce(topic, data, request, context) for topic in topics for data in topic.partition_data
+    ]
+    return gather(answers, respond)
+
+
+def _produce(
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    request: ProduceRequest,
+    context: RequestContext,
+) -> Answer:
+    partition = None
+    try:
+        _check_request(request)
+        partition = _find(topic, data, context)
+        records = _checked_records(data, context.api_version)
+        _check_replicas(partition, request.acks)
+        result = partition.append(records, request.acks)
+    except KafkaError as error:
+        return _refusal(data.index, error, partition, context)
+    size_bytes = len(records)
+    if isinstance(result, Deferred):
+        return after(
+            result,
+            partial(_success, data.index, size_bytes, partition, context),
+            lambda error: _refusal(data.index, error, partition, context),
+        )
+    return _success(data.index, size_bytes, partition, context, result)
+
+
+def _check_request(request: ProduceRequest) -> None:
+    if request.acks not in ACKS:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {request.acks}"
+        )
+    if request.transactional_id is not None:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not served by this broker")
+
+
+def _find(
+    topic: TopicProduceData, data: PartitionProduceData, context: RequestContext
+) -> Partition:
+    image = context.broker.catalog.image
+    if context.api_version >= TOPIC_IDS_SINCE_VERSION:
+        return image.require_by_id(topic.topic_id, data.index)
+    return image.require(topic.name, data.index)
+
+
+def _checked_records(data: PartitionProduceData, version: int) -> memoryview:
+    """What can be told from one byte of the batch; everything else is the log's to check."""
+    records: memoryview | None = data.records
+    data.records = None  # a waiting answer must not hold the request's bytes
+    if not records:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "The request holds no records")
+    if len(records) > ATTRIBUTES_POSITION:
+        attributes = records[ATTRIBUTES_POSITION]
+        if attributes & CODEC_BITS == ZSTD and version < ZSTD_SINCE_VERSION:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later"
+            )
+        if attributes & TRANSACTIONAL_BIT:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE, "Transactions are not served by this broker"
+            )
+    return records
+
+
+def _check_replicas(partition: Partition, acks: int) -> None:
+    wanted = partition.log.config.min_insync_replicas
+    if acks == ACKS_ALL and wanted > 1:
+        raise KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"min.insync.replicas is {wanted} and this broker stands alone",
+        )
+
+
+def _success(
+    index: int,
+    size_bytes: int,
+    partition: Partition,
+    context: RequestContext,
+    result: AppendResult,
+) -> PartitionProduceResponse:
+    if not result.duplicate:
+        count = result.last_offset - result.base_offset + 1
+        context.broker.probes.appended(partition.topic, size_bytes, count)
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+    )
+
+
+def _refusal(
+    index: int, error: KafkaError, partition: Partition | None, context: RequestContext
+) -> PartitionProduceResponse:
+    context.count_error(error.code)
+    start = partition.log.snapshot.log_start_offset if partition is not None else -1
+    record_errors = [
+        BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
+        for at, text in getattr(error, "record_errors", ())
+    ]
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_append_time_ms=-1,
+        log_start_offset=start,
+        record_errors=record_errors,
+        error_message=error.message,
+    )
+
+
+def _respond(
+    request: ProduceRequest, answers: list[PartitionProduceResponse]
+) -> ProduceResponse | None:
+    if request.acks == 0:
+        _close_on_error(answers)
+        return None
+    responses = []
+    start = 0
+    for topic in request.topic_data:
+        end = start + len(topic.partition_data)
+        responses.append(
+            TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=answers[start:end]
+            )
+        )
+        start = end
+    return ProduceResponse(responses=responses)
+
+
+def _close_on_error(answers: list[PartitionProduceResponse]) -> None:
+    for answer in answers:
+        if answer.error_code:
+            raise CloseConnection("acks_zero_error", answer.error_message or "")

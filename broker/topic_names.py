@@ -1,0 +1,55 @@
+"""Which names a topic may have, and which two names get in each other's way. Kafka's rules.
+
+The same rules keep paths safe: a legal name has no separator and is neither `.` nor `..`.
+"""
+
+import re
+from collections.abc import Iterable
+
+from protocol.errors import ErrorCode, KafkaError
+
+MAX_NAME_CHARACTERS = 249
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+
+def fault_in_name(name: str) -> str | None:
+    """What is wrong with a topic's name, in Kafka's words; None when nothing is."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in {".", ".."}:
+        return f"'{name}' is not allowed"
+    if len(name) > MAX_NAME_CHARACTERS:
+        return f"the length of '{name[:40]}...' is longer than the max allowed length 249"
+    if not _LEGAL.fullmatch(name):
+        return (
+            f"'{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def check_name(name: str) -> None:
+    """Raises INVALID_TOPIC_EXCEPTION (17) for a name that no topic can have."""
+    fault = fault_in_name(name)
+    if fault is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
+
+
+def collision_key(name: str) -> str:
+    """Names with the same key would share metric names in Kafka's tools: `.` equals `_`."""
+    return name.replace(".", "_")
+
+
+def find_collision(name: str, existing: Iterable[str]) -> str | None:
+    """A topic that differs from `name` in `.` and `_` only; None when there is none."""
+    if "." not in name and "_" not in name:
+        return None
+    key = collision_key(name)
+    return next((other for other in existing if collision_key(other) == key), None)
+
+
+def is_internal(name: str) -> bool:
+    """Whether the topic belongs to the broker itself."""
+    return name in INTERNAL_TOPICS
