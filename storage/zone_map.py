@@ -139,7 +139,8 @@ class ZoneMap:
             size_bytes += size
             record_count += count
             flags |= old_flags
-            if max_timestamp == NO_TIMESTAMP or (high != NO_TIMESTAMP and low < min_timestamp):
+            is_untimed = max_timestamp == NO_TIMESTAMP == min_timestamp
+            if is_untimed or (low < min_timestamp and not high == NO_TIMESTAMP == low):
                 min_timestamp = low
             max_timestamp = max(max_timestamp, high)
         self._open = (
