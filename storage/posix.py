@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Sequence
 
-from storage.env import Buffer, DirEntry, Env, replace_file
+from storage.env import Buffer, DirEntry, Env, parent_of, replace_file
 from storage.errors import DirectoryLocked, DiskError, FileMissing, NoSpace
 
 _MAX_PARTS = 512  # well below every system's limit for one vectored write
@@ -192,9 +192,13 @@ class PosixFileSystem:
 
     def make_dir(self, path: str) -> None:
         try:
-            os.makedirs(path, 0o700, exist_ok=True)
+            os.mkdir(path, 0o700)  # not makedirs: it gives the parents other rights
+        except FileNotFoundError:
+            self.make_dir(parent_of(path))
+            self.make_dir(path)
         except OSError as error:
-            raise disk_error(path, "make directory", error) from error
+            if not os.path.isdir(path):
+                raise disk_error(path, "make directory", error) from error
 
     def rename(self, source: str, target: str) -> None:
         try:
