@@ -2,7 +2,7 @@
 
 A MiB from the network can claim 32 GiB of records (zstd; gzip 1 GiB, lz4 0.24, snappy 0.02), so
 every reader goes through `inflate`: produce, time search, tools. It stops at the limit and never
-holds more than what it returns, an eighth for growth, and one chunk. Input must be whole frames to
+holds more than the limit, an eighth for growth, and a chunk or two. Input must be whole frames to
 its last byte. Libraries are imported on first use. Framing: semantics.md 7.6.
 """
 
@@ -92,21 +92,12 @@ def deflate(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _collect(codec: Codec, pieces: Iterator[bytes], limit_bytes: int) -> Buffer:
-    """Join pieces, none of which is larger than a chunk, and stop past the limit."""
-    first = next(pieces, b"")
-    second = next(pieces, b"")
-    if not second:
-        if len(first) > limit_bytes:
-            raise InflateLimit(codec, limit_bytes)
-        return first
-    joined = bytearray(first)
-    joined += second
+    """Join pieces, none larger than a chunk; InflateLimit before the limit is passed."""
+    joined = bytearray()
     for piece in pieces:
-        if len(joined) > limit_bytes:
-            break
+        if len(joined) + len(piece) > limit_bytes:
+            raise InflateLimit(codec, limit_bytes)
         joined += piece
-    if len(joined) > limit_bytes:
-        raise InflateLimit(codec, limit_bytes)
     return joined
 
 
