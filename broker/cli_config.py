@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from config.sources import Loaded
     from config.store import ConfigStore
 
-_README_MARKS = {"topic": "settings of a topic", "broker": "settings of the broker"}
 
 
 def add_config_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -80,11 +79,9 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 def run_docs(arguments: argparse.Namespace) -> int:
     """Prints the tables, or writes or checks the files that hold them."""
-    from config.docs import broker_table, topic_table
 
     if not (arguments.write or arguments.check):
-        print(topic_table())
-        print(broker_table(), end="")
+        print("\n".join(_tables().values()), end="")
         return 0
     stale = _stale_files(Path(__file__).resolve().parents[1])
     for path, text in stale.items():
@@ -94,14 +91,26 @@ def run_docs(arguments: argparse.Namespace) -> int:
     return 1 if stale and arguments.check else 0
 
 
+def _tables() -> dict[str, str]:
+    """What stands between the README's marks, by mark."""
+    from broker.api_table import api_table
+    from config.docs import broker_table, topic_table
+
+    return {
+        "served apis": api_table(),
+        "settings of a topic": topic_table(),
+        "settings of the broker": broker_table(),
+    }
+
+
 def _stale_files(root: Path) -> dict[Path, str]:
     """The generated files that differ from the code, and what they should hold."""
-    from config.docs import broker_table, example_yaml, topic_table, with_section
+    from config.docs import example_yaml, with_section
 
     readme = root / "README.md"
     text = readme.read_text(encoding="utf-8")
-    for table, mark in ((topic_table(), "topic"), (broker_table(), "broker")):
-        text = with_section(text, _README_MARKS[mark], table)
+    for mark, table in _tables().items():
+        text = with_section(text, mark, table)
     wanted = {root / "config" / "server.yaml": example_yaml(), readme: text}
     return {
         path: text

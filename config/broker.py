@@ -62,9 +62,9 @@ class BrokerConfig:
     auto_create_topics_enable: bool = broker_key(
         "auto.create.topics.enable",
         Flag(),
-        False,
+        True,
         importance="high",
-        doc="Whether asking for a topic makes it (Kafka: true).",
+        doc="Whether a client that asks for a topic makes it, up to horolog.max.partitions.",
     )
     delete_topic_enable: bool = broker_key(
         "delete.topic.enable",
