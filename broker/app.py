@@ -2,66 +2,179 @@
 
 `Broker` is the bag of services that handlers reach through their `RequestContext`. It decides
 nothing; each service has its own module.
+
+Start: ports are bound, health answers, the directory is locked and recovered on a lane, clients are
+let in. Stop: no new clients, what is in flight is answered, everything is forced to the disk, the
+clean mark is written. Who fails to start leaves nothing running.
 """
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from broker.catalog import TopicCatalog
 from broker.commit import Durable, GroupCommit
 from broker.context import RequestContext
-from broker.endpoints import Endpoint, Listener
+from broker.dispatcher import Dispatcher
+from broker.endpoints import Endpoint
+from broker.fetch_sessions import FetchSessions
+from broker.http.door import HttpDoor
+from broker.http.health import Check
+from broker.http.pages import Pages
 from broker.lanes import DiskLanes
+from broker.limits import ConnectionLimits
+from broker.logs import event
 from broker.metrics.probes import BrokerProbes
+from broker.partition import Serving
+from broker.producer_ids import ProducerIds
+from broker.routes import routes
+from broker.server import Server
+from broker.tasks.runner import TaskRunner
+from broker.tasks.schedule import schedule
 from broker.waiters import FetchWaiters
+from config.store import ConfigStore
+from storage.env import Env
+from storage.manager import LogManager
 
 if TYPE_CHECKING:
-    from broker.catalog import TopicCatalog
-    from broker.fetch_sessions import FetchSessions
     from broker.partition import Partition
-    from broker.producer_ids import ProducerIds
-    from config.store import ConfigStore
-    from protocol.api import Api
-    from storage.env import Clock, Env
     from storage.log import Log
-    from storage.manager import LogManager
+
+DRAIN_SECONDS = 5.0
 
 
 class Broker:
     """The services of one broker. Attributes are set once, at start."""
 
-    config: "ConfigStore"
-    log_manager: "LogManager"
-    catalog: "TopicCatalog"
-    partitions: "dict[tuple[str, int], Partition]"
-    fetch_sessions: "FetchSessions"
-    producer_ids: "ProducerIds"
-    served: "tuple[Api, ...]"  # every API that has a handler, by key: what ApiVersions lists
-    node_id: int
-    cluster_id: str
-    log_dir: str
+    catalog: TopicCatalog
+    log_manager: LogManager
+    producer_ids: ProducerIds
 
-    def __init__(self, env: "Env", loop: asyncio.AbstractEventLoop) -> None:
-        """The parts that need no directory and no settings."""
+    def __init__(self, env: Env, config: ConfigStore, loop: asyncio.AbstractEventLoop) -> None:
+        """Makes everything that needs neither the directory nor the network."""
+        settings = config.broker_config
         self.env = env
-        self.clock: Clock = env.clock
+        self.clock = env.clock
         self.loop = loop
+        self.config = config
+        self.log_dir = settings.log_dir
+        self.node_id = settings.node_id
+        self.cluster_id = settings.cluster_id
+        self.ready = False
+        self.not_ready_because = "starting"
         self.probes = BrokerProbes(env.clock.monotonic)
         self.lanes = DiskLanes(loop)
         self.waiters = FetchWaiters(loop)
+        self.fetch_sessions = FetchSessions(
+            env.clock, env.rng, settings.max_incremental_fetch_session_cache_slots
+        )
         self.commit = GroupCommit(
             loop,
             env.clock.monotonic,
             self.probes,
+            interval_seconds=settings.horolog_flush_interval_ms / 1000,
+            interval_bytes=settings.horolog_flush_interval_bytes,
             on_durable=self._log_durable,
             on_failed=self._log_failed,
         )
-        self.listeners: dict[str, Listener] = {}
+        served = routes()
+        self.served = tuple(route.api for route in served.values())
+        self.server = Server(
+            loop,
+            ConnectionLimits(
+                max_frame_bytes=settings.socket_request_max_bytes,
+                max_queued_bytes=settings.horolog_queued_max_response_bytes,
+                idle_seconds=settings.connections_max_idle_ms / 1000,
+            ),
+            self.probes,
+            lambda: config.broker_config,
+            Dispatcher(served, self, self.probes, loop).dispatch,
+        )
+        self.tasks = TaskRunner(loop, env.clock, self.probes)
+        self._door: HttpDoor | None = None
+
+    # -- what handlers ask
 
     def advertised(self, context: RequestContext) -> Endpoint:
         """The address of this broker that the client of `context` can reach."""
         peer = context.peer
-        listener = self.listeners[peer.listener_name]
+        listener = self.server.listeners[peer.listener_name]
         return listener.endpoint_for(peer.local_host, peer.local_port)
+
+    @property
+    def bootstrap(self) -> Endpoint:
+        """What a client on this machine types."""
+        return next(iter(self.server.listeners.values())).dialled
+
+    @property
+    def http(self) -> Endpoint | None:
+        """Where health and metrics are."""
+        return self.server.http_address
+
+    # -- start and stop
+
+    async def start(self) -> None:
+        """Returns when clients are served.
+
+        Raises ListenError, or StorageError when the data directory cannot be used.
+        """
+        self._bind()
+        self.not_ready_because = "recovering the logs"
+        await self.lanes.run(self.log_dir, self._load)
+        await self.server.accept(self.config.broker_config.socket_listen_backlog_size)
+        schedule(self)
+        self.tasks.start()
+        self.ready = True
+
+    async def stop(self) -> bool:
+        """A graceful stop; True when everything is on the disk and the directory marked clean."""
+        self.ready = False
+        self.not_ready_because = "stopping"
+        self.server.stop_accepting()
+        self.waiters.complete_all()
+        await self.server.drain(DRAIN_SECONDS)
+        await self.tasks.stop()
+        await self.commit.close()
+        clean = await self.lanes.run(self.log_dir, self._close_logs)
+        await self.lanes.close()
+        if self._door is not None:
+            await self._door.close()
+        return clean
+
+    def _bind(self) -> None:
+        settings = self.config.broker_config
+        advertised = {each.name: each for each in settings.advertised_listeners}
+        for listener in settings.listeners:
+            told = advertised.get(listener.name)
+            self.server.bind(
+                listener.name,
+                listener.host,
+                listener.port,
+                Endpoint(told.host, told.port) if told is not None else None,
+            )
+        http = settings.horolog_http_listener
+        if http is not None:
+            pages = Pages(self._live_checks(), self._ready_checks(), self._scrape)
+            listening, self.server.http_address = self.server.bind_http(http.host, http.port)
+            self._door = HttpDoor(self.loop, listening, pages.answer)
+            self._door.open()
+
+    def _load(self) -> None:
+        """On a lane: everything that reads the data directory before clients may come."""
+        manager = self.log_manager = LogManager(self.env, self.log_dir, self.config.topic_config)
+        serving = Serving(self.log_dir, self.lanes, self.commit, self.waiters)
+        self.catalog = TopicCatalog(self.env, self.config, manager, serving)
+        manager.open_directory(self.cluster_id, self.node_id)
+        self.cluster_id = manager.cluster_id
+        self.catalog.restore_settings()
+        manager.load()
+        self.catalog.load()
+        self.producer_ids = ProducerIds(self.env, self.log_dir, self.lanes)
+        self.producer_ids.load(manager.largest_producer_id)
+
+    def _close_logs(self) -> bool:
+        return self.log_manager.close()
+
+    # -- what goes on meanwhile
 
     def _log_durable(self, log: Durable) -> None:
         """An fsync advanced this log: its partition wakes the fetches that can now see more."""
@@ -71,10 +184,30 @@ class Broker:
 
     def _log_failed(self, log: Durable, error: BaseException) -> None:
         """An fsync of this log failed: its partition takes no more writes."""
+        event("fsync_failed", "error", log=log, error=error)
         partition = self._partition_of(log)
         if partition is not None:
-            partition.went_offline(error)
+            partition.went_offline()
 
     def _partition_of(self, durable: Durable) -> "Partition | None":
         log: Log = durable  # type: ignore[assignment]
-        return self.partitions.get((log.topic, log.partition))
+        return self.catalog.image.partition(log.topic, log.partition)
+
+    def _live_checks(self) -> list[Check]:
+        return [Check("ping", lambda: None)]
+
+    def _ready_checks(self) -> list[Check]:
+        return [
+            Check("serving", lambda: None if self.ready else self.not_ready_because),
+            Check("storage", self._storage_fault),
+        ]
+
+    def _storage_fault(self) -> str | None:
+        if self.probes.fsync_errors:
+            return f"{self.probes.fsync_errors} fsync failed; see the log for which partition"
+        return None
+
+    def _scrape(self) -> tuple[str, bytes]:
+        from broker.metrics.scrape import Scrape
+
+        return Scrape(self).text()

@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 from broker.buffers import BufferPool
 from broker.context import Peer
@@ -23,7 +23,8 @@ from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from broker.sender import SocketSender
 
-FLUSH_PARTS = 64
+FLUSH_PARTS = 64  # answers of one read leave together, up to so many buffers
+FLUSH_BYTES = 64 * 1024  # and one of this size does not wait for others
 
 
 class Host(Protocol):
@@ -99,12 +100,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client was accepted."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        peer = self._host.admit(self, transport, self._listener_name)
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        peer = self._host.admit(self, self._transport, self._listener_name)
         if peer is None:
             self._closing = "refused"
-            transport.abort()
+            self._transport.abort()
             return
         self.peer = peer
         self._sender = SocketSender(
@@ -158,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
         result = self._host.dispatch(frame, self.peer)
         if result is None:
             return True
-        if isinstance(result, Pending):
+        if not isinstance(result, list):
             slot = _Slot(result, None)
             self._in_flight.append(slot)
             result.listen(partial(self._answered, slot))
@@ -166,7 +166,7 @@ class Connection(asyncio.BufferedProtocol):
             self._in_flight.append(_Slot(None, result))
         else:
             self._out += result
-            if len(self._out) < FLUSH_PARTS:
+            if len(self._out) < FLUSH_PARTS and len(result[0]) < FLUSH_BYTES:
                 return True
             self._flush()
         return not (self._closing or self._blocked())

@@ -16,7 +16,7 @@ from broker.limits import CloseConnection
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes, Histogram
 from broker.routes import Route
-from broker.sender import Buffer, FilePart
+from broker.sender import Part
 from protocol.apis.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.codec import encode_bytes, reader, writer
 from protocol.errors import DecodeError, ErrorCode
@@ -28,7 +28,7 @@ from protocol.headers import (
     versions_of,
 )
 
-Parts = list[Buffer | FilePart]
+Parts = list[Part]
 Answered = Callable[[Parts | None, CloseConnection | None], None]
 
 API_VERSIONS = 18

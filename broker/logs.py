@@ -20,6 +20,14 @@ LINES_PER_SECOND = 10  # of one event name
 _numbers = count(1)
 
 
+def _to_stderr(line: str) -> None:
+    try:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):  # standard error was closed: nobody reads the log
+        return
+
+
 class Journal:
     """Where events go. One per process, set up once by `configure`."""
 
@@ -109,11 +117,3 @@ def _json(line: dict[str, object]) -> str:
     return json.dumps(
         {name: v if isinstance(v, plain) else _text(name, v) for name, v in line.items()}
     )
-
-
-def _to_stderr(line: str) -> None:
-    try:
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):  # standard error was closed: nobody reads the log
-        return

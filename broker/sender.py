@@ -16,39 +16,15 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+
+from storage.env import Buffer
+from storage.file_slice import FileSlice
 
 INLINE_BYTES = 16 * 1024  # a file piece up to this size is read and sent with its neighbours
 SENDFILE_BYTES = 4 * 1024 * 1024  # asked of the kernel in one call
 MAX_PARTS = 512  # buffers given to one sendmsg; the system's limit is 1024
 
-Buffer = bytes | bytearray | memoryview
-
-
-class FilePart(Protocol):
-    """Bytes of a file that are sent as they lie there (`storage` calls it FileSlice)."""
-
-    @property
-    def position(self) -> int:
-        """Where they begin, in bytes."""
-
-    @property
-    def size(self) -> int:
-        """How many they are."""
-
-    @property
-    def file(self) -> "ReadableFile":
-        """The open file."""
-
-
-class ReadableFile(Protocol):
-    """What a sender needs of a file."""
-
-    def read_at(self, position: int, size: int) -> bytes:
-        """The bytes from `position`; short only at the end of the file."""
-
-    def fileno(self) -> int | None:
-        """A descriptor for sendfile; None when there is none (simulated files)."""
+Part = bytes | bytearray | memoryview | FileSlice
 
 
 class TruncatedPart(Exception):  # noqa: N818 - named after what happened
@@ -82,7 +58,7 @@ class SocketSender:
         self._socket = socket.socket(fileno=descriptor)
         self._on_drained = on_drained
         self._on_broken = on_broken
-        self._queue: deque[Buffer | FilePart] = deque()
+        self._queue: deque[Part] = deque()
         self._watched: int | None = None
         self.queued_bytes = 0  # of memory: file pieces count nothing
         self.sent_bytes = 0
@@ -97,7 +73,7 @@ class SocketSender:
         """Buffers and file pieces that wait."""
         return len(self._queue)
 
-    def send(self, parts: "Sequence[Buffer | FilePart]") -> None:
+    def send(self, parts: Sequence[Part]) -> None:
         """Sends the parts after everything sent before. Never blocks, never raises."""
         queue = self._queue
         if queue:
@@ -166,7 +142,7 @@ class SocketSender:
             return self._send_file(first)
         return self._send_buffers()
 
-    def _readable_inline(self, part: FilePart) -> bool:
+    def _readable_inline(self, part: FileSlice) -> bool:
         """Replaces a small file piece by its bytes at the head of the queue."""
         if part.size > INLINE_BYTES and part.file.fileno() is not None:
             return False
@@ -204,7 +180,7 @@ class SocketSender:
         queue.extendleft(reversed(_unsent(buffers, sent)))
         return False
 
-    def _send_file(self, part: FilePart) -> bool:
+    def _send_file(self, part: FileSlice) -> bool:
         descriptor = part.file.fileno()
         assert descriptor is not None
         wanted = min(part.size, SENDFILE_BYTES)
@@ -215,19 +191,8 @@ class SocketSender:
         if sent == part.size:
             self._queue.popleft()
         else:
-            self._queue[0] = _Rest(part.file, part.position + sent, part.size - sent)
+            self._queue[0] = FileSlice(part.file, part.position + sent, part.size - sent)
         return sent == wanted
-
-
-class _Rest:
-    """What is left of a file piece after a part of it was sent."""
-
-    __slots__ = ("file", "position", "size")
-
-    def __init__(self, file: ReadableFile, position: int, size: int) -> None:
-        self.file = file
-        self.position = position
-        self.size = size
 
 
 _BUFFERS = (bytes, bytearray, memoryview)

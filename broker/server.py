@@ -75,6 +75,12 @@ class Server:
         self.listeners[name] = listener
         return listener
 
+    def bind_http(self, host: str, port: int) -> tuple[socket.socket, Endpoint]:
+        """A bound socket for health and metrics, and its address. Raises ListenError."""
+        bound = _bind(host, port)
+        self.http_address = BoundListener("HTTP", host, bound.getsockname()[1]).dialled
+        return bound, self.http_address
+
     async def accept(self, backlog: int) -> None:
         """From now on clients may connect."""
         for name, bound in self._sockets:

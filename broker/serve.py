@@ -1,0 +1,111 @@
+"""`horolog serve`: one broker in this process, from the command line to the exit status.
+
+Signals: SIGTERM and SIGINT stop gracefully, a second one at once. When ready, one line goes to
+standard output; everything else is the log on standard error.
+"""
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from broker.app import Broker
+from broker.cli import BAD_SETTINGS, CORRUPT, NOT_DURABLE, NOT_USABLE
+from broker.logs import configure, event
+from broker.server import ListenError
+from config.errors import ConfigError
+from config.sources import load
+from config.store import ConfigStore
+from storage.errors import CorruptLog, StorageError
+from storage.posix import real_env
+
+FORCED_EXIT = 130
+GC_THRESHOLDS = (20_000, 50, 100)  # requests make few cycles; full collections are dear
+SWITCH_SECONDS = 0.0005  # how long the loop may keep the fsync thread waiting for its turn
+
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+
+def serve(
+    *,
+    flags: Sequence[str],
+    file: str | None,
+    log_level: str,
+    log_as_json: bool,
+    loop_factory: LoopFactory | None,
+) -> int:
+    """Runs until a signal; returns the exit status."""
+    env = real_env()
+    configure(level=log_level, as_json=log_as_json, now_ms=env.clock.now_ms)
+    try:
+        loaded = load(flags=flags, file=file)
+        config = ConfigStore(loaded.layers)
+    except ConfigError as error:
+        return _refused(BAD_SETTINGS, error)
+    for ignored in loaded.ignored:
+        event("setting_ignored", "warning", detail=ignored)
+    _tune()
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(_serve(Broker(env, config, runner.get_loop())))
+
+
+async def _serve(broker: Broker) -> int:
+    stopping = _stop_on_signals(broker.loop)
+    try:
+        await broker.start()
+    except ListenError as error:
+        return _refused(NOT_USABLE, error)
+    except CorruptLog as error:
+        return _refused(CORRUPT, error)
+    except StorageError as error:
+        return _refused(NOT_USABLE, error)
+    gc.collect()
+    gc.freeze()
+    _say_ready(broker)
+    await stopping.wait()
+    event("stopping", "info")
+    clean = await broker.stop()
+    event("stopped", "info", clean=clean)
+    return 0 if clean else NOT_DURABLE
+
+
+def _say_ready(broker: Broker) -> None:
+    line = f"horolog ready bootstrap={broker.bootstrap}"
+    if broker.http is not None:
+        line += f" http={broker.http}"
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+    event("ready", "info", bootstrap=broker.bootstrap, topics=len(broker.catalog.image.topics))
+
+
+def _stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        if stopping.is_set():
+            event("stop_forced", "warning")
+            os._exit(FORCED_EXIT)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    return stopping
+
+
+def _tune() -> None:
+    """Limits and intervals of the process that the defaults set for other kinds of program."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    gc.set_threshold(*GC_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def _refused(status: int, error: Exception) -> int:
+    for line in str(error).splitlines():
+        sys.stderr.write(f"horolog: {line}\n")
+    return status

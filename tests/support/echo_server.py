@@ -1,0 +1,104 @@
+"""A real `Server` on a free port whose requests are understood by the test instead of by handlers.
+
+A frame's text decides: `later:NAME` is parked until the test settles NAME, `none...` has no answer,
+`close` ends the connection, `big:N` is answered with N bytes, anything else is echoed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from broker.context import Peer
+from broker.dispatcher import Parts
+from broker.limits import CloseConnection, ConnectionLimits
+from broker.metrics.probes import BrokerProbes
+from broker.server import Server
+
+
+def framed(payload: bytes) -> bytes:
+    """Four bytes of length in front."""
+    return len(payload).to_bytes(4, "big") + payload
+
+
+@dataclass
+class Limits:
+    """The settings that the server reads for each connection."""
+
+    max_connections: int = 1000
+    max_connections_per_ip: int = 1000
+
+
+class Parked:
+    """A request whose answer the test decides on; stands in for the dispatcher's `Pending`."""
+
+    def __init__(self) -> None:
+        self.abandoned = False
+        self._listener: Callable[[Any, Any], None] | None = None
+
+    def listen(self, listener: Callable[[Any, Any], None]) -> None:
+        self._listener = listener
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+    def answer(self, payload: bytes) -> None:
+        assert self._listener is not None
+        self._listener([framed(payload)], None)
+
+    def fail(self, reason: str) -> None:
+        assert self._listener is not None
+        self._listener(None, CloseConnection(reason))
+
+
+class Echo:
+    """The server and what it has seen."""
+
+    def __init__(self, limits: ConnectionLimits, settings: Limits) -> None:
+        loop = asyncio.get_running_loop()
+        self.seen: list[bytes] = []
+        self.parked: dict[str, Parked] = {}
+        self.parts: dict[str, Parts] = {}
+        self.probes = BrokerProbes(loop.time)
+        self.server = Server(loop, limits, self.probes, lambda: settings, self._dispatch)
+        self.port = 0
+
+    def _dispatch(self, frame: memoryview, peer: Peer) -> Any:
+        payload = bytes(frame)
+        self.seen.append(payload)
+        text = payload.decode("latin-1").strip()
+        if text.startswith("later:"):
+            return self.parked.setdefault(text.removeprefix("later:"), Parked())
+        if text.startswith("parts:"):
+            return list(self.parts[text.removeprefix("parts:")])
+        if text.startswith("big:"):
+            return [framed(b"x" * int(text.removeprefix("big:")))]
+        if text.startswith("close"):
+            raise CloseConnection("malformed", "the test said so")
+        return None if text.startswith("none") else [framed(payload)]
+
+    async def sweep(self, now: float) -> None:
+        await self.server.sweep(now)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Waits for something that the server will do."""
+        async with asyncio.timeout(20):
+            while not condition():
+                await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def echo_server(
+    limits: ConnectionLimits | None = None, settings: Limits | None = None
+) -> AsyncIterator[Echo]:
+    """A served port; everything is closed at the end."""
+    echo = Echo(limits or ConnectionLimits(), settings or Limits())
+    echo.port = echo.server.bind("PLAINTEXT", "127.0.0.1", 0, None).port
+    await echo.server.accept(100)
+    try:
+        yield echo
+    finally:
+        echo.server.stop_accepting()
+        await echo.server.drain(0)
+        await asyncio.sleep(0)
