@@ -1,0 +1,150 @@
+"""Drives prebuilt produce requests as fast as the broker takes them, and keeps the time of each.
+
+One request is one `sendall` of a prebuilt buffer and responses are read in bulk. All answers to one
+frame have one length and differ in the base offset only; the first is decoded, the error codes of
+the others are looked at where the first one's was.
+"""
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain, islice, repeat
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode
+from tests.bench.frames import PRODUCE_VERSION
+from tests.bench.wire import LENGTH, BenchFailed, Wire, answer
+
+RECEIVE_BYTES = 1 << 18
+# Length 4, header 5, topics 1 + name, partitions 1, index 4: what lies before the error code.
+ERROR_CODE_AFTER_NAME = 4 + 5 + 1 + 1 + 1 + 4
+
+
+class Pumped(NamedTuple):
+    """What happened: how long it took, and how long each request was away."""
+
+    seconds: float
+    latencies_ns: list[int]
+
+    @property
+    def per_second(self) -> float:
+        return len(self.latencies_ns) / self.seconds
+
+    def percentile_ms(self, percent: float) -> float:
+        return percentile(self.latencies_ns, percent) / 1e6
+
+
+def percentile(values: list[int], percent: float) -> float:
+    """The value below which `percent` of a hundred lie (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+class Answers:
+    """Counts the produce answers in what a connection received."""
+
+    def __init__(self, wire: Wire, request: bytes, topic: str) -> None:
+        wire.send(request)
+        first = wire.receive()
+        decoded = answer("Produce", PRODUCE_VERSION, first)
+        refuse(decoded.responses[0].partition_responses[0].error_code)
+        self._size = LENGTH.size + len(first)
+        self._error_at = ERROR_CODE_AFTER_NAME + len(topic.encode())
+        self._left = b""
+
+    def count(self, received: bytes) -> int:
+        """How many whole answers have come; BenchFailed when one is a refusal."""
+        data = self._left + received if self._left else received
+        whole, size = divmod(len(data), self._size)[0], self._size
+        for position in range(self._error_at, whole * size, size):
+            code = data[position : position + 2]
+            if code != b"\0\0":
+                refuse(int.from_bytes(code, "big", signed=True))
+        self._left = data[whole * size :]
+        return whole
+
+
+def refuse(code: int) -> None:
+    """Raises BenchFailed unless `code` says that all is well."""
+    if code:
+        raise BenchFailed(f"the broker refused a batch: {ErrorCode(code).name}")
+
+
+def pump(wire: Wire, topic: str, requests: Iterable[bytes], depth: int) -> Pumped:
+    """Sends every request with up to `depth` of them under way. The first one warms up, untimed."""
+    source = iter(requests)
+    answers = Answers(wire, next(source), topic)
+    clock, send, receive = time.perf_counter_ns, wire.socket.sendall, wire.socket.recv
+    away: deque[int] = deque()
+    latencies: list[int] = []
+    began = clock()
+    for request in islice(source, depth):
+        away.append(clock())
+        send(request)
+    while away:
+        come = answers.count(receive(RECEIVE_BYTES) or closed())
+        now = clock()
+        for _ in range(come):
+            latencies.append(now - away.popleft())
+        for request in islice(source, come):
+            away.append(clock())
+            send(request)
+    return Pumped((clock() - began) / 1e9, latencies)
+
+
+def closed() -> bytes:
+    """What an empty read means."""
+    raise BenchFailed("the broker closed the connection")
+
+
+def for_seconds(seconds: float, request: bytes) -> Iterator[bytes]:
+    """The same request over and over until the time is up, at least twice."""
+    deadline = time.monotonic() + seconds
+    still_time: Callable[[], bool] = lambda: time.monotonic() < deadline  # noqa: E731
+    yield from chain(repeat(request, 2), iter_while(still_time, request))
+
+
+def iter_while(condition: Callable[[], bool], request: bytes) -> Iterator[bytes]:
+    while condition():
+        yield request
+
+
+def pump_many(
+    bootstrap: str, topic: str, request: bytes, connections: int, seconds: float
+) -> Pumped:
+    """Many connections, each with one request under way."""
+    with ExitStack() as open_wires, select.epoll() as poller:
+        wires = [open_wires.enter_context(Wire(bootstrap)) for _ in range(connections)]
+        by_fd = {wire.socket.fileno(): wire for wire in wires}
+        answers = {fd: Answers(wire, request, topic) for fd, wire in by_fd.items()}
+        for fd in by_fd:
+            poller.register(fd, select.EPOLLIN)
+        return _turn(poller, by_fd, answers, request, seconds)
+
+
+def _turn(
+    poller: select.epoll,
+    wires: dict[int, Wire],
+    answers: dict[int, Answers],
+    request: bytes,
+    seconds: float,
+) -> Pumped:
+    clock = time.perf_counter_ns
+    began = clock()
+    deadline = began + int(seconds * 1e9)
+    sent_at, latencies = {}, []
+    for fd, wire in wires.items():
+        sent_at[fd] = clock()
+        wire.send(request)
+    while sent_at:
+        for fd, _ in poller.poll():
+            if not answers[fd].count(wires[fd].socket.recv(RECEIVE_BYTES) or closed()):
+                continue
+            now = clock()
+            latencies.append(now - sent_at.pop(fd))
+            if now < deadline:
+                sent_at[fd] = now
+                wires[fd].send(request)
+    return Pumped((clock() - began) / 1e9, latencies)

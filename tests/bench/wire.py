@@ -1,0 +1,83 @@
+"""A blocking connection that speaks the protocol, for setting the stage; measuring is in pump.py.
+
+Owns the socket and the framing. `call` encodes, waits and decodes; frames for the measured part
+are made once, by `frame`, and sent as they are.
+"""
+
+import itertools
+import socket
+import struct
+from types import TracebackType
+from typing import Any, Self
+
+from protocol.codec import decode, encode_bytes
+from protocol.headers import request_header_bytes, response_header
+from protocol.registry import by_name
+
+LENGTH = struct.Struct(">i")
+CLIENT_ID = "bench"
+TIMEOUT_SECONDS = 120
+
+
+class BenchFailed(Exception):  # noqa: N818 - reads as the sentence it is
+    """The broker answered something that makes the figure meaningless."""
+
+
+def frame(api_name: str, version: int, message: object, correlation_id: int = 0) -> bytes:
+    """A whole request as it goes over the wire."""
+    header = request_header_bytes(by_name()[api_name], version, correlation_id, CLIENT_ID)
+    body = encode_bytes(message, version)
+    return LENGTH.pack(len(header) + len(body)) + header + body
+
+
+def answer(api_name: str, version: int, received: memoryview) -> Any:
+    """The message in a response frame whose length prefix is off already."""
+    api = by_name()[api_name]
+    return decode(api.response, version, received, len(response_header(api, version, 0)))
+
+
+class Wire:
+    """One connection to HOST:PORT."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), TIMEOUT_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = bytearray(1 << 16)
+        self._correlation_ids = itertools.count(1)
+
+    def send(self, request: bytes) -> None:
+        self.socket.sendall(request)
+
+    def receive(self) -> memoryview:
+        """The next response without its length prefix; valid until the next call."""
+        size = LENGTH.unpack(self._exactly(LENGTH.size))[0]
+        return self._exactly(size)
+
+    def call(self, api_name: str, version: int, message: object) -> Any:
+        """Sends a request and returns the decoded answer, which holds views of our buffer."""
+        self.send(frame(api_name, version, message, next(self._correlation_ids)))
+        return answer(api_name, version, self.receive())
+
+    def _exactly(self, size: int) -> memoryview:
+        if size > len(self._buffer):
+            self._buffer = bytearray(size)
+        view = memoryview(self._buffer)[:size]
+        filled = 0
+        while filled < size:
+            got = self.socket.recv_into(view[filled:])
+            if not got:
+                raise BenchFailed("the broker closed the connection")
+            filled += got
+        return view
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.socket.close()
