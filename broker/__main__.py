@@ -1,4 +1,4 @@
-"""The process's entry: `python -m broker serve`, or `horolog serve`. The only importer of uvloop."""
+"""The process's entry: `python -m broker serve`, `horolog serve`. Only here is uvloop imported."""
 
 import asyncio
 import sys

@@ -196,9 +196,7 @@ class GroupCommit:
             return
         while waiting and waiting[0][0] <= offset:
             waiting.popleft()[1](None)
-        if waiting:
-            self._schedule(log)
-        else:
+        if not waiting:  # else: whoever still waits has made the log due again
             self._waiting.pop(log, None)
 
     def _fail(self, log: Durable, error: BaseException) -> None:

@@ -1,10 +1,12 @@
 """A small Kafka client over `protocol`: frames, raw bytes, and typed calls; blocking and asyncio.
 
 Owns one connection. It checks nothing on behalf of the broker: what comes back is handed out as it
-is, so that tests can look at it. Bytes that a broker would never send can be written with `send_raw`.
+is, so that tests can look at it. Bytes that a broker would never send can be written with
+`send_raw`.
 """
 
 import asyncio
+import contextlib
 import itertools
 import socket
 from typing import Any, Self
@@ -90,11 +92,9 @@ class WireClient:
     def receive_all(self) -> bytes:
         """Everything until the broker closes (or resets) the connection."""
         chunks = bytearray()
-        try:
+        with contextlib.suppress(ConnectionResetError):
             while chunk := self.socket.recv(65536):
                 chunks += chunk
-        except ConnectionResetError:
-            pass
         return bytes(chunks)
 
     def close(self) -> None:
@@ -151,20 +151,16 @@ class AsyncWireClient:
         """Everything until the broker closes (or resets) the connection."""
         chunks = bytearray()
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            try:
+            with contextlib.suppress(ConnectionResetError):
                 while chunk := await self.reader.read(65536):
                     chunks += chunk
-            except ConnectionResetError:
-                pass
         return bytes(chunks)
 
     async def close(self) -> None:
         """Closes and waits for it."""
         self.writer.close()
-        try:
+        with contextlib.suppress(ConnectionError):
             await self.writer.wait_closed()
-        except ConnectionError:
-            pass
 
     async def __aenter__(self) -> Self:
         return self

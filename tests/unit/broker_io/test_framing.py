@@ -1,4 +1,4 @@
-"""Frames come out whole and in order, however the bytes were cut, and absurd lengths are refused."""
+"""Frames come out whole and in order, however the bytes were cut; absurd lengths are refused."""
 
 import random
 

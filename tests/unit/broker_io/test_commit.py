@@ -1,0 +1,180 @@
+"""One fsync answers everybody who came before it, its thread never acts on the loop's behalf, and a
+failed one is final.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from broker.commit import MAX_UNSYNCED_BYTES, GroupCommit
+from broker.metrics.probes import BrokerProbes
+
+
+class FakeLog:
+    """A log of numbers: `end` is written, `durable_offset` is safe, `gate` holds a sync up."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self.durable_offset = 0
+        self.dirty_bytes = 0
+        self.syncs = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.error: Exception | None = None
+        self.threads: set[int] = set()
+
+    def write(self, size: int = 1) -> int:
+        self.end += 1
+        self.dirty_bytes += size
+        return self.end
+
+    def sync(self) -> int:
+        end, dirty = self.end, self.dirty_bytes
+        self.gate.wait(10)
+        self.syncs += 1
+        self.threads.add(threading.get_ident())
+        if self.error is not None:
+            raise self.error
+        self.dirty_bytes -= dirty
+        return end
+
+    def mark_durable(self, offset: int) -> None:
+        assert threading.get_ident() not in self.threads
+        self.durable_offset = offset
+
+
+class Events:
+    def __init__(self) -> None:
+        self.durable: list[FakeLog] = []
+        self.failed: list[Exception] = []
+
+
+@asynccontextmanager
+async def committing(interval_seconds: float = 3600) -> AsyncIterator[tuple[GroupCommit, Events]]:
+    loop = asyncio.get_running_loop()
+    events = Events()
+    commit = GroupCommit(
+        loop,
+        time.monotonic,
+        BrokerProbes(time.monotonic),
+        interval_seconds=interval_seconds,
+        interval_bytes=1000,
+        on_durable=events.durable.append,
+        on_failed=lambda log, error: events.failed.append(error),
+    )
+    try:
+        yield commit, events
+    finally:
+        await commit.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+async def test_one_sync_answers_all_that_came_while_another_ran() -> None:
+    async with committing() as (commit, events):
+        log, done = FakeLog(), []
+        log.gate.clear()
+        commit.request(log, log.write(), lambda error: done.append(0))
+        await asyncio.sleep(0.02)
+        for number in range(1, 50):
+            commit.request(log, log.write(), lambda error, n=number: done.append(n))
+        log.gate.set()
+        await until(lambda: len(done) == 50)
+        assert done == list(range(50))
+        assert log.syncs == 2
+        assert events.durable == [log, log]
+
+
+async def test_what_is_durable_already_needs_no_sync() -> None:
+    async with committing() as (commit, _):
+        log, done = FakeLog(), []
+        log.durable_offset = 5
+        commit.request(log, 5, done.append)
+        assert done == [None]
+        assert log.syncs == 0
+
+
+async def test_logs_are_synced_independently() -> None:
+    async with committing() as (commit, _):
+        logs, done = [FakeLog() for _ in range(20)], []
+        for log in logs:
+            commit.request(log, log.write(), done.append)
+        await until(lambda: len(done) == 20)
+        assert all(log.durable_offset == 1 for log in logs)
+
+
+async def test_a_failed_sync_tells_every_waiter_and_the_log() -> None:
+    async with committing() as (commit, events):
+        log, done = FakeLog(), []
+        log.error = OSError("the disk is gone")
+        log.gate.clear()
+        commit.request(log, log.write(), done.append)
+        commit.request(log, log.write(), done.append)
+        log.gate.set()
+        await until(lambda: len(done) == 2)
+        assert done == [log.error, log.error]
+        assert events.failed == [log.error]
+        assert log.durable_offset == 0
+        assert events.durable == []
+
+
+async def test_interval_durability_syncs_after_the_interval() -> None:
+    async with committing(interval_seconds=0.01) as (commit, _):
+        log = FakeLog()
+        log.write(10)
+        assert not commit.written(log, 10)
+        await until(lambda: log.durable_offset == 1)
+        assert log.syncs == 1
+        assert commit.unsynced_bytes == 0
+
+
+async def test_interval_durability_syncs_at_once_when_enough_was_written() -> None:
+    async with committing() as (commit, _):
+        log = FakeLog()
+        log.write(600)
+        commit.written(log, 600)
+        await asyncio.sleep(0.02)
+        assert log.syncs == 0
+        log.write(600)
+        commit.written(log, 600)
+        await until(lambda: log.syncs == 1)
+
+
+async def test_what_nobody_promised_is_left_to_the_system() -> None:
+    async with committing(interval_seconds=0.001) as (commit, _):
+        log = FakeLog()
+        log.write(5000)
+        assert not commit.written(log, 5000, interval=False)
+        await asyncio.sleep(0.02)
+        assert log.syncs == 0
+        assert commit.unsynced_bytes == 5000
+
+
+async def test_too_much_unsynced_data_slows_the_producer_not_the_loop() -> None:
+    async with committing() as (commit, _):
+        log, done = FakeLog(), []
+        log.gate.clear()
+        log.write(MAX_UNSYNCED_BYTES)
+        assert not commit.written(log, MAX_UNSYNCED_BYTES, interval=False)
+        offset = log.write(1)
+        assert commit.written(log, 1, interval=False)
+        commit.request(log, offset, done.append)
+        log.gate.set()
+        await until(lambda: len(done) == 1)
+        await until(lambda: commit.unsynced_bytes == 0)
+
+
+async def test_a_forgotten_log_answers_its_waiters() -> None:
+    async with committing() as (commit, _):
+        log, done = FakeLog(), []
+        log.gate.clear()
+        commit.request(log, log.write(), done.append)
+        commit.forget(log)
+        assert done == [None]
+        log.gate.set()

@@ -1,0 +1,98 @@
+"""Waiting fetches wake by bytes, by deadline, or because their partition changed; each once."""
+
+import asyncio
+
+from broker.waiters import FetchWaiters
+
+
+class Woken:
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, name: str) -> None:
+        self.names.append(name)
+
+
+async def settle() -> None:
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+def make() -> tuple[FetchWaiters, Woken]:
+    return FetchWaiters(asyncio.get_running_loop()), Woken()
+
+
+async def test_enough_bytes_over_several_partitions_wake() -> None:
+    waiters, woken = make()
+    waiters.register(["a", "b"], 100, 60_000, lambda: woken("x"))
+    waiters.wake("a", 60)
+    await settle()
+    assert woken.names == []
+    waiters.wake("b", 40)
+    await settle()
+    assert woken.names == ["x"]
+    assert len(waiters) == 0
+
+
+async def test_the_callback_runs_after_the_caller_returned_and_only_once() -> None:
+    waiters, woken = make()
+    waiters.register(["a"], 1, 60_000, lambda: woken("x"))
+    waiters.wake("a", 5)
+    waiters.wake("a", 5)
+    assert woken.names == []
+    await settle()
+    assert woken.names == ["x"]
+
+
+async def test_other_partitions_do_not_wake() -> None:
+    waiters, woken = make()
+    waiters.register(["a"], 1, 60_000, lambda: woken("x"))
+    waiters.wake("b", 1000)
+    await settle()
+    assert woken.names == []
+    assert len(waiters) == 1
+
+
+async def test_deadlines_fire_in_their_order() -> None:
+    waiters, woken = make()
+    waiters.register(["a"], 1, 30, lambda: woken("later"))
+    waiters.register(["a"], 1, 5, lambda: woken("sooner"))
+    async with asyncio.timeout(10):
+        while len(woken.names) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert woken.names == ["sooner", "later"]
+
+
+async def test_a_cancelled_waiter_stays_silent_even_when_already_woken() -> None:
+    waiters, woken = make()
+    first = waiters.register(["a"], 1, 60_000, lambda: woken("first"))
+    second = waiters.register(["a"], 1, 60_000, lambda: woken("second"))
+    waiters.cancel(first)
+    waiters.wake("a", 1)
+    waiters.cancel(second)
+    await settle()
+    assert woken.names == []
+    assert len(waiters) == 0
+
+
+async def test_a_partition_that_goes_away_wakes_everybody_there() -> None:
+    waiters, woken = make()
+    waiters.register(["a", "b"], 10**9, 60_000, lambda: woken("x"))
+    waiters.register(["b"], 10**9, 60_000, lambda: woken("y"))
+    waiters.wake_all("a")
+    await settle()
+    assert woken.names == ["x"]
+    waiters.complete_all()
+    await settle()
+    assert woken.names == ["x", "y"]
+
+
+async def test_many_finished_waiters_leave_no_memory_behind() -> None:
+    waiters, woken = make()
+    for number in range(5000):
+        waiters.register([number % 7], 1, 600_000, lambda: woken("x"))
+        waiters.wake(number % 7, 1)
+    await settle()
+    assert len(woken.names) == 5000
+    assert len(waiters._deadlines) < 200
+    assert not waiters._by_key
