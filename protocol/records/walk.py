@@ -203,11 +203,13 @@ def record_at(
     key_size, at = varint(data, at, end)
     if at < 0 or key_size < -1 or key_size > end - at:
         return 0, 0, 0, 0, 5
-    if key_size > 0:
-        at += key_size
-    at = after_field(data, at, end, -1)
-    if at < 0:
+    at += key_size + (key_size < 0)  # a null, -1, takes no bytes
+    size, at = varint(data, at, end)
+    if at < 0 or size < -1 or size > end - at:
         return 0, 0, 0, 0, 6
+    at += size + (size < 0)
+    if at + 1 == end and data[at] == 0:  # no headers
+        return end, base_timestamp + delta, offset_delta, key_size, 0
     at = after_headers(data, at, end)
     if at < 0:
         return 0, 0, 0, 0, 7
