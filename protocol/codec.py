@@ -16,7 +16,7 @@ from construct import ConstructError
 from protocol.errors import DecodeError
 from protocol.reader_source import ReaderSource
 from protocol.schema import struct_of
-from protocol.wire import Buffer
+from protocol.wire import Buffer, object_budget
 from protocol.writer_source import WriterSource
 
 M = TypeVar("M")
@@ -80,7 +80,9 @@ def interpret(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
     """Read a message with the Struct itself; same promises as `decode`."""
     stream = io.BytesIO(bytes(data)[position:])
     try:
-        message = struct_of(cls, version).parse_stream(stream)
+        message = struct_of(cls, version).parse_stream(
+            stream, objects_left=object_budget(len(data))
+        )
     except ConstructError as error:
         raise DecodeError(f"{cls.__name__}: {error}") from None
     if rest := stream.read():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from protocol.api import Api
 from protocol.errors import DecodeError
-from protocol.wire import MAX_OBJECTS, skip_tags
+from protocol.wire import MAX_TAGS, TAG_COST, skip_tags
 
 API_VERSIONS_KEY = 18
 
@@ -86,7 +86,7 @@ def parse_request_header(frame: memoryview, versions: Versions) -> RequestHeader
             tags = frame[position]
             position += 1
             if tags:
-                position, _ = skip_tags(frame, position, tags, MAX_OBJECTS)
+                position, _ = skip_tags(frame, position, tags, MAX_TAGS * TAG_COST)
     except (error, IndexError, UnicodeDecodeError) as damage:
         raise DecodeError(f"request header: {damage}", 0) from None
     key, version = key_and_version >> 16, key_and_version & 0xFFFF

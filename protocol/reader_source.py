@@ -27,6 +27,8 @@ from protocol.types import (
     least_size,
 )
 from protocol.wire import (
+    BYTES_PER_OBJECT,
+    FREE_OBJECTS,
     MAX_OBJECTS,
     TAG_COST,
     read_tag_count,
@@ -35,6 +37,8 @@ from protocol.wire import (
     to_uuid,
 )
 
+# A small message is read from a copy in `bytes`: slices of it are cheaper than those of a view.
+COPIED_BYTES = 65536
 SHORT = "if {stop} > end: raise DecodeError('{name}: truncated', at)"
 
 
@@ -63,13 +67,16 @@ class ReaderSource:
     def source(self) -> str:
         """Write the whole module: `read(data, at)` and the readers of known tags."""
         self.indent = 2
-        self.emit(f"end = len(data); budget = {MAX_OBJECTS}")
+        self.emit(
+            f"end = len(data); budget = end // {BYTES_PER_OBJECT} + {FREE_OBJECTS}",
+            f"if budget > {MAX_OBJECTS}: budget = {MAX_OBJECTS}",
+        )
         self.read_struct(self.struct, "o0")
         self.flush()
         name = self.struct.cls.__name__
         head = ["def read(data, at):", "    try:"]
         if not self.viewed:
-            head.append("        data = bytes(data)")
+            head.append(f"        if len(data) < {COPIED_BYTES}: data = bytes(data)")
         tail = [
             "    except failures as error:",
             f"        raise DecodeError(f'{name}: {{error}}', -1) from None",
@@ -192,7 +199,7 @@ class ReaderSource:
             f"if n > (end - at) // {least_size(element)}:"
             f" raise DecodeError(f'{name}: {{n}} elements claimed, more than the bytes left', at)",
             f"budget -= n * {wire.element_objects}",
-            f"if budget < 0: raise DecodeError('{name}: over {MAX_OBJECTS} objects', at)",
+            f"if budget < 0: raise DecodeError('{name}: too many objects for the size', at)",
         )
         if isinstance(element, FormatField):
             unpack = self.bind(Packer(element.fmtstr).iter_unpack, "iterate")
@@ -263,7 +270,7 @@ class ReaderSource:
         self.indent += 1
         self.emit(
             f"budget -= {TAG_COST}; at = last",
-            "if budget < 0: raise DecodeError('more tagged fields than allowed', at)",
+            "if budget < 0: raise DecodeError('too many tagged fields for the size', at)",
         )
         self.indent = 1
         self.emit("return at, budget")

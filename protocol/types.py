@@ -24,7 +24,7 @@ from typing import Any, Self, cast
 from construct import Construct, FormatField, Struct, stream_read, stream_size, stream_write
 
 from protocol.errors import DecodeError
-from protocol.wire import MAX_OBJECTS, MAX_TAGS, TAG_COST, uvarint
+from protocol.wire import MAX_TAGS, TAG_COST, object_budget, uvarint
 
 Int8 = FormatField(">", "b")
 Int16 = FormatField(">", "h")
@@ -42,15 +42,18 @@ def least_size(wire: Construct) -> int:
 
 
 def objects(wire: Construct) -> int:
-    """Return how many Python objects a value costs at least; numbers count only in arrays."""
+    """Return how many Python objects a value costs at least; numbers count in their struct."""
     return 0 if isinstance(wire, FormatField) else cast("int", wire.objects)
 
 
-def spend(context: Any, count: int) -> None:
+def spend(stream: Any, context: Any, count: int) -> None:
     """Take from the object budget of the message that is being parsed; DecodeError when over."""
-    left = context._params.get("objects_left", MAX_OBJECTS) - count
+    left = context._params.get("objects_left")
+    if left is None:
+        left = object_budget(stream_size(stream))
+    left -= count
     if left < 0:
-        raise DecodeError(f"a message of more than {MAX_OBJECTS} objects")
+        raise DecodeError("more objects than a message of this size may hold")
     context._params["objects_left"] = left
 
 
@@ -154,6 +157,8 @@ class BytesType(Prefixed):
 class RecordsType(BytesType):
     """Record batches: a view of the frame when read, any sized thing when written."""
 
+    objects = 4  # a memoryview is as heavy as four small objects
+
     def from_bytes(self, data: bytes, path: str) -> Any:
         """Give a view, as the generated reader does."""
         return memoryview(data)
@@ -198,7 +203,7 @@ class Array(Prefixed):
             return None
         if count > (stream_size(stream) - stream.tell()) // least_size(self.element):
             raise DecodeError(f"{path}: {count} elements claimed, more than the bytes left")
-        spend(context, count * self.element_objects)
+        spend(stream, context, count * self.element_objects)
         return [self.element._parse(stream, context, path) for _ in range(count)]
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -258,7 +263,7 @@ class TagSection(Wire):
             tag = self.tags.get(read_varint(stream, path))
             content = stream_read(stream, read_varint(stream, path), path)
             if tag is None:
-                spend(context, TAG_COST)
+                spend(stream, context, TAG_COST)
                 continue
             part = io.BytesIO(content)
             values[tag.name] = tag.wire._parse(part, context, path)
@@ -295,7 +300,8 @@ class MessageStruct(Struct):  # type: ignore[misc]
         self.tags = tags
         inner = [field.subcon for field in self.subcons]
         self.least_size = sum(map(least_size, inner)) or 1
-        self.objects = 1 + sum(map(objects, inner))
+        numbers = sum(isinstance(wire, FormatField) for wire in inner)
+        self.objects = 1 + sum(map(objects, inner)) + numbers // 2
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         values = super()._parse(stream, context, path)

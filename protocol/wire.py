@@ -14,11 +14,18 @@ from protocol.errors import DecodeError
 Buffer = bytes | bytearray | memoryview
 
 MAX_OBJECTS = 250_000  # Python objects that one message may decode to, whatever its size
+FREE_OBJECTS = 20_000  # those that a frame of any size may decode to; more need bytes to back them
+BYTES_PER_OBJECT = 6  # on the wire, beyond the free ones: the heap stays near ten frames
 MAX_TAGS = 64  # tagged fields of one struct
-TAG_COST = 100  # what an unknown tag takes of the object budget: it costs time, not memory
+TAG_COST = 5  # what an unknown tag takes of the object budget: it costs time, not memory
 
 ZERO_UUID = uuid.UUID(int=0)
 ONE_BYTE = tuple(bytes((value,)) for value in range(256))
+
+
+def object_budget(size: int) -> int:
+    """Return how many objects a frame of `size` bytes may decode to."""
+    return min(MAX_OBJECTS, FREE_OBJECTS + size // BYTES_PER_OBJECT)
 
 
 def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
@@ -64,7 +71,7 @@ def skip_tags(data: Buffer, at: int, first_byte: int, budget: int) -> tuple[int,
     count, at = read_tag_count(data, at, first_byte)
     budget -= count * TAG_COST
     if budget < 0:
-        raise DecodeError("more tagged fields than one message may hold", at)
+        raise DecodeError("too many tagged fields for the size", at)
     end = len(data)
     for _ in range(count):
         _, at = read_uvarint(data, at)
