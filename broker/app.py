@@ -11,6 +11,8 @@ clean mark is written. Who fails to start leaves nothing running.
 import asyncio
 from typing import TYPE_CHECKING
 
+from storage.manager import LogManager
+
 from broker.catalog import TopicCatalog
 from broker.commit import Durable, GroupCommit
 from broker.context import RequestContext
@@ -33,7 +35,6 @@ from broker.tasks.schedule import schedule
 from broker.waiters import FetchWaiters
 from config.store import ConfigStore
 from storage.env import Env
-from storage.manager import LogManager
 
 if TYPE_CHECKING:
     from broker.partition import Partition
@@ -117,10 +118,15 @@ class Broker:
 
         Raises ListenError, or StorageError when the data directory cannot be used.
         """
-        self._bind()
-        self.not_ready_because = "recovering the logs"
-        await self.lanes.run(self.log_dir, self._load)
-        await self.server.accept(self.config.broker_config.socket_listen_backlog_size)
+        try:
+            self._bind()
+            self.not_ready_because = "recovering the logs"
+            await self.lanes.run(self.log_dir, self._load)
+            await self.server.accept(self.config.broker_config.socket_listen_backlog_size)
+        except BaseException:
+            await self._stop_network()
+            await self._stop_threads()
+            raise
         schedule(self)
         self.tasks.start()
         self.ready = True
@@ -135,10 +141,18 @@ class Broker:
         await self.tasks.stop()
         await self.commit.close()
         clean = await self.lanes.run(self.log_dir, self._close_logs)
-        await self.lanes.close()
+        await self._stop_network()
+        await self._stop_threads()
+        return clean
+
+    async def _stop_network(self) -> None:
+        self.server.stop_accepting()
         if self._door is not None:
             await self._door.close()
-        return clean
+
+    async def _stop_threads(self) -> None:
+        await self.commit.close()
+        await self.lanes.close()
 
     def _bind(self) -> None:
         settings = self.config.broker_config

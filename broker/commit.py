@@ -33,6 +33,10 @@ class Durable(Protocol):
     def dirty_bytes(self) -> int:
         """Bytes that were written and not yet synced."""
 
+    @property
+    def first_dirty_at(self) -> float | None:
+        """Since when (monotonic seconds) something is unsynced; None if nothing is."""
+
     def sync(self) -> int:
         """Blocks; returns the offset up to which the log is now durable."""
 
@@ -124,10 +128,19 @@ class GroupCommit:
         """About how much of this directory is not yet synced."""
         return self._unsynced_bytes
 
+    def flush_older_than(self, seconds_of: Callable[[Durable], float]) -> None:
+        """Syncs each log that has had unsynced bytes for longer than `seconds_of(log)`."""
+        now = self._monotonic()
+        for log in list(self._unsynced):
+            since = log.first_dirty_at
+            if since is not None and now - since >= seconds_of(log):
+                self._schedule(log)
+
     async def close(self) -> None:
         """Ends the thread after the round it is in. What is dirty is the log manager's to sync."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         self._stopping = True
         self._wake.release()
         await self._loop.run_in_executor(None, self._thread.join)

@@ -19,6 +19,7 @@ class FakeLog:
         self.end = 0
         self.durable_offset = 0
         self.dirty_bytes = 0
+        self.first_dirty_at: float | None = None
         self.syncs = 0
         self.gate = threading.Event()
         self.gate.set()
@@ -168,6 +169,19 @@ async def test_too_much_unsynced_data_slows_the_producer_not_the_loop() -> None:
         log.gate.set()
         await until(lambda: len(done) == 1)
         await until(lambda: commit.unsynced_bytes == 0)
+
+
+async def test_a_log_that_is_dirty_for_too_long_is_synced() -> None:
+    async with committing() as (commit, _):
+        young, old = FakeLog(), FakeLog()
+        for log, age in ((young, 1), (old, 100)):
+            log.write(10)
+            log.first_dirty_at = time.monotonic() - age
+            commit.written(log, 10, interval=False)
+        commit.flush_older_than(lambda log: 50)
+        await until(lambda: old.syncs == 1)
+        await asyncio.sleep(0.01)
+        assert young.syncs == 0
 
 
 async def test_a_forgotten_log_answers_its_waiters() -> None:
