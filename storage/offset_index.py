@@ -10,7 +10,13 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from storage.errors import CorruptIndex, InvalidOffset
-from storage.sparse_index import MAX_RELATIVE_OFFSET, SparseIndex, big_endian, is_rising
+from storage.sparse_index import (
+    MAX_RELATIVE_OFFSET,
+    Columns,
+    SparseIndex,
+    big_endian,
+    is_rising,
+)
 
 
 class OffsetPosition(NamedTuple):
@@ -29,18 +35,20 @@ class OffsetIndex(SparseIndex):
     @property
     def is_full(self) -> bool:
         """Whether the segment must roll: no slot is left."""
-        return len(self._load()) >= self.capacity
+        return len(self._load()[0]) >= self.capacity
 
     @property
     def last_entry(self) -> OffsetPosition:
         """The last entry, or (base, 0)."""
-        return self._entry(self.entries - 1)
+        columns = self._load()
+        return self._entry(columns, len(columns[0]) - 1)
 
     def entry(self, index: int) -> OffsetPosition:
         """The entry number `index`, from 0; IndexError if there is none."""
-        if not 0 <= index < self.entries:
+        columns = self._load()
+        if not 0 <= index < len(columns[0]):
             raise IndexError(index)
-        return self._entry(index)
+        return self._entry(columns, index)
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry; it is in the file after `flush`.
@@ -48,9 +56,7 @@ class OffsetIndex(SparseIndex):
         ValueError when the index is full, InvalidOffset when the offset is not greater than the
         last one or further than 2^31-1 from the base. A refusal changes nothing.
         """
-        keys = self._keys
-        if keys is None:
-            keys = self._load()
+        keys, values = self._columns or self._load()
         count = len(keys)
         if count >= self.capacity:
             raise ValueError(f"{self.path}: full with {count} entries")
@@ -61,29 +67,31 @@ class OffsetIndex(SparseIndex):
             )
         if not 0 <= relative <= MAX_RELATIVE_OFFSET:
             raise InvalidOffset(self.path, f"{offset} does not fit the base {self.base_offset}")
-        self._values.append(position)  # first: a reader that sees the key finds its value
+        values.append(position)  # first: a reader that sees the key finds its value
         keys.append(relative)
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The greatest entry not above `offset`, or (base, 0)."""
-        return self._entry(bisect_right(self._load(), offset - self.base_offset) - 1)
+        columns = self._load()
+        return self._entry(columns, bisect_right(columns[0], offset - self.base_offset) - 1)
 
     def first_at_position(self, position: int) -> OffsetPosition | None:
         """The first entry at or after `position`: bounds the search for aborted transactions."""
-        keys = self._load()
-        index = bisect_left(self._values, position, 0, len(keys))
-        return self._entry(index) if index < len(keys) else None
+        columns = keys, values = self._load()
+        count = len(keys)
+        index = bisect_left(values, position, 0, count)
+        return self._entry(columns, index) if index < count else None
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below `offset`, in the file too."""
-        self._keep(bisect_left(self._load(), offset - self.base_offset))
+        self._keep(bisect_left(self._load()[0], offset - self.base_offset))
 
-    def _entry(self, index: int) -> OffsetPosition:
+    def _entry(self, columns: Columns, index: int) -> OffsetPosition:
         if index < 0:
             return OffsetPosition(self.base_offset, 0)
-        return OffsetPosition(self.base_offset + self._load()[index], self._values[index])
+        return OffsetPosition(self.base_offset + columns[0][index], columns[1][index])
 
-    def _decode(self, data: bytes) -> "tuple[array[int], array[int]]":
+    def _decode(self, data: bytes) -> Columns:
         words = big_endian(array("i", data))
         keys, values = words[0::2], words[1::2]
         if keys and (keys[0] < 0 or values[0] < 0):
@@ -92,8 +100,8 @@ class OffsetIndex(SparseIndex):
             raise CorruptIndex(self.path, "offsets or positions do not rise")
         return keys, values
 
-    def _encode(self, first: int, last: int) -> bytes:
+    def _encode(self, columns: Columns, first: int, last: int) -> bytes:
         words = array("i", bytes(self.ENTRY_BYTES * (last - first)))
-        words[0::2] = self._load()[first:last]
-        words[1::2] = self._values[first:last]
+        words[0::2] = columns[0][first:last]
+        words[1::2] = columns[1][first:last]
         return big_endian(words).tobytes()

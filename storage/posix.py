@@ -182,10 +182,12 @@ class PosixFileSystem:
         try:
             with os.scandir(path) as scan:
                 for item in scan:
-                    with contextlib.suppress(FileNotFoundError):  # it went while we looked
+                    try:
                         stat = item.stat()
-                        mtime_ms = stat.st_mtime_ns // 1_000_000
-                        entries.append(DirEntry(item.name, item.is_dir(), stat.st_size, mtime_ms))
+                    except FileNotFoundError:
+                        continue  # it went while we looked
+                    mtime_ms = stat.st_mtime_ns // 1_000_000
+                    entries.append(DirEntry(item.name, item.is_dir(), stat.st_size, mtime_ms))
         except OSError as error:
             raise disk_error(path, "list", error) from error
         return entries
@@ -193,7 +195,9 @@ class PosixFileSystem:
     def make_dir(self, path: str) -> None:
         try:
             os.mkdir(path, 0o700)  # not makedirs: it gives the parents other rights
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if not path:
+                raise disk_error(path, "make directory", error) from error
             self.make_dir(parent_of(path))
             self.make_dir(path)
         except OSError as error:

@@ -7,7 +7,8 @@ the same. An index is a hint: it can be rebuilt, and is verified before it is be
 In memory an index costs nothing until it is first used; then two arrays of machine numbers.
 Entries are appended in memory and written by `flush`, which opens and closes the file, so no
 descriptor is held. Appending, truncating and flushing belong to the log's single writer (a flush
-may run in another thread as long as nothing truncates meanwhile); lookups may run in any thread.
+may run in another thread as long as nothing truncates meanwhile). Lookups may run in any thread at
+any time: both columns are published by one assignment, and only ever grow in place.
 """
 
 import sys
@@ -15,6 +16,7 @@ from abc import ABC, abstractmethod
 from array import array
 from itertools import islice
 from operator import le, lt
+from typing import TypeAlias
 
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing
@@ -22,6 +24,8 @@ from storage.errors import CorruptIndex, FileMissing
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
 _ABSENT = -1
+
+Columns: TypeAlias = "tuple[array[int], array[int]]"
 
 
 def big_endian(column: "array[int]") -> "array[int]":
@@ -37,10 +41,10 @@ def is_rising(column: "array[int]", *, strictly: bool) -> bool:
 
 
 class SparseIndex(ABC):
-    """Entries of one segment: `keys` are searched, `values` are found. Both columns rise."""
+    """Entries of one segment: keys are searched, values are found. Both columns rise."""
 
     ENTRY_BYTES: int
-    __slots__ = ("_fs", "_keys", "_values", "_written", "base_offset", "capacity", "path")
+    __slots__ = ("_columns", "_fs", "_written", "base_offset", "capacity", "path")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int) -> None:
         """Name the file; nothing is read before the first use.
@@ -53,22 +57,21 @@ class SparseIndex(ABC):
         self.base_offset = base_offset
         self.capacity = max_bytes // self.ENTRY_BYTES
         self._fs = fs
-        self._keys: array[int] | None = None
-        self._values: array[int] = array("i")
+        self._columns: Columns | None = None
         self._written = _ABSENT  # entries that are in the file; _ABSENT: no file, or not ours
 
     @abstractmethod
-    def _decode(self, data: bytes) -> "tuple[array[int], array[int]]":
+    def _decode(self, data: bytes) -> Columns:
         """Keys and values of the file's entries; CorruptIndex if they contradict themselves."""
 
     @abstractmethod
-    def _encode(self, first: int, last: int) -> bytes:
+    def _encode(self, columns: Columns, first: int, last: int) -> bytes:
         """The entries from `first` to before `last` as the file has them."""
 
     @property
     def entries(self) -> int:
         """How many entries there are, written or not."""
-        return len(self._load())
+        return len(self._load()[0])
 
     @property
     def size_bytes(self) -> int:
@@ -78,12 +81,11 @@ class SparseIndex(ABC):
     @property
     def is_loaded(self) -> bool:
         """Whether the entries are in memory."""
-        return self._keys is not None
+        return self._columns is not None
 
     def reset(self) -> None:
         """Start again without entries, unread: for a new segment, or to rebuild."""
-        self._values = array(self._values.typecode)
-        self._keys = self._empty_keys()
+        self._columns = self._decode(b"")
         self._written = _ABSENT
 
     def check(self) -> None:
@@ -105,41 +107,34 @@ class SparseIndex(ABC):
 
     def unload(self) -> None:
         """Drop the memory; unwritten entries are written first. The next use reads the file."""
-        if self._keys is not None:
+        if self._columns is not None:
             self.flush()
-            self._keys = None
-            self._values = array(self._values.typecode)
+            self._columns = None
 
-    def _empty_keys(self) -> "array[int]":
-        keys, _ = self._decode(b"")
-        return keys
+    def _load(self) -> Columns:
+        columns = self._columns
+        if columns is None:
+            columns = self._columns = self._read()
+        return columns
 
-    def _load(self) -> "array[int]":
-        keys = self._keys
-        if keys is None:
-            keys = self._read()
-        return keys
-
-    def _read(self) -> "array[int]":
+    def _read(self) -> Columns:
         try:
             data = self._fs.read_bytes(self.path)
         except FileMissing:
-            self.reset()
-            return self._load()
+            self._written = _ABSENT
+            return self._decode(b"")
         if len(data) % self.ENTRY_BYTES:
             raise CorruptIndex(self.path, f"{len(data)} bytes are not whole entries")
-        keys, self._values = self._decode(data)
-        self._written = len(keys)
-        self._keys = keys  # last: a reader in another thread sees both columns or none
-        return keys
+        columns = self._decode(data)
+        self._written = len(columns[0])
+        return columns
 
     def _keep(self, count: int) -> None:
         """Drop all entries but the first `count`, in memory and in the file."""
-        keys = self._load()
+        keys, values = self._load()
         if count >= len(keys):
             return
-        del keys[count:]
-        del self._values[count:]
+        self._columns = keys[:count], values[:count]
         if self._written > count:
             file = self._fs.open(self.path)
             try:
@@ -149,16 +144,19 @@ class SparseIndex(ABC):
             self._written = count
 
     def _write(self, *, durable: bool) -> None:
-        keys = self._keys
-        if keys is None or (self._written == len(keys) and not durable):
+        columns = self._columns
+        if columns is None:
             return
-        count, written = len(keys), max(self._written, 0)
+        count, written = len(columns[0]), max(self._written, 0)
+        if self._written == count and not durable:
+            return
         file = self._fs.open(self.path, create=True)
         try:
             if self._written == _ABSENT:
                 file.truncate(0)
             if count > written:
-                file.write_at(written * self.ENTRY_BYTES, self._encode(written, count))
+                data = self._encode(columns, written, count)
+                file.write_at(written * self.ENTRY_BYTES, data)
             self._written = count
             if durable:
                 file.sync()

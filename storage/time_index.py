@@ -11,7 +11,13 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from storage.errors import CorruptIndex, InvalidOffset
-from storage.sparse_index import MAX_RELATIVE_OFFSET, SparseIndex, big_endian, is_rising
+from storage.sparse_index import (
+    MAX_RELATIVE_OFFSET,
+    Columns,
+    SparseIndex,
+    big_endian,
+    is_rising,
+)
 
 NO_TIMESTAMP = -1
 
@@ -34,18 +40,20 @@ class TimeIndex(SparseIndex):
     @property
     def is_full(self) -> bool:
         """Whether the segment must roll: only the slot for the entry at roll is left."""
-        return len(self._load()) >= self.capacity - 1
+        return len(self._load()[0]) >= self.capacity - 1
 
     @property
     def last_entry(self) -> TimestampEntry:
         """The last entry, or (-1, base)."""
-        return self._entry(self.entries - 1)
+        columns = self._load()
+        return self._entry(columns, len(columns[0]) - 1)
 
     def entry(self, index: int) -> TimestampEntry:
         """The entry number `index`, from 0; IndexError if there is none."""
-        if not 0 <= index < self.entries:
+        columns = self._load()
+        if not 0 <= index < len(columns[0]):
             raise IndexError(index)
-        return self._entry(index)
+        return self._entry(columns, index)
 
     def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> bool:
         """Offer the running maximum; says whether it became an entry (semantics.md 1.3).
@@ -54,9 +62,7 @@ class TimeIndex(SparseIndex):
         `skip_full_check`, for the entry at roll) or when the timestamp goes backwards,
         InvalidOffset when the offset does. A refusal changes nothing.
         """
-        keys = self._keys
-        if keys is None:
-            keys = self._load()
+        keys, values = self._columns or self._load()
         count = len(keys)
         if not skip_full_check and count >= self.capacity - 1:
             raise ValueError(f"{self.path}: full with {count} entries")
@@ -64,42 +70,45 @@ class TimeIndex(SparseIndex):
         last = NO_TIMESTAMP
         if count:
             last = keys[-1]
-            self._refuse_backwards(timestamp, relative, last)
+            self._refuse_backwards(timestamp, relative, last, values[-1])
         if timestamp <= last:
             return False
         if not 0 <= relative <= MAX_RELATIVE_OFFSET:
             raise InvalidOffset(self.path, f"{offset} does not fit the base {self.base_offset}")
-        self._values.append(relative)  # first: a reader that sees the key finds its value
+        values.append(relative)  # first: a reader that sees the key finds its value
         keys.append(timestamp)
         return True
 
     def lookup(self, timestamp: int) -> TimestampEntry:
         """The greatest entry with a timestamp not above `timestamp`, or (-1, base)."""
-        return self._entry(bisect_right(self._load(), timestamp) - 1)
+        columns = self._load()
+        return self._entry(columns, bisect_right(columns[0], timestamp) - 1)
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries with an offset below `offset`, in the file too."""
-        keys = self._load()
-        self._keep(bisect_left(self._values, offset - self.base_offset, 0, len(keys)))
+        keys, values = self._load()
+        self._keep(bisect_left(values, offset - self.base_offset, 0, len(keys)))
 
-    def _refuse_backwards(self, timestamp: int, relative: int, last_timestamp: int) -> None:
-        if relative < self._values[-1]:
+    def _refuse_backwards(
+        self, timestamp: int, relative: int, last_timestamp: int, last_relative: int
+    ) -> None:
+        if relative < last_relative:
             raise InvalidOffset(
                 self.path,
                 f"{relative + self.base_offset} is before the last entry's "
-                f"{self._values[-1] + self.base_offset}",
+                f"{last_relative + self.base_offset}",
             )
         if timestamp < last_timestamp:
             raise ValueError(
                 f"{self.path}: timestamp {timestamp} is before the last entry's {last_timestamp}"
             )
 
-    def _entry(self, index: int) -> TimestampEntry:
+    def _entry(self, columns: Columns, index: int) -> TimestampEntry:
         if index < 0:
             return TimestampEntry(NO_TIMESTAMP, self.base_offset)
-        return TimestampEntry(self._load()[index], self.base_offset + self._values[index])
+        return TimestampEntry(columns[0][index], self.base_offset + columns[1][index])
 
-    def _decode(self, data: bytes) -> "tuple[array[int], array[int]]":
+    def _decode(self, data: bytes) -> Columns:
         words = big_endian(array("i", data))
         halves = array("i", bytes(8 * (len(words) // 3)))
         halves[_HIGH_WORD::2] = words[0::3]
@@ -111,10 +120,10 @@ class TimeIndex(SparseIndex):
             raise CorruptIndex(self.path, "timestamps or offsets go backwards")
         return keys, values
 
-    def _encode(self, first: int, last: int) -> bytes:
-        halves = array("i", self._load()[first:last].tobytes())
+    def _encode(self, columns: Columns, first: int, last: int) -> bytes:
+        halves = array("i", columns[0][first:last].tobytes())
         words = array("i", bytes(self.ENTRY_BYTES * (last - first)))
         words[0::3] = halves[_HIGH_WORD::2]
         words[1::3] = halves[_LOW_WORD::2]
-        words[2::3] = self._values[first:last]
+        words[2::3] = columns[1][first:last]
         return big_endian(words).tobytes()

@@ -1,9 +1,7 @@
 """Zone map of a segment: both times, both bounds, for every 64 KiB of its `.log` (time.md 3).
 
-A row is 52 bytes, big-endian: relative first offset, position, record count, flags (int32 each),
-minimum and maximum record time, first and last arrival (int64 each, milliseconds), CRC-32C of the
-rest. A zone closes once it holds `zone_bytes`; or, when 4 KiB are in it and `zone_ms` of arrival
-time have passed, before the next batch; the last one at roll or close.
+A zone closes once it holds `zone_bytes`; or, when 4 KiB are in it and `zone_ms` of arrival time
+have passed, before the next batch; the last one at roll or close. `zone_rows` has the format.
 
 Record times are what producers claim, and can be rebuilt from the log. Arrival cannot: rebuilt
 rows carry estimates and say so. Arrival never runs backwards in a log, so an earlier one is
@@ -13,43 +11,42 @@ One writer; readers of any thread see closed zones whole and the open one as of 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from struct import Struct
-from typing import NamedTuple
-
-from crc32c import crc32c
+from collections.abc import Callable, Iterator, Sequence
 
 from storage.env import FileSystem
 from storage.errors import FileMissing
+from storage.zone_rows import (
+    ARRIVAL_ESTIMATED,
+    DIRTY_FUTURE,
+    DIRTY_PAST,
+    LOG_APPEND_TIME,
+    ROW_BYTES,
+    UNTIMED,
+    Zone,
+    iter_rows,
+    pack_row,
+    row_at,
+    sound_rows,
+)
 
-UNTIMED = 1  # some records have no time
-DIRTY_FUTURE = 2
-DIRTY_PAST = 4
-LOG_APPEND_TIME = 8  # the batches carry the broker's time; record times here are the claimed ones
-ARRIVAL_ESTIMATED = 16
+__all__ = [
+    "ARRIVAL_ESTIMATED",
+    "DIRTY_FUTURE",
+    "DIRTY_PAST",
+    "LOG_APPEND_TIME",
+    "ROW_BYTES",
+    "UNTIMED",
+    "Zone",
+    "ZoneMap",
+    "estimate_arrival",
+]
 
 NO_TIMESTAMP = -1
-ROW_BYTES = 52
 MIN_TIMED_ZONE_BYTES = 4096
 
-_ROW = Struct(">iiiiqqqq")
-_CRC = Struct(">I")
-_CHECKED_BYTES = _ROW.size
-_COUNT, _FLAGS, _SIZE, _MIN, _MAX, _FIRST_ARRIVAL, _LAST_ARRIVAL = 2, 3, 4, 5, 6, 7, 8
+_SIZE, _MIN, _FIRST_ARRIVAL = 4, 5, 7  # fields of the open zone
+_ROW_MIN, _ROW_MAX = 4, 5  # fields of a row
 _ABSENT = -1
-
-
-class Zone(NamedTuple):
-    """A stretch of a segment: from `position` to the next zone's, or to the segment's end."""
-
-    first_offset: int
-    position: int
-    record_count: int
-    flags: int
-    min_timestamp: int
-    max_timestamp: int
-    first_arrival_ms: int
-    last_arrival_ms: int
 
 
 # The zone that is being filled: first offset, position, record count, flags, size in bytes,
@@ -156,18 +153,7 @@ class ZoneMap:
         if zone is None:
             return
         rows = self._load()
-        offset, position, count, flags, _, low, high, first_arrival, last_arrival = zone
-        row = _ROW.pack(
-            offset - self.base_offset,
-            position,
-            count,
-            flags,
-            low,
-            high,
-            first_arrival,
-            last_arrival,
-        )
-        rows += row + _CRC.pack(crc32c(row))
+        rows += pack_row((zone[0] - self.base_offset, *zone[1:_SIZE], *zone[_MIN:]))
         self._open = None  # last: a reader may see the zone twice, never not at all
 
     @property
@@ -193,28 +179,20 @@ class ZoneMap:
         """The closed zone number `index`, from 0; IndexError if there is none."""
         if not 0 <= index < self.row_count:
             raise IndexError(index)
-        return self._zone(_ROW.unpack_from(self._load(), index * ROW_BYTES))
+        return self._zone(row_at(self._load(), index))
 
     def zones(self, first: int = 0) -> Iterator[Zone]:
         """The closed zones from number `first` on, then the open one."""
-        open_zone = self.open_zone
-        rows = bytes(self._load()[first * ROW_BYTES :])  # a copy: the writer may go on
-        last_position = -1
-        for begin in range(0, len(rows), ROW_BYTES):
-            zone = self._zone(_ROW.unpack_from(rows, begin))
-            last_position = zone.position
-            yield zone
-        if open_zone is not None and open_zone.position > last_position:
-            yield open_zone
+        return self._matching(first, lambda _: True)
 
     def reaching(self, timestamp: int, from_position: int = 0) -> Iterator[Zone]:
         """Zones that may hold a record of `timestamp` or later, from the one at a position on."""
         first = self._bisect(bisect_right, from_position, lambda zone: zone.position) - 1
-        return (z for z in self.zones(max(first, 0)) if z.max_timestamp >= timestamp)
+        return self._matching(max(first, 0), lambda row: row[_ROW_MAX] >= timestamp)
 
     def overlapping(self, first_ms: int, last_ms: int) -> Iterator[Zone]:
         """Zones that may hold a record with a time from `first_ms` to `last_ms`, both included."""
-        return (z for z in self.reaching(first_ms) if z.min_timestamp <= last_ms)
+        return self._matching(0, lambda row: row[_ROW_MAX] >= first_ms and row[_ROW_MIN] <= last_ms)
 
     def arrived_between(self, first_ms: int, last_ms: int) -> Iterator[Zone]:
         """Zones that hold batches which may have arrived from `first_ms` to `last_ms`."""
@@ -246,7 +224,7 @@ class ZoneMap:
         self._open = None
         rows = self._load()
         if len(rows) > keep * ROW_BYTES:
-            del rows[keep * ROW_BYTES :]
+            self._rows = rows[: keep * ROW_BYTES]
             if self._written > keep:
                 self._cut_file(keep)
 
@@ -279,6 +257,16 @@ class ZoneMap:
             self.flush()
             self._rows = None
 
+    def _matching(self, first: int, wanted: Callable[[Sequence[int]], bool]) -> Iterator[Zone]:
+        open_zone = self.open_zone
+        rows = bytes(self._load()[first * ROW_BYTES :])  # a copy: the writer may go on
+        last_position = row_at(rows, len(rows) // ROW_BYTES - 1)[1] if rows else -1
+        for row in iter_rows(rows):
+            if wanted(row):
+                yield self._zone(row[:-1])
+        if open_zone is not None and open_zone.position > last_position and wanted(open_zone):
+            yield open_zone
+
     def _zone(self, row: tuple[int, ...]) -> Zone:
         return Zone(row[0] + self.base_offset, *row[1:])
 
@@ -303,12 +291,10 @@ class ZoneMap:
         except FileMissing:
             self.reset()
             return self._load()
-        good, self.damage = _sound_rows(data)
+        good, self.damage = sound_rows(data)
         rows = bytearray(data[: good * ROW_BYTES])
         if good:
-            self._last_arrival = max(
-                self._last_arrival, _ROW.unpack_from(rows, len(rows) - ROW_BYTES)[-1]
-            )
+            self._last_arrival = max(self._last_arrival, row_at(rows, good - 1)[-1])
         self._written = good
         if self.damage is not None:
             self._written = _ABSENT  # what follows the good rows has to go at the next write
@@ -343,22 +329,3 @@ class ZoneMap:
                 file.sync()
         finally:
             file.close()
-
-
-def _sound_rows(data: bytes) -> tuple[int, str | None]:
-    """How many rows from the begin are sound, and what is wrong with the next one."""
-    before = (-1, -1, 0, 0, 0, 0, 0, 0)
-    for index in range(len(data) // ROW_BYTES):
-        begin = index * ROW_BYTES
-        row = _ROW.unpack_from(data, begin)
-        if (
-            crc32c(data[begin : begin + _CHECKED_BYTES])
-            != _CRC.unpack_from(data, begin + _CHECKED_BYTES)[0]
-        ):
-            return index, f"row {index}: the CRC does not match"
-        if row[0] <= before[0] or row[1] <= before[1] or not before[-1] <= row[-2] <= row[-1]:
-            return index, f"row {index}: offset, position or arrival runs backwards"
-        before = row
-    if len(data) % ROW_BYTES:
-        return len(data) // ROW_BYTES, f"{len(data)} bytes are not whole rows"
-    return len(data) // ROW_BYTES, None

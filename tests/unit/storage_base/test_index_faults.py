@@ -1,0 +1,134 @@
+"""Indexes and zones when the disk says no, when the power goes, and when readers are elsewhere."""
+
+from typing import Any
+
+import pytest
+
+from storage.errors import CorruptIndex, DiskError, NoSpace
+from storage.offset_index import OffsetIndex
+from storage.time_index import TimeIndex
+from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.zone_map import ZoneMap
+from tests.support.simdisk import SimFileSystem
+
+PATH = "/0.index"
+
+
+def offset_index(fs: SimFileSystem) -> OffsetIndex:
+    return OffsetIndex(fs, PATH, 0, 80_000)
+
+
+def filled(kind: str, fs: SimFileSystem, count: int) -> Any:
+    match kind:
+        case "offsets":
+            offsets = offset_index(fs)
+            offsets.reset()
+            for n in range(1, count + 1):
+                offsets.append(n, n * 4096)
+            return offsets
+        case "times":
+            times = TimeIndex(fs, PATH, 0, 120_000)
+            times.reset()
+            for n in range(1, count + 1):
+                times.maybe_append(n * 10, n)
+            return times
+        case _:
+            zones = ZoneMap(fs, PATH, 0)
+            zones.reset()
+            for n in range(count):
+                zones.add(n, n * 70_000, 70_000, 1, n, n, n)
+            return zones
+
+
+KINDS = ["offsets", "times", "zones"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("operation", ["create", "truncate", "write", "sync"])
+def test_a_write_that_failed_is_made_good_by_the_next(kind: str, operation: str) -> None:
+    expected_fs, fs = SimFileSystem(), SimFileSystem()
+    filled(kind, expected_fs, 30).sync()
+    index = filled(kind, fs, 30)
+    fs.inject(operation, error="eio" if operation == "sync" else "enospc")
+    with pytest.raises(DiskError):
+        index.sync()
+    index.flush()
+    assert fs.read_bytes(PATH) == expected_fs.read_bytes(PATH)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_disk_is_told_and_costs_nothing_in_memory(kind: str) -> None:
+    fs = SimFileSystem(capacity_bytes=100)
+    index = filled(kind, fs, 30)
+    with pytest.raises(NoSpace):
+        index.unload()
+    fs.capacity_bytes = None
+    index.unload()
+    if isinstance(index, OffsetIndex):
+        assert [index.entry(n).offset for n in range(30)] == list(range(1, 31))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_power_cut_synced_entries_are_there_and_order_holds_or_damage_is_told(
+    kind: str,
+) -> None:
+    fs = SimFileSystem()
+    index = filled(kind, fs, 200)
+    index.sync()
+    fs.sync_dir("/")
+    synced = fs.read_bytes(PATH)
+    if isinstance(index, OffsetIndex):
+        for n in range(300, 600):
+            index.append(n, n * 4096)
+    elif isinstance(index, TimeIndex):
+        for n in range(300, 600):
+            index.maybe_append(n * 10, n)
+    else:
+        for n in range(300, 600):
+            index.add(n, n * 70_000, 70_000, 1, n, n, n)
+    index.flush()
+    for seed in range(150):
+        after = fs.after_crash(seed)
+        assert after.read_bytes(PATH).startswith(synced)
+        if kind == "offsets":
+            again = offset_index(after)
+            try:
+                offsets = [again.entry(n).offset for n in range(again.entries)]
+            except CorruptIndex:
+                continue
+            assert offsets == sorted(set(offsets))
+
+
+def test_zones_survive_a_torn_write_up_to_the_tear() -> None:
+    fs = SimFileSystem()
+    fs.make_dir("/d")
+    zones = filled("zones", fs, 300)
+    zones.flush()
+    fs.sync_dir("/")
+    whole = [zone.first_offset for zone in zones.zones()]
+    told = 0
+    for seed in range(150):
+        again = ZoneMap(fs.after_crash(seed), PATH, 0)
+        kept = [zone.first_offset for zone in again.zones()]
+        assert kept == whole[: len(kept)]
+        told += again.damage is not None
+    assert told > 10
+
+
+def test_a_reader_keeps_what_it_found_while_the_index_is_dropped_or_cut() -> None:
+    fs = SimFileSystem()
+    index = filled("offsets", fs, 30)
+    seen = index._load()
+    index.unload()
+    index.truncate_to(5)
+    assert index._entry(seen, 20) == (21, 21 * 4096)
+
+
+def test_the_transaction_index_is_made_durable_on_demand() -> None:
+    fs = SimFileSystem()
+    index = TxnIndex(fs, PATH, 0)
+    index.append(AbortedTransaction(1, 0, 5, 6))
+    index.sync()
+    fs.sync_dir("/")
+    for seed in range(20):
+        assert TxnIndex(fs.after_crash(seed), PATH, 0).entries == index.entries
