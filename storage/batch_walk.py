@@ -1,0 +1,106 @@
+"""Walks batch headers in a `.log`, from a position that begins a batch, in small reads.
+
+Headers only: no record is unpacked and no CRC checked; the bytes were checked when they were
+written, or by recovery. A header that no batch can have is a `CorruptLog`, as is a batch that runs
+past the limit. What is returned lies within `limit`, which is the end of the log or a batch's begin.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import NamedTuple
+
+from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, CorruptBatch
+from protocol.records.scan import resume_position, skip_to_offset, skip_to_timestamp
+from storage.env import File
+from storage.errors import CorruptLog
+
+FIRST_READ_BYTES = 4096 + 512
+NEXT_READ_BYTES = 64 * 1024
+MAGIC = 2
+
+_HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, maximum timestamp
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch lies, and what its header says of offsets and of its largest time (ms)."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+    @property
+    def end_position(self) -> int:
+        """Where the next batch begins."""
+        return self.position + self.size_bytes
+
+
+def find_offset(file: File, position: int, limit: int, offset: int) -> BatchPlace | None:
+    """The first batch whose last offset is at least `offset`; None if none is before `limit`."""
+    return _find(file, position, limit, offset, skip_to_offset)
+
+
+def find_timestamp(file: File, position: int, limit: int, timestamp: int) -> BatchPlace | None:
+    """The first batch whose largest time is at least `timestamp` (ms); None if there is none."""
+    return _find(file, position, limit, timestamp, skip_to_timestamp)
+
+
+def batch_at(file: File, position: int, limit: int) -> BatchPlace:
+    """The batch that begins at `position`; CorruptLog if none can."""
+    place = _find(file, position, min(limit, position + HEADER_BYTES), -1, skip_to_offset, limit)
+    if place is None:
+        raise CorruptLog(file.path, f"no batch begins at {position}")
+    return place
+
+
+def last_batch(file: File, position: int, limit: int) -> BatchPlace | None:
+    """The last batch of those from `position` to `limit`, which must end with it; None if empty."""
+    place = None
+    while position < limit:
+        chunk = file.read_at(position, min(FIRST_READ_BYTES, limit - position))
+        at = 0
+        while at + HEADER_BYTES <= len(chunk):
+            if chunk[at + 16] != MAGIC:
+                raise CorruptLog(file.path, f"no batch begins at {position + at}")
+            place = _place(file, chunk, at, position, limit)
+            at += place.size_bytes
+        if not at:
+            raise CorruptLog(file.path, f"{len(chunk)} bytes at {position} are no batch")
+        position += at
+    return place
+
+
+def _find(
+    file: File,
+    position: int,
+    limit: int,
+    wanted: int,
+    skip: Callable[[bytes, int, int], int],
+    end: int | None = None,
+) -> BatchPlace | None:
+    read_bytes = FIRST_READ_BYTES
+    while position < limit:
+        chunk = file.read_at(position, min(read_bytes, limit - position))
+        try:
+            found = skip(chunk, 0, wanted)
+            if found >= 0:
+                return _place(file, chunk, found, position, limit if end is None else end)
+            passed = resume_position(chunk, 0)
+        except CorruptBatch as error:
+            raise CorruptLog(file.path, f"after {position}: {error}") from None
+        if not passed:
+            raise CorruptLog(file.path, f"{len(chunk)} bytes at {position} are no batch")
+        position += passed
+        read_bytes = NEXT_READ_BYTES
+    if position > limit:
+        raise CorruptLog(file.path, f"a batch runs past {limit}")
+    return None
+
+
+def _place(file: File, chunk: bytes, found: int, position: int, limit: int) -> BatchPlace:
+    base, length, delta, max_timestamp = _HEAD.unpack_from(chunk, found)
+    place = BatchPlace(position + found, length + LENGTH_ENDS, base, base + delta, max_timestamp)
+    if place.end_position > limit or place.size_bytes < HEADER_BYTES:
+        raise CorruptLog(file.path, f"the batch at {place.position} runs past {limit}")
+    return place

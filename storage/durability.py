@@ -1,0 +1,173 @@
+"""What of a log is on the disk, and what its readers may therefore see (operations B2, B3).
+
+- A batch whose answer promises durability (acks=all under `by-acks`, every batch under `fsync`, or
+  one that makes `flush.messages` due) is hidden from consumers until it is synced: the high
+  watermark never passes it.
+- `sync` is called from one thread at a time, never the loop's. It reads one snapshot and takes no
+  part in the log's state: it syncs every file with bytes up to that snapshot's end, oldest first, the
+  directory if a name in it is new, and the index files of segments that were closed.
+- The first failed sync of a `.log` is final: `failed` is set, and the log takes no more writes.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from config.topic import TopicConfig
+from storage.env import Clock
+from storage.errors import DiskError
+from storage.index_rebuild import write_indexes
+from storage.layout import SNAPSHOT, TXN_INDEX
+from storage.segment import Segment
+from storage.snapshot import LogSnapshot, Place
+
+
+class _Synced(NamedTuple):
+    """What the last sync covered."""
+
+    end_offset: int
+    total_bytes: int
+    began_at: float
+
+
+class Durability:
+    """The durable part of one log. Everything but `sync` belongs to the log's writer."""
+
+    __slots__ = (
+        "_clock",
+        "_flush_messages",
+        "_gated",
+        "_promises_all",
+        "_promises_some",
+        "_synced",
+        "_total_bytes",
+        "durable_offset",
+        "failed",
+        "first_dirty_at",
+        "recovery_point",
+    )
+
+    def __init__(self, clock: Clock, durable_offset: int, config: TopicConfig) -> None:
+        """Everything below `durable_offset` is on the disk."""
+        self._clock = clock
+        self.durable_offset = durable_offset
+        self.recovery_point = durable_offset
+        """Below it the index files are durable as well: recovery need not look there."""
+        self.failed: DiskError | None = None
+        self.first_dirty_at: float | None = None
+        """Since when (monotonic seconds) something is unsynced; None if nothing is."""
+        self._gated: deque[tuple[int, Place]] = deque()
+        self._synced = _Synced(durable_offset, 0, 0.0)
+        self._total_bytes = 0
+        self.reconfigure(config)
+
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Follow the topic's settings from the next batch on."""
+        self._promises_all = config.horolog_durability == "fsync"
+        self._promises_some = config.horolog_durability == "by-acks"
+        self._flush_messages = config.flush_messages
+
+    def promises(self, last_offset: int, *, acks_all: bool) -> bool:
+        """Whether the answer to a batch that ends with `last_offset` waits for the disk."""
+        return (
+            self._promises_all
+            or (acks_all and self._promises_some)
+            or last_offset - self.durable_offset >= self._flush_messages - 1
+        )
+
+    def wrote(self, total_bytes: int) -> None:
+        """Bytes were written; nobody was promised anything."""
+        self._total_bytes = total_bytes
+        if self.first_dirty_at is None:
+            self.first_dirty_at = self._clock.monotonic()
+
+    def hide(self, base_offset: int, segment_base: int, position: int) -> None:
+        """The batch that begins there stays hidden until it is durable."""
+        self._gated.append((base_offset, Place(segment_base, position)))
+
+    @property
+    def first_hidden(self) -> tuple[int, Place] | None:
+        """Offset and place of the first hidden batch: the high watermark if there is one."""
+        return self._gated[0] if self._gated else None
+
+    @property
+    def dirty_bytes(self) -> int:
+        """Bytes that were written and not synced yet."""
+        return self._total_bytes - self._synced.total_bytes
+
+    def mark(self, offset: int) -> None:
+        """What lies below `offset` is durable: batches appear."""
+        self.durable_offset = max(offset, self.durable_offset)
+        gated = self._gated
+        while gated and gated[0][0] < self.durable_offset:
+            gated.popleft()
+        self.first_dirty_at = self._synced.began_at if self.dirty_bytes > 0 else None
+
+    def sync(self, snapshot: LogSnapshot) -> int:
+        """Make the snapshot durable; its end offset. Blocks. DiskError: see the module's rules."""
+        if self.failed is not None:
+            raise self.failed
+        began_at = self._clock.monotonic()
+        self._sync_logs(snapshot)
+        closed_by = self._sync_indexes(snapshot)
+        self._synced = _Synced(snapshot.log_end_offset, snapshot.total_bytes, began_at)
+        self.recovery_point = min(closed_by, snapshot.log_end_offset)
+        return snapshot.log_end_offset
+
+    def _sync_logs(self, snapshot: LogSnapshot) -> None:
+        durable = self.durable_offset
+        segments = snapshot.segments
+        first = len(segments) - 1
+        while first and segments[first].base_offset > durable:
+            first -= 1
+        try:
+            for segment in segments[first:]:
+                segment.file().sync()
+            if not all(segment.name_is_durable for segment in segments[first:]):
+                snapshot.active.files.fs.sync_dir(snapshot.active.files.path)
+                for segment in segments[first:]:
+                    segment.name_is_durable = True
+        except DiskError as error:
+            self.failed = error
+            raise
+
+    def _sync_indexes(self, snapshot: LogSnapshot) -> int:
+        """Sync the files of closed segments; the base of the first one that cannot be yet.
+
+        Failures here endanger nothing but the time that a recovery takes: they are tried again.
+        """
+        for segment in snapshot.segments[:-1]:
+            if not segment.synced and not _sync_files(segment):
+                return segment.base_offset
+        _write_zones(snapshot.active)
+        return snapshot.log_end_offset
+
+
+def _sync_files(segment: Segment) -> bool:
+    fs = segment.files.fs
+    indexes = segment.indexes
+    try:
+        if indexes is not None:
+            write_indexes(indexes)
+            for index in indexes:
+                index.sync()
+        for suffix in (TXN_INDEX, SNAPSHOT):
+            path = segment.path_of(suffix)
+            if fs.exists(path):
+                file = fs.open(path)
+                file.sync()
+                file.close()
+        fs.sync_dir(segment.files.path)
+    except DiskError:
+        return False
+    segment.synced = True
+    return True
+
+
+def _write_zones(segment: Segment) -> None:
+    """Arrival times cannot be made again, so they do not wait for the segment's end."""
+    if segment.indexes is None:
+        return
+    try:
+        segment.indexes.zones.flush()
+    except DiskError:
+        return

@@ -1,0 +1,92 @@
+"""Makes a segment's offset and time index from its log, by the rules of appends (1.3, 1.7)."""
+
+from protocol.records.scan import BatchRow
+from storage.errors import CorruptLog
+from storage.log_scan import LogScan
+from storage.offset_index import OffsetIndex
+from storage.segment import Indexes, IndexRules, Segment
+from storage.time_index import TimeIndex
+from storage.zone_mend import mend_zones
+
+
+class IndexRebuild:
+    """Takes in a segment's batches from its begin, in order."""
+
+    __slots__ = ("_last_indexed", "_max", "_rules", "_segment", "indexes")
+
+    def __init__(self, segment: Segment, rules: IndexRules) -> None:
+        """Start with empty indexes; the zone map stays what it was."""
+        self._segment = segment
+        self._rules = rules
+        self.indexes = segment.make_indexes(rules)
+        self.indexes.offsets.reset()
+        self.indexes.times.reset()
+        self._last_indexed = 0
+        self._max = (-1, -1)
+        segment.first_timestamp = -1
+
+    def add(self, rows: list[BatchRow], begin: int) -> None:
+        """Take in batches whose positions count from `begin`."""
+        offsets, times, _ = self.indexes
+        interval, last_indexed = self._rules.interval_bytes, self._last_indexed - begin
+        largest, largest_offset = self._max
+        if rows and not begin + rows[0][0]:
+            self._segment.first_timestamp = rows[0][4]
+        for row in rows:
+            if row[4] > largest:
+                largest, largest_offset = row[4], row[2]
+            if row[0] - last_indexed > interval:
+                last_indexed = row[0]
+                self._index(offsets, times, row, begin, largest, largest_offset)
+        self._last_indexed = begin + last_indexed
+        self._max = largest, largest_offset
+
+    def finish(self, size_bytes: int, end_offset: int, *, closed: bool) -> Indexes:
+        """All batches were given: tell the segment its times; a closed one gets its last entry."""
+        segment = self._segment
+        segment.max_timestamp, segment.max_timestamp_offset = self._max
+        segment.since_indexed = size_bytes - self._last_indexed
+        if closed and segment.max_timestamp >= 0:
+            offset = end_offset if self._rules.times_next else segment.max_timestamp_offset
+            self.indexes.times.maybe_append(segment.max_timestamp, offset, skip_full_check=True)
+        return self.indexes
+
+    def _index(
+        self,
+        offsets: OffsetIndex,
+        times: TimeIndex,
+        row: BatchRow,
+        begin: int,
+        largest: int,
+        largest_offset: int,
+    ) -> None:
+        if offsets.is_full or times.is_full:
+            return
+        offsets.append(row[2], begin + row[0])
+        times.maybe_append(largest, row[2] + 1 if self._rules.times_next else largest_offset)
+
+
+def rebuild_indexes(segment: Segment, limit: int, rules: IndexRules) -> Indexes:
+    """New indexes for the log up to `limit`, those of a closed segment in their files too.
+
+    CorruptLog when the log is damaged before the limit; DiskError.
+    """
+    scan = LogScan(segment.file(), limit=limit, next_offset=segment.base_offset)
+    rebuild = IndexRebuild(segment, rules)
+    for chunk in scan.chunks():
+        rebuild.add(chunk.rows, chunk.position)
+    if scan.end_position < limit:
+        raise CorruptLog(segment.file().path, f"at {scan.end_position} {scan.fault}")
+    closed = segment.held is None
+    indexes = rebuild.finish(limit, scan.next_offset, closed=closed)
+    mend_zones(segment, indexes.zones, limit, scan.next_offset)
+    if closed:
+        write_indexes(indexes)
+    return indexes
+
+
+def write_indexes(indexes: Indexes) -> None:
+    """Bring the files up to date; the last zone closes."""
+    indexes.zones.close_zone()
+    for index in indexes:
+        index.flush()

@@ -1,0 +1,138 @@
+"""Reads a `.log` from a position to its end in large pieces, every batch with its CRC.
+
+Owns the buffer, and the evidence where the good part ends; what to do about it is recovery's.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from protocol.records.batch import CRC_STARTS, HEADER_BYTES, LENGTH_ENDS, CorruptBatch, read_header
+from protocol.records.scan import BatchRow, find_next_batch, scan_batches
+from storage.env import File
+
+CHUNK_BYTES = 8 * 1024 * 1024
+SEARCH_BYTES = 64 * 1024 * 1024  # how far behind a damaged batch a good one is looked for
+SECTOR_BYTES = 512
+NO_LIMIT = 1 << 63
+CUT_OFF = "it is cut off"
+STALE = "its offsets belong to the next segment"
+
+
+class ScannedChunk(NamedTuple):
+    """Batches in a row. `rows` give positions within `data`, which begins at `position`."""
+
+    data: memoryview
+    position: int
+    rows: list[BatchRow]
+
+
+class LogScan:
+    """One pass over a `.log`. After it `end_position` is where the good part ends."""
+
+    __slots__ = ("_file", "below", "end_position", "fault", "limit", "next_offset")
+
+    def __init__(
+        self,
+        file: File,
+        position: int = 0,
+        *,
+        limit: int,
+        next_offset: int = 0,
+        below: int = NO_LIMIT,
+    ) -> None:
+        """A pass from `position`, which begins a batch, to `limit`.
+
+        Batches with offsets under `next_offset`, or not `below` the next segment's, end it.
+        """
+        self._file = file
+        self.below = below
+        self.limit = limit
+        self.end_position = position
+        self.next_offset = next_offset
+        self.fault = ""
+        """Why the pass ended before the limit: what is wrong there; empty if nothing."""
+
+    def chunks(self) -> Iterator[ScannedChunk]:
+        """The good batches, a chunk at a time; a chunk's data is valid until the next one."""
+        size = CHUNK_BYTES
+        buffer = bytearray(min(size, self.limit - self.end_position))
+        while self.end_position < self.limit and not self.fault:
+            if size > len(buffer):
+                buffer = bytearray(size)
+            begin = self.end_position
+            view = memoryview(buffer)[: min(size, self.limit - begin)]
+            view = view[: self._file.read_into(begin, view)]
+            scan = scan_batches(view)
+            rows = self._in_order(scan.batches)
+            size = CHUNK_BYTES
+            if not self.fault and scan.stop == "corrupt":
+                self.fault = f"its {scan.fault} is wrong"
+            elif not self.fault and scan.stop == "partial":
+                if begin + scan.position + scan.needed > self.limit:
+                    self.fault = CUT_OFF
+                elif not rows:
+                    size = scan.needed
+            if rows:
+                self.end_position = begin + rows[-1][0] + rows[-1][5]
+                yield ScannedChunk(view, begin, rows)
+
+    def good_batch_behind(self) -> int | None:
+        """Position of a sound batch behind the fault with an offset that could follow, or None."""
+        begin = self.end_position + 1
+        while begin < min(self.limit, self.end_position + SEARCH_BYTES):
+            data = self._file.read_at(begin, min(2 * CHUNK_BYTES, self.limit - begin))
+            found = find_next_batch(data, 0)
+            while found >= 0:
+                if int.from_bytes(data[found : found + 8], "big") >= self.next_offset:
+                    return begin + found
+                found = find_next_batch(data, found + 1)
+            begin += CHUNK_BYTES
+        return None
+
+    def lost_bytes(self) -> bool:
+        """Whether the faulty batch looks as if bytes of it never reached the disk.
+
+        Those read as zeros, sector by sector; or the file is too short for the batch. Bit rot
+        leaves neither: a batch with a wrong length field still has the CRC of what is there.
+        """
+        head = self._file.read_at(self.end_position, HEADER_BYTES)
+        end = self.end_position + HEADER_BYTES
+        try:
+            header = read_header(head)
+        except CorruptBatch:
+            return self._has_zeroed_sector(min(end, self.limit))
+        end = self.end_position + header.size_bytes
+        if end <= self.limit:
+            return self._has_zeroed_sector(end)
+        rest = self._file.read_at(self.end_position, self.limit - self.end_position)
+        return crc32c(rest[CRC_STARTS:]) != header.crc
+
+    def _has_zeroed_sector(self, end: int) -> bool:
+        """Whether a sector's part of the batch up to `end` is zeros where it cannot be."""
+        begin = self.end_position
+        while begin < end:
+            sector_end = min(end, (begin // SECTOR_BYTES + 1) * SECTOR_BYTES)
+            piece = self._file.read_at(begin, sector_end - begin)
+            if not any(piece) and not self._may_be_zeros(begin, len(piece)):
+                return True
+            begin = sector_end
+        return False
+
+    def _may_be_zeros(self, begin: int, size: int) -> bool:
+        """Whether so few bytes there could be zeros in a sound batch."""
+        if begin == self.end_position and size <= LENGTH_ENDS:
+            return not any(self.next_offset.to_bytes(8, "big")[:size])
+        return size < 2
+
+    def _in_order(self, rows: list[BatchRow]) -> list[BatchRow]:
+        following = self.next_offset
+        for index, row in enumerate(rows):
+            if row[1] < following or row[2] >= self.below:
+                self.fault = STALE if row[2] >= self.below else "its offsets run backwards"
+                self.next_offset = following
+                return rows[:index]
+            following = row[2] + 1
+        self.next_offset = following
+        return rows

@@ -1,0 +1,96 @@
+"""Reads of a log on a snapshot: from an offset to whole batches as they lie on disk (semantics 2).
+
+No batch is decoded. A fetch begins with the batch that holds the wanted offset and ends at a batch
+boundary when it reaches the bound, else wherever the byte limit falls, as in Kafka.
+"""
+
+from protocol.errors import ErrorCode, KafkaError
+from storage.file_slice import NOTHING, FetchData, FileSlice
+from storage.index_trust import TrustedIndexes
+from storage.segment import IndexRules
+from storage.segments import index_of
+from storage.snapshot import LogSnapshot
+
+
+def read(
+    snapshot: LogSnapshot,
+    indexes: TrustedIndexes,
+    rules: IndexRules,
+    offset: int,
+    max_bytes: int,
+    *,
+    up_to: int,
+    min_one_batch: bool,
+) -> FetchData:
+    """Batches from the one that holds `offset` to before the offset `up_to`, a batch boundary.
+
+    With `min_one_batch` the first batch comes whole even when larger than `max_bytes` (KIP-74),
+    without it nothing comes then. OFFSET_OUT_OF_RANGE outside of the log. DiskError, CorruptLog.
+    """
+    if not snapshot.log_start_offset <= offset <= snapshot.log_end_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {offset} is outside of {snapshot.log_start_offset} to "
+            f"{snapshot.log_end_offset}",
+        )
+    if offset >= up_to:
+        return NOTHING
+    segments = snapshot.segments
+    last, bound = place_of(snapshot, indexes, rules, up_to)
+    index = index_of(segments, offset)
+    place = None
+    while index <= last:
+        segment = segments[index]
+        limit = bound if index == last else segment.size_bytes
+        place = indexes.find_offset(segment, limit_of(snapshot, index), rules, offset)
+        if place is not None and place.position < limit:
+            break
+        index += 1
+    else:
+        return NOTHING
+    if place.size_bytes > max_bytes:
+        if not min_one_batch:
+            return NOTHING
+        max_bytes = place.size_bytes
+    size = min(max_bytes, limit - place.position)
+    first = FileSlice(segments[index].file(), place.position, size)
+    if size == max_bytes or index == last:
+        return FetchData((first,), size)
+    return _continued(snapshot, first, max_bytes, index, last, bound)
+
+
+def place_of(
+    snapshot: LogSnapshot, indexes: TrustedIndexes, rules: IndexRules, offset: int
+) -> tuple[int, int]:
+    """Segment (its number) and position at which reading up to `offset` ends."""
+    segments = snapshot.segments
+    if offset >= snapshot.log_end_offset:
+        return len(segments) - 1, snapshot.end_position
+    place = snapshot.watermark_place
+    if place is not None and offset == snapshot.high_watermark:
+        return index_of(segments, place.base_offset), place.position
+    index = index_of(segments, offset)
+    limit = limit_of(snapshot, index)
+    found = indexes.find_offset(segments[index], limit, rules, offset)
+    return index, limit if found is None else found.position
+
+
+def limit_of(snapshot: LogSnapshot, index: int) -> int:
+    """Where the segment with this number ends, in bytes."""
+    segments = snapshot.segments
+    return snapshot.end_position if index == len(segments) - 1 else segments[index].size_bytes
+
+
+def _continued(
+    snapshot: LogSnapshot, first: FileSlice, max_bytes: int, index: int, last: int, bound: int
+) -> FetchData:
+    """The fetch goes on in the following segments."""
+    slices, left = [first], max_bytes - first.size
+    while left and index < last:
+        index += 1
+        limit = bound if index == last else snapshot.segments[index].size_bytes
+        size = min(left, limit)
+        if size:
+            slices.append(FileSlice(snapshot.segments[index].file(), 0, size))
+        left -= size
+    return FetchData(tuple(slices), max_bytes - left)

@@ -1,0 +1,165 @@
+"""What a log is after an unclean stop: scan, judge the end, cut or keep, rebuild, make durable.
+
+Every segment from the one that holds the recovery point on is read whole, every batch with its CRC;
+offset index, time index and producers are made from that, zone rows kept where they can be proved.
+Where the good part ends, one of two things is true (operations B3.4):
+
+- a torn tail: nothing sound follows, or bytes lack there that never reached the disk, as when a
+  power cut came. The tail and all later segments were promised to nobody: they go.
+- damage: sound batches follow, or what is damaged lies below the recovery point. The file is kept as
+  it is, the log ends below the damage, takes no writes, and says so.
+
+Recovery may itself be cut off at any call: doing it again gives the same log.
+"""
+
+from typing import NamedTuple
+
+from storage.env import FileSystem
+from storage.errors import CorruptLog, FileMissing
+from storage.index_rebuild import IndexRebuild, write_indexes
+from storage.layout import SEGMENT_SUFFIXES
+from storage.leader_epochs import LeaderEpochs
+from storage.log_scan import STALE, LogScan
+from storage.producer_state import ProducerStates
+from storage.replay import replay_rows
+from storage.segment import IndexRules, Segment
+from storage.segments import index_of
+from storage.zone_mend import mend_zones
+
+
+class Recovered(NamedTuple):
+    """The sound part of a log, durable by now."""
+
+    segments: tuple[Segment, ...]
+    end_offset: int
+    cut_bytes: int
+    """Bytes of torn tails that were cut, and of segments that went with them."""
+    corruption: CorruptLog | None
+
+
+class LogRecovery:
+    """One recovery of one log."""
+
+    def __init__(
+        self,
+        segments: tuple[Segment, ...],
+        scan_from: int,
+        rules: IndexRules,
+        *,
+        durable_below: int,
+        has_gaps: bool,
+    ) -> None:
+        """Scan from the segment that holds the offset `scan_from`.
+
+        What lies below the offset `durable_below` was on the disk, so damage to it is no torn
+        write. `has_gaps`: offsets between segments may lack, since compaction removes records.
+        """
+        self._segments = segments
+        self._scan_from = scan_from
+        self._durable_below = durable_below
+        self._rules = rules
+        self._has_gaps = has_gaps
+        self._kept: list[Segment] = []
+        self._end_offset = 0
+        self._cut_bytes = 0
+        self._corruption: CorruptLog | None = None
+
+    def run(self, producers: ProducerStates, epochs: LeaderEpochs) -> Recovered:
+        """Scan, cut and rebuild; `producers` and `epochs` take in what is scanned. DiskError."""
+        first = index_of(self._segments, self._scan_from)
+        self._kept = list(self._segments[:first])
+        for index in range(first, len(self._segments)):
+            segment = self._segments[index]
+            if index > first and self._is_behind_a_gap(segment):
+                self._remove_from(index)
+                break
+            if not self._take(index, producers, epochs):
+                break
+        for segment in self._kept[first:]:
+            segment.file().sync()
+            _write_out(segment)
+        files = self._segments[0].files
+        files.fs.sync_dir(files.path)
+        return Recovered(tuple(self._kept), self._end_offset, self._cut_bytes, self._corruption)
+
+    def _take(self, index: int, producers: ProducerStates, epochs: LeaderEpochs) -> bool:
+        """Scan one segment; whether the log goes on behind it."""
+        segment = self._segments[index]
+        following = self._segments[index + 1 : index + 2]
+        scan = LogScan(segment.file(), limit=segment.size_bytes, next_offset=segment.base_offset)
+        if following:
+            scan.below = following[0].base_offset
+        rebuild = IndexRebuild(segment, self._rules)
+        for chunk in scan.chunks():
+            rebuild.add(chunk.rows, chunk.position)
+            replay_rows(chunk.rows, chunk.data, producers, epochs)
+        self._kept.append(segment)
+        self._end_offset = scan.next_offset
+        goes_on = True
+        if scan.fault:
+            goes_on = self._settle_fault(scan, index)
+        segment.size_bytes = scan.end_position
+        indexes = rebuild.finish(scan.end_position, scan.next_offset, closed=True)
+        mend_zones(segment, indexes.zones, scan.end_position, scan.next_offset)
+        segment.indexes = indexes
+        return goes_on
+
+    def _settle_fault(self, scan: LogScan, index: int) -> bool:
+        """Cut a torn tail, keep damage; whether the log goes on in the next segment."""
+        segment = self._segments[index]
+        if scan.fault == STALE:
+            self._cut(segment, scan.end_position)
+            return True
+        later = any(other.size_bytes for other in self._segments[index + 1 :])
+        is_damage = scan.next_offset < self._durable_below or (
+            (later or scan.good_batch_behind() is not None) and not scan.lost_bytes()
+        )
+        if is_damage:
+            self._corruption = CorruptLog(
+                segment.file().path,
+                f"the batch at {scan.end_position}, offset {scan.next_offset}, is damaged "
+                f"({scan.fault}), and sound ones follow or were known to be on the disk: kept as "
+                "it is, not written to any more",
+            )
+            return False
+        self._remove_from(index + 1)
+        self._cut(segment, scan.end_position)
+        return False
+
+    def _cut(self, segment: Segment, size_bytes: int) -> None:
+        self._cut_bytes += segment.size_bytes - size_bytes
+        segment.file().truncate(size_bytes)
+
+    def _is_behind_a_gap(self, segment: Segment) -> bool:
+        """Whether what lies between is lost: the segment was not promised to anybody then."""
+        return (
+            segment.base_offset > self._end_offset
+            and self._end_offset >= self._durable_below
+            and not self._has_gaps
+        )
+
+    def _remove_from(self, index: int) -> None:
+        for segment in reversed(self._segments[index:]):
+            self._cut_bytes += segment.size_bytes
+            remove_segment(segment.files.fs, segment)
+
+
+def _write_out(segment: Segment) -> None:
+    """The rebuilt indexes go to their files, durably, and out of memory."""
+    indexes, segment.indexes = segment.indexes, None
+    segment.verified = False
+    if indexes is not None:
+        write_indexes(indexes)
+        for index in indexes:
+            index.sync()
+
+
+def remove_segment(fs: FileSystem, segment: Segment) -> None:
+    """Remove a segment's files, its `.log` last, so that a crash leaves no orphan behind it."""
+    for suffix in reversed(SEGMENT_SUFFIXES):
+        path = segment.path_of(suffix)
+        segment.files.pool.forget(path)
+        try:
+            fs.remove(path)
+        except FileMissing:
+            continue

@@ -1,0 +1,168 @@
+"""One segment: the files of one base offset, and what is known of them without opening them.
+
+Rules: a segment costs next to nothing until it is read or written; index and zone objects are made
+on first use, and those of closed segments are dropped again by `IndexCache`. Everything but the
+lazy parts is changed by the log's single writer only; readers of the active segment take its end
+from their snapshot, never from `size_bytes`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from config.topic import TopicConfig
+from storage.env import File
+from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
+from storage.offset_index import OffsetIndex
+from storage.partition_files import PartitionFiles
+from storage.time_index import TimeIndex
+from storage.zone_map import ZoneMap
+
+CACHED_SEGMENTS = 512
+UNKNOWN = -2  # not looked for yet; -1 means that there is none
+
+
+class Indexes(NamedTuple):
+    """What leads into a segment's `.log`: by offset, by record time, by zone."""
+
+    offsets: OffsetIndex
+    times: TimeIndex
+    zones: ZoneMap
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRules:
+    """The settings that indexes are made with; new ones hold for segments that are opened later."""
+
+    index_bytes: int
+    interval_bytes: int
+    zone_bytes: int
+    zone_ms: int
+    times_next: bool
+    """Whether a time index entry holds the next offset, as KIP-33 writes it (time.md 8)."""
+
+    @classmethod
+    def of(cls, config: TopicConfig) -> "IndexRules":
+        """What a topic's settings say."""
+        return cls(
+            config.segment_index_bytes,
+            config.index_interval_bytes,
+            config.horolog_zone_bytes,
+            config.horolog_zone_ms,
+            config.horolog_time_index_entry == "next",
+        )
+
+
+class Segment:
+    """Files `<base>.log`, `.index`, `.timeindex`, `.zones` of one partition."""
+
+    __slots__ = (
+        "arrival_floor_ms",
+        "base_offset",
+        "created_ms",
+        "files",
+        "first_timestamp",
+        "held",
+        "indexes",
+        "jitter_ms",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "mtime_ms",
+        "name_is_durable",
+        "since_indexed",
+        "size_bytes",
+        "synced",
+        "verified",
+    )
+
+    def __init__(
+        self, files: PartitionFiles, base_offset: int, size_bytes: int, mtime_ms: int
+    ) -> None:
+        """A segment that exists; nothing is opened."""
+        self.files = files
+        self.base_offset = base_offset
+        self.size_bytes = size_bytes
+        self.mtime_ms = mtime_ms
+        self.created_ms = mtime_ms
+        self.jitter_ms = 0
+        self.arrival_floor_ms = 0
+        """The latest arrival in the segments before this one, as far as it is known."""
+        self.max_timestamp = UNKNOWN
+        """Largest record time in ms, -1 if no record has one."""
+        self.max_timestamp_offset = -1
+        """Last offset of the earliest batch that holds it."""
+        self.first_timestamp = UNKNOWN
+        """Largest record time of the first batch: rolling by time counts from it."""
+        self.since_indexed = 0
+        """Bytes appended since the batch that the last index entry speaks of."""
+        self.indexes: Indexes | None = None
+        self.held: File | None = None
+        """The open `.log` while the segment is active and was used."""
+        self.name_is_durable = True
+        self.synced = True
+        """False from creation until the closed segment's files were synced."""
+        self.verified = False
+        """Whether the indexes were compared with the log in this process."""
+
+    def __repr__(self) -> str:
+        """Directory and base offset."""
+        return f"Segment({self.files.path}, {self.base_offset})"
+
+    def file(self) -> File:
+        """The `.log`, opened if need be."""
+        return self.held or self.files.get(self.base_offset, LOG)
+
+    def path_of(self, suffix: str) -> str:
+        """Path of one of its files."""
+        return self.files.name_of(self.base_offset, suffix)
+
+    def make_indexes(self, rules: IndexRules) -> Indexes:
+        """Index objects over this segment's files; nothing is read before their first use."""
+        fs, base = self.files.fs, self.base_offset
+        return Indexes(
+            OffsetIndex(fs, self.path_of(OFFSET_INDEX), base, rules.index_bytes),
+            TimeIndex(fs, self.path_of(TIME_INDEX), base, rules.index_bytes),
+            ZoneMap(
+                fs,
+                self.path_of(ZONES),
+                base,
+                zone_bytes=rules.zone_bytes,
+                zone_ms=rules.zone_ms,
+                arrival_floor_ms=self.arrival_floor_ms,
+            ),
+        )
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest record time, or when there is none the `.log`'s modification time (1.8)."""
+        assert self.max_timestamp != UNKNOWN, "the largest time was not looked for"
+        return self.max_timestamp if self.max_timestamp >= 0 else self.mtime_ms
+
+
+class IndexCache:
+    """The closed segments whose indexes are in memory; the one used longest ago is dropped."""
+
+    __slots__ = ("_limit", "_segments")
+
+    def __init__(self, limit: int = CACHED_SEGMENTS) -> None:
+        """Nothing is in memory."""
+        self._limit = limit
+        self._segments: dict[Segment, None] = {}
+
+    def used(self, segment: Segment) -> None:
+        """The closed segment's indexes were just used."""
+        segments = self._segments
+        segments.pop(segment, None)
+        segments[segment] = None
+        if len(segments) > self._limit:
+            try:
+                oldest = next(iter(segments))
+            except (StopIteration, RuntimeError):
+                return  # another thread is at it
+            segments.pop(oldest, None)
+            if oldest.held is None and oldest.synced:
+                oldest.indexes = None
+                oldest.verified = False
+
+    def forget(self, segment: Segment) -> None:
+        """The segment is gone."""
+        self._segments.pop(segment, None)

@@ -1,0 +1,181 @@
+"""Appends to the active segment: one positional write, then index entries and the zone.
+
+Rules: nothing of a batch is known anywhere before its write succeeded, and a write that failed
+leaves no trace: the file is cut back to its logical end before the next one. Index entries are
+made in memory; the files are written when the segment is synced (`storage.durability`), or closed.
+Semantics 1.3, 1.4 and 3.
+"""
+
+from config.topic import TopicConfig
+from storage.env import Buffer
+from storage.errors import DiskError
+from storage.layout import LOG
+from storage.rolling import RollReason, max_wait, should_roll, waited
+from storage.segment import IndexRules, Segment
+from storage.sparse_index import MAX_RELATIVE_OFFSET
+
+FOREVER = 1 << 62
+
+
+class SegmentWriter:
+    """The write side of one segment while it is active."""
+
+    __slots__ = (
+        "_config",
+        "_file",
+        "_full",
+        "_indexes",
+        "_interval",
+        "_max_wait_ms",
+        "_roll_after",
+        "_roll_bytes",
+        "_times_next",
+        "_torn",
+        "segment",
+    )
+
+    def __init__(self, segment: Segment, config: TopicConfig) -> None:
+        """Opens the segment's `.log` and its indexes; DiskError or CorruptIndex if that fails."""
+        self.segment = segment
+        self._indexes = segment.indexes or segment.make_indexes(IndexRules.of(config))
+        segment.indexes = self._indexes
+        self._file = segment.held or segment.files.fs.open(segment.path_of(LOG), create=True)
+        segment.held = self._file
+        self._torn = False
+        self._update_full()
+        self.reconfigure(config)
+
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Follow the topic's settings; index capacity and jitter stay as they were."""
+        self._config = config
+        self._interval = config.index_interval_bytes
+        self._roll_bytes = config.segment_bytes
+        self._max_wait_ms = max_wait_ms(config) - self.segment.jitter_ms
+        self._times_next = config.horolog_time_index_entry == "next"
+        self._set_roll_after()
+
+    def roll_reason(
+        self, size: int, max_timestamp: int, last_offset: int, now_ms: int
+    ) -> RollReason | None:
+        """Why a new segment must begin before this batch, or None (semantics.md 3)."""
+        segment = self.segment
+        if not (
+            segment.size_bytes > self._roll_bytes - size
+            or max_timestamp > self._roll_after
+            or self._full
+            or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+            or segment.first_timestamp < 0
+        ):
+            return None
+        if not segment.size_bytes:
+            return None
+        offsets, times, _ = self._indexes
+        return should_roll(
+            segment_size=segment.size_bytes,
+            incoming_size=size,
+            segment_bytes=self._roll_bytes,
+            waited_ms=waited(
+                incoming_max_timestamp=max_timestamp,
+                first_batch_max_timestamp=segment.first_timestamp,
+                created_ms=segment.created_ms,
+                now_ms=now_ms,
+            ),
+            max_wait_ms=self._max_wait_ms,
+            offset_index_full=offsets.is_full,
+            time_index_full=times.is_full,
+            base_offset=segment.base_offset,
+            incoming_last_offset=last_offset,
+        )
+
+    def append(
+        self,
+        data: Buffer,
+        base_offset: int,
+        last_offset: int,
+        record_count: int,
+        min_timestamp: int,
+        max_timestamp: int,
+        max_claimed: int,
+        flags: int,
+        now_ms: int,
+    ) -> None:
+        """Write one batch at the end. DiskError when it failed: the segment is as before.
+
+        `max_timestamp` is the time as readers see it; the zone holds the claimed ones.
+        """
+        segment = self.segment
+        position = segment.size_bytes
+        size = len(data)
+        if self._torn:
+            self._cut_back()
+        try:
+            self._file.write_at(position, data)
+        except DiskError:
+            self._torn = True
+            self._cut_back_if_possible()
+            raise
+        if max_timestamp > segment.max_timestamp:
+            segment.max_timestamp = max_timestamp
+            segment.max_timestamp_offset = last_offset
+        if segment.since_indexed > self._interval:
+            self._index(last_offset, position)
+        segment.since_indexed += size
+        self._indexes.zones.add(
+            base_offset, position, size, record_count, min_timestamp, max_claimed, now_ms, flags
+        )
+        if not position:
+            segment.first_timestamp = max_timestamp
+            self._set_roll_after()
+        segment.mtime_ms = now_ms
+        segment.size_bytes = position + size
+
+    def close_out(self, end_offset: int) -> None:
+        """The segment takes no more: last entry of the time index, last zone. In memory only."""
+        segment = self.segment
+        if segment.max_timestamp >= 0:
+            self._offer_time(end_offset, at_roll=True)
+        self._indexes.zones.close_zone()
+
+    def trim(self) -> None:
+        """Take a failed write's left-overs off the file; DiskError if that fails."""
+        if self._torn:
+            self._cut_back()
+
+    def _index(self, last_offset: int, position: int) -> None:
+        if not self._full:
+            self._indexes.offsets.append(last_offset, position)
+            self._offer_time(last_offset + 1)
+            self._update_full()
+        self.segment.since_indexed = 0
+
+    def _offer_time(self, end_offset: int, *, at_roll: bool = False) -> None:
+        segment = self.segment
+        offset = end_offset if self._times_next else segment.max_timestamp_offset
+        self._indexes.times.maybe_append(segment.max_timestamp, offset, skip_full_check=at_roll)
+
+    def _update_full(self) -> None:
+        offsets, times, _ = self._indexes
+        self._full = offsets.is_full or times.is_full
+
+    def _set_roll_after(self) -> None:
+        first = self.segment.first_timestamp
+        self._roll_after = first + self._max_wait_ms if first >= 0 else FOREVER
+
+    def _cut_back(self) -> None:
+        self._file.truncate(self.segment.size_bytes)
+        self._torn = False
+
+    def _cut_back_if_possible(self) -> None:
+        try:
+            self._cut_back()
+        except DiskError:
+            return  # tried again before the next write
+
+
+def max_wait_ms(config: TopicConfig) -> int:
+    """How long a segment of the topic may wait for its end, jitter aside."""
+    return max_wait(
+        config.segment_ms,
+        compacted="compact" in config.cleanup_policy,
+        max_compaction_lag_ms=0,
+    )

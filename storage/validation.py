@@ -1,0 +1,264 @@
+"""Checks one batch from a client, record by record, and makes it ready to be given its offsets.
+
+Order as in Kafka (semantics.md 7.3, 6.2): size, shape, CRC, header, records, keys, times. Every
+record is looked at, through the compiled walker; nothing per record happens here. The batch is
+stamped or corrected in place where the topic asks for it, and repacked only when the topic's codec
+differs. A refusal is a `KafkaError` and leaves the log untouched.
+"""
+
+from typing import NamedTuple
+
+from config.topic import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LENGTH_ENDS,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    CorruptBatch,
+    InvalidRecords,
+    crc_matches,
+    read_header,
+    set_max_timestamp,
+    stamp_log_append_time,
+)
+from protocol.records.builder import recompress
+from protocol.records.compression import (
+    Codec,
+    CorruptCompression,
+    InflateLimit,
+    UnknownCodec,
+    inflate,
+)
+from protocol.records.walk import RecordFacts, check_records, find_faults
+from storage.timestamps import INT64_MAX, INT64_MIN, Bounds, bounds, judge
+
+TIMESTAMP_SUMMARY = "One or more records have been rejected due to invalid timestamp"
+SHOWN_RECORD_ERRORS = 3
+INLINE_COMPRESSED_BYTES = 32 * 1024
+NO_TIMESTAMP = -1
+
+_LOG_APPEND_TIME_CLAIMED = (
+    "Invalid timestamp type in message: a producer may not set the timestamp type to LogAppendTime"
+)
+
+
+class InvalidRecordError(KafkaError):
+    """A batch that was refused because of its records.
+
+    `record_errors` names each bad one: its index in the batch, and a text (KIP-467).
+    """
+
+    def __init__(
+        self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]] | None = None
+    ) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors or []
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that may be stored. `records` are the caller's bytes or, when repacked, new ones."""
+
+    records: memoryview
+    header: BatchHeader
+    max_timestamp: int
+    """Largest time as readers will see it, ms; -1 if no record has one."""
+    facts: RecordFacts
+    log_append_time_ms: int
+    """The broker's stamp; -1 on CreateTime topics."""
+
+
+class BatchRules:
+    """What the settings of a topic ask of a batch; made anew when they change."""
+
+    __slots__ = ("_config", "_keys_required", "_stamps", "_target")
+
+    def __init__(self, config: TopicConfig) -> None:
+        """Read the settings once."""
+        self._config = config
+        self._keys_required = "compact" in config.cleanup_policy
+        self._stamps = config.message_timestamp_type == "LogAppendTime"
+        self._target = _target_codec(config.compression_type)
+
+    def needs_lane(self, records: memoryview) -> bool:
+        """Whether checking means unpacking or packing so much that the loop would feel it."""
+        if len(records) <= INLINE_COMPRESSED_BYTES:
+            return False
+        codec = records[22] & CODEC_MASK
+        return codec != 0 or (self._target is not None and self._target is not Codec.NONE)
+
+    def check(self, records: memoryview, now_ms: int) -> CheckedBatch:
+        """Check, stamp and if need be repack; KafkaError or InvalidRecordError on refusal.
+
+        `records` is changed in place (time stamp, maximum timestamp, CRC), never its records.
+        """
+        header = self._checked_header(records)
+        size = len(records)
+        codec = header.attributes & CODEC_MASK
+        payload: bytes | bytearray | memoryview = records[HEADER_BYTES:]
+        if codec:
+            payload = self._unpack(header, payload)
+        facts = self._checked_records(header, payload, now_ms)
+        if codec and not facts.consecutive:
+            raise _invalid("The offsets inside of a compressed batch are not consecutive")
+        if self._target is not None and self._target != codec:
+            records = memoryview(recompress(records, self._target, level=self._level()))
+            size = len(records)
+            self._check_size(size)
+            header = read_header(records)
+        if self._stamps:
+            stamp_log_append_time(records, 0, size, now_ms)
+            return CheckedBatch(records, header, now_ms, facts, now_ms)
+        latest = facts.max_timestamp
+        if latest != header.max_timestamp or header.attributes & LOG_APPEND_TIME:
+            set_max_timestamp(records, 0, size, latest)
+        return CheckedBatch(records, header, latest, facts, NO_TIMESTAMP)
+
+    def _checked_header(self, records: memoryview) -> BatchHeader:
+        size = len(records)
+        if size < HEADER_BYTES:
+            raise _invalid("A produce request carries exactly one whole batch for a partition")
+        if records[16] != 2:
+            raise _invalid(f"Produce requests of this version carry format 2, not {records[16]}")
+        try:
+            header = read_header(records)
+        except CorruptBatch as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+        batch_size = header.length + LENGTH_ENDS
+        self._check_size(batch_size)
+        if batch_size != size:
+            raise _invalid(
+                f"A produce request carries exactly one whole batch for a partition, not a batch "
+                f"of {batch_size} bytes in {size}"
+            )
+        if not crc_matches(records, 0, header):
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"The batch does not have the CRC {header.crc:08x}"
+            )
+        if not (
+            header.base_offset == 0 < header.record_count == header.last_offset_delta + 1
+            and header.attributes & CONTROL == 0
+            and (header.producer_id < 0 or header.base_sequence >= 0)
+        ):
+            raise _invalid(_header_fault(header))
+        return header
+
+    def _check_size(self, size: int) -> None:
+        config = self._config
+        if size > config.max_message_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The batch has {size} bytes, more than max.message.bytes "
+                f"({config.max_message_bytes}) allows",
+            )
+        if size > config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"The batch has {size} bytes, more than a segment holds ({config.segment_bytes})",
+            )
+
+    def _unpack(self, header: BatchHeader, payload: memoryview) -> bytes | bytearray | memoryview:
+        try:
+            return inflate(
+                header.codec, payload, limit_bytes=self._config.max_decompressed_message_bytes
+            )
+        except UnknownCodec as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
+        except InflateLimit as error:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+        except CorruptCompression as error:
+            raise _invalid(str(error)) from None
+
+    def _checked_records(
+        self, header: BatchHeader, payload: bytes | bytearray | memoryview, now_ms: int
+    ) -> RecordFacts:
+        config = self._config
+        if self._stamps:
+            allowed = _ANY_TIME
+        else:
+            allowed = bounds(
+                now_ms,
+                config.message_timestamp_before_max_ms,
+                config.message_timestamp_after_max_ms,
+            )
+        try:
+            facts = check_records(payload, header.record_count, header.base_timestamp, *allowed)
+        except InvalidRecords as error:
+            raise _invalid(str(error)) from None
+        if facts.out_of_bounds or (facts.keyless and self._keys_required):
+            raise self._refusal(header, payload, now_ms, allowed)
+        if header.attributes & LOG_APPEND_TIME and (self._stamps or facts.untimed):
+            raise InvalidRecordError(
+                ErrorCode.INVALID_TIMESTAMP,
+                TIMESTAMP_SUMMARY,
+                [(index, _LOG_APPEND_TIME_CLAIMED) for index in range(header.record_count)],
+            )
+        return facts
+
+    def _refusal(
+        self,
+        header: BatchHeader,
+        payload: bytes | bytearray | memoryview,
+        now_ms: int,
+        allowed: Bounds,
+    ) -> InvalidRecordError:
+        """Every bad record, each with its reason (semantics.md 6.3)."""
+        faults = find_faults(
+            payload, header.record_count, header.base_timestamp, *allowed, self._keys_required
+        )
+        errors: list[tuple[int, str]] = []
+        mistimed = False
+        for index, timestamp, reason in faults:
+            verdict = judge(timestamp, now_ms, allowed) if reason == "timestamp" else None
+            mistimed = mistimed or verdict is not None
+            errors.append((index, verdict.text if verdict else "A compacted topic needs keys"))
+        if mistimed:
+            return InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, TIMESTAMP_SUMMARY, errors)
+        shown = "; ".join(f"record {i}: {text}" for i, text in errors[:SHOWN_RECORD_ERRORS])
+        return InvalidRecordError(
+            ErrorCode.INVALID_RECORD,
+            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"and only showing the first three errors at most: {shown}",
+            errors,
+        )
+
+    def _level(self) -> int | None:
+        config = self._config
+        match self._target:
+            case Codec.GZIP:
+                return config.compression_gzip_level
+            case Codec.LZ4:
+                return config.compression_lz4_level
+            case Codec.ZSTD:
+                return config.compression_zstd_level
+            case _:
+                return None
+
+
+_ANY_TIME = Bounds(INT64_MIN, INT64_MAX)
+
+
+def _target_codec(compression_type: str) -> Codec | None:
+    """The codec to store with; None keeps the producer's."""
+    if compression_type == "producer":
+        return None
+    return Codec.NONE if compression_type == "uncompressed" else Codec[compression_type.upper()]
+
+
+def _invalid(text: str) -> InvalidRecordError:
+    return InvalidRecordError(ErrorCode.INVALID_RECORD, text)
+
+
+def _header_fault(header: BatchHeader) -> str:
+    if header.base_offset:
+        return f"A batch from a producer begins with offset 0, not {header.base_offset}"
+    if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
+        return (
+            f"The batch counts {header.record_count} records but its last offset delta is "
+            f"{header.last_offset_delta}"
+        )
+    if header.attributes & CONTROL:
+        return "A producer may not write control batches"
+    return f"Producer {header.producer_id} sent the invalid sequence {header.base_sequence}"
