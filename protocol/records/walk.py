@@ -188,23 +188,23 @@ def record_at(
     delta: cython.longlong
     offset_delta: cython.longlong
     key_size: cython.longlong
-    size, at = varint(data, at, limit)
+    size, at = zigzag(data, at, limit, 32)
     if at < 0 or size < 1 or size > limit - at:
         return 0, 0, 0, 0, 1
     end = at + size
-    delta, at = varlong(data, at + 1, end)  # after the attributes, which mean nothing yet
+    delta, at = zigzag(data, at + 1, end, 64)  # after the attributes, which mean nothing yet
     if at < 0:
         return 0, 0, 0, 0, 2
     if leaves_int64(base_timestamp, delta):
         return 0, 0, 0, 0, 3
-    offset_delta, at = varint(data, at, end)
+    offset_delta, at = zigzag(data, at, end, 32)
     if at < 0:
         return 0, 0, 0, 0, OFFSET_FAULT
-    key_size, at = varint(data, at, end)
+    key_size, at = zigzag(data, at, end, 32)
     if at < 0 or key_size < -1 or key_size > end - at:
         return 0, 0, 0, 0, 5
     at += key_size + (key_size < 0)  # a null, -1, takes no bytes
-    size, at = varint(data, at, end)
+    size, at = zigzag(data, at, end, 32)
     if at < 0 or size < -1 or size > end - at:
         return 0, 0, 0, 0, 6
     at += size + (size < 0)
@@ -226,7 +226,7 @@ def after_headers(
 ) -> cython.Py_ssize_t:
     """Position after the headers, or -1; a header takes two bytes at least."""
     count: cython.longlong
-    count, at = varint(data, at, end)
+    count, at = zigzag(data, at, end, 32)
     if at < 0 or count < 0 or count > (end - at) // 2:
         return -1
     while count > 0 and at >= 0:
@@ -248,7 +248,7 @@ def after_field(
 ) -> cython.Py_ssize_t:
     """Position after a sized field, or -1 when its size is below `least` or runs past `end`."""
     size: cython.longlong
-    size, at = varint(data, at, end)
+    size, at = zigzag(data, at, end, 32)
     if at < 0 or size < least or size > end - at:
         return -1
     return at + size if size > 0 else at
@@ -257,10 +257,13 @@ def after_field(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def varint(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
+def zigzag(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    bits: cython.int,
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A zigzag number of at most 32 bits, and the position after it or -1."""
+    """A signed number of at most `bits` bits, and the position after it, or -1 for damage."""
     byte: cython.ulonglong
     raw: cython.ulonglong = 0
     shift: cython.int = 0
@@ -268,36 +271,11 @@ def varint(
         byte = data[at]
         at += 1
         if byte < 128:
-            if shift == 28 and byte > 15:
+            if shift > bits - 7 and byte >> (bits - shift):
                 return 0, -1
             raw |= byte << shift
             return (raw >> 1) ^ -(raw & 1), at
-        if shift == 28:
-            return 0, -1
-        raw |= (byte & 127) << shift
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def varlong(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A zigzag number of at most 64 bits, and the position after it or -1."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    while at < limit:
-        byte = data[at]
-        at += 1
-        if byte < 128:
-            if shift == 63 and byte > 1:
-                return 0, -1
-            raw |= byte << shift
-            return (raw >> 1) ^ -(raw & 1), at
-        if shift == 63:
+        if shift > bits - 7:
             return 0, -1
         raw |= (byte & 127) << shift
         shift += 7
