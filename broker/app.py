@@ -34,7 +34,8 @@ from broker.tasks.runner import TaskRunner
 from broker.tasks.schedule import schedule
 from broker.waiters import FetchWaiters
 from config.store import ConfigStore
-from storage.env import Env
+from protocol.api import Api
+from storage.env import Clock, Env
 
 if TYPE_CHECKING:
     from broker.partition import Partition
@@ -46,9 +47,22 @@ DRAIN_SECONDS = 5.0
 class Broker:
     """The services of one broker. Attributes are set once, at start."""
 
+    clock: Clock
+    config: ConfigStore
+    node_id: int
+    cluster_id: str
+    log_dir: str
     catalog: TopicCatalog
     log_manager: LogManager
     producer_ids: ProducerIds
+    fetch_sessions: FetchSessions
+    waiters: FetchWaiters
+    lanes: DiskLanes
+    commit: GroupCommit
+    probes: BrokerProbes
+    server: Server
+    served: tuple[Api, ...]
+    ready: bool
 
     def __init__(self, env: Env, config: ConfigStore, loop: asyncio.AbstractEventLoop) -> None:
         """Makes everything that needs neither the directory nor the network."""

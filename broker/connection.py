@@ -212,12 +212,12 @@ class Connection(asyncio.BufferedProtocol):
         if not self._frames.held or self._closing or self._blocked():
             return
         try:
-            self._frames.resume()
+            read_on = self._frames.resume()
         except CloseConnection as error:
             self._refuse(error)
             return
         self._flush()
-        if not self._frames.held and not self._closing:
+        if read_on and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def _drained(self) -> None:

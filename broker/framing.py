@@ -101,14 +101,15 @@ class FrameReader:
         if self._filled >= self._need:
             self._consume_body(self._body)
 
-    def resume(self) -> None:
-        """Handles what was held back; look at `held` afterwards. Raises as `received`."""
+    def resume(self) -> bool:
+        """Handles what was held back; True when nothing is held any more. Raises as `received`."""
         if self._working:
-            return
+            return False
         self.held = False
         stash = self._stash
         view = memoryview(stash)
         self._keep(view, self._consume(view, len(stash)), len(stash))
+        return not self.held
 
     def release(self, *, only_idle: bool = False) -> None:
         """Gives the body buffer back: nothing of a frame is in it, or the connection is over."""

@@ -8,6 +8,7 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
 from typing import Protocol
 
@@ -85,7 +86,7 @@ class Server:
         """From now on clients may connect."""
         for name, bound in self._sockets:
             server = await self.loop.create_server(
-                lambda name=name: Connection(self, name), sock=bound, backlog=backlog
+                partial(Connection, self, name), sock=bound, backlog=backlog
             )
             self._servers.append(server)
 
