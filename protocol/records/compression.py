@@ -31,7 +31,9 @@ __all__ = [
 
 DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024  # of one batch's unpacked records
 CHUNK_BYTES = 1024 * 1024  # the most that one call of a library may add
-INPUT_SLICE_BYTES = 64 * 1024
+# Input is fed in slices, since after each of many small members the rest of one is copied.
+GZIP_SLICE_BYTES = 16 * 1024
+LZ4_SLICE_BYTES = 64 * 1024
 ZSTD_WINDOW_BYTES = 8 * 1024 * 1024  # of memory that a window may really take
 ZSTD_WINDOW_MOST_BYTES = 128 * 1024 * 1024  # as Kafka's own reader
 SNAPPY_BLOCK_BYTES = 32 * 1024
@@ -101,9 +103,9 @@ def _collect(codec: Codec, pieces: Iterator[bytes], limit_bytes: int) -> Buffer:
     return joined
 
 
-def _slices(data: memoryview) -> Iterator[memoryview]:
-    for start in range(0, len(data), INPUT_SLICE_BYTES):
-        yield data[start : start + INPUT_SLICE_BYTES]
+def _slices(data: memoryview, size: int) -> Iterator[memoryview]:
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
 
 
 def _inflate_gzip(data: memoryview, limit_bytes: int) -> Buffer:
@@ -115,7 +117,7 @@ def _inflate_gzip(data: memoryview, limit_bytes: int) -> Buffer:
 
 def _gzip_pieces(data: memoryview) -> Iterator[bytes]:
     stream = zlib.decompressobj(31)
-    for piece in _slices(data):
+    for piece in _slices(data, GZIP_SLICE_BYTES):
         rest: Buffer = piece
         while len(rest):
             if stream.eof:
@@ -145,7 +147,7 @@ def _lz4_pieces(data: memoryview) -> Iterator[bytes]:
 
     stream = lz4.frame.LZ4FrameDecompressor()
     chunk = min(CHUNK_BYTES, 4 * len(data) + 4096)
-    for piece in _slices(data):
+    for piece in _slices(data, LZ4_SLICE_BYTES):
         rest: Buffer = piece
         while len(rest):
             if stream.eof:
@@ -179,23 +181,22 @@ def _inflate_zstd(data: memoryview, limit_bytes: int) -> Buffer:
 def _inflate_snappy(data: memoryview, limit_bytes: int) -> Buffer:
     import cramjam
 
+    size_of = cramjam.snappy.decompress_raw_len
+    position = 0
     try:
-        blocks = list(_snappy_blocks(data, limit_bytes, cramjam.snappy.decompress_raw_len))
-        joined = bytearray(sum(size for _, size in blocks))
-        position = 0
+        joined = bytearray(_snappy_claims(data, limit_bytes, size_of))
         with memoryview(joined) as whole:
-            for block, size in blocks:
-                cramjam.snappy.decompress_raw_into(block, whole[position : position + size])
-                position += size
+            for block in snappy_blocks(data):
+                end = position + size_of(block)
+                cramjam.snappy.decompress_raw_into(block, whole[position:end])
+                position = end
     except cramjam.DecompressionError as error:
         raise CorruptCompression(f"snappy: {error}") from None
     return joined
 
 
-def _snappy_blocks(
-    data: memoryview, limit_bytes: int, size_of: Callable[[memoryview], int]
-) -> Iterator[tuple[memoryview, int]]:
-    """Each raw block with the size it claims, which is checked before anything is allocated."""
+def _snappy_claims(data: memoryview, limit_bytes: int, size_of: Callable[[memoryview], int]) -> int:
+    """Add up what the blocks claim, each claim judged before anything is allocated."""
     total = 0
     for block in snappy_blocks(data):
         size = size_of(block)
@@ -204,7 +205,7 @@ def _snappy_blocks(
             raise InflateLimit(Codec.SNAPPY, limit_bytes)
         if size > SNAPPY_WORST_RATIO * len(block):
             raise CorruptCompression(f"snappy: {len(block)} bytes cannot hold {size}")
-        yield block, size
+    return total
 
 
 def _deflate_none(data: Buffer, _level: int | None) -> bytes:

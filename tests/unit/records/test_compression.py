@@ -250,7 +250,7 @@ def test_gzip_pieces_do_not_depend_on_where_the_input_is_cut(
     monkeypatch.setattr(compression, "CHUNK_BYTES", 37)
 
     for slice_bytes in (1, 2, 3, 10, 64):
-        monkeypatch.setattr(compression, "INPUT_SLICE_BYTES", slice_bytes)
+        monkeypatch.setattr(compression, "GZIP_SLICE_BYTES", slice_bytes)
         assert inflate(Codec.GZIP, packed) == text + text[::-1]
 
 
@@ -262,7 +262,7 @@ def test_lz4_pieces_do_not_depend_on_where_the_input_is_cut(
     monkeypatch.setattr(compression, "CHUNK_BYTES", 37)
 
     for slice_bytes in (1, 2, 3, 10, 64):
-        monkeypatch.setattr(compression, "INPUT_SLICE_BYTES", slice_bytes)
+        monkeypatch.setattr(compression, "LZ4_SLICE_BYTES", slice_bytes)
         assert inflate(Codec.LZ4, packed) == text + text[::-1]
 
 
@@ -272,3 +272,32 @@ def test_a_checksum_that_fails_is_refused() -> None:
 
     with pytest.raises(CorruptCompression, match="gzip"):
         inflate(Codec.GZIP, packed)
+
+
+def test_a_zstd_block_of_no_known_kind_is_refused() -> None:
+    packed = bytearray(deflate(Codec.ZSTD, b"text" * 100))
+    first_block = 4 + 1 + 2
+    assert packed[4] >> 5 == 0b011, "one segment, a content size of two bytes"
+    packed[first_block] |= 0b110
+
+    with pytest.raises(CorruptCompression, match="kind"):
+        inflate(Codec.ZSTD, packed)
+
+
+def test_zstd_frames_that_are_all_skippable_hold_no_records() -> None:
+    with pytest.raises(CorruptCompression):
+        inflate(Codec.ZSTD, bytes.fromhex("50 2a 4d 18 00 00 00 00"))
+
+
+def test_gzip_output_that_waits_behind_consumed_input_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed = gzip.compress(bytes(1000))
+
+    for chunk in range(1, 300):
+        monkeypatch.setattr(compression, "CHUNK_BYTES", chunk)
+        assert inflate(Codec.GZIP, packed) == bytes(1000)
+        with pytest.raises(CorruptCompression):
+            inflate(Codec.GZIP, packed[:-8])
+        with pytest.raises(CorruptCompression):
+            inflate(Codec.GZIP, packed[:-9])

@@ -12,7 +12,7 @@ from kio.records.writers import write_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
 from protocol.errors import DecodeError
-from protocol.records.batch import InvalidRecords, crc_matches, read_header
+from protocol.records.batch import CorruptBatch, InvalidRecords, crc_matches, read_header
 from protocol.records.builder import build_batch, recompress
 from protocol.records.compression import Codec, InflateLimit
 from protocol.records.record import Record, read_records
@@ -182,3 +182,10 @@ def test_rows_may_come_from_a_generator() -> None:
     rows: Iterable[tuple[int, bytes, bytes]] = ((at, b"k", b"v") for at in range(5))
 
     assert read_header(build_batch(rows)).record_count == 5
+
+
+def test_a_base_offset_without_room_for_its_records_is_refused() -> None:
+    batch = build_batch(ROWS, base_offset=2**63 - 2)
+
+    with pytest.raises(CorruptBatch, match="room"):
+        read_records(memoryview(batch))
