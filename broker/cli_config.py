@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from config.store import ConfigStore
 
 
-
 def add_config_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds `config` and its commands; each sets `run`, a function of the parsed arguments.
 

@@ -93,20 +93,6 @@ class BrokerConfig:
         importance="high",
         doc="Largest request; a longer one closes its connection.",
     )
-    socket_send_buffer_bytes: int = broker_key(
-        "socket.send.buffer.bytes",
-        size(-1),
-        102_400,
-        importance="high",
-        doc="Send buffer of a connection; -1 leaves it to the system.",
-    )
-    socket_receive_buffer_bytes: int = broker_key(
-        "socket.receive.buffer.bytes",
-        size(-1),
-        102_400,
-        importance="high",
-        doc="Receive buffer of a connection; -1 leaves it to the system.",
-    )
     socket_listen_backlog_size: int = broker_key(
         "socket.listen.backlog.size",
         count(1),

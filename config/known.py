@@ -15,6 +15,7 @@ _SECURITY = "authentication and TLS are not served by this version"
 _QUOTAS = "quotas are not served by this version"
 _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
+_BUFFERS = "the system sizes the buffers of each connection by itself"
 _GROUPS = "consumer groups are not served by this version"
 _TRANSACTIONS = "transactions are not served by this version"
 _JMX = "metrics are served to Prometheus: see horolog.http.listener"
@@ -70,6 +71,7 @@ _WITHOUT_EFFECT = (
     (r"unclean\.leader\.election\..*|broker\.rack|fetch\.purgatory\..*", _ANY, _REPLICATION),
     (r"producer\.purgatory\..*|delete\.records\.purgatory\..*", _ANY, _REPLICATION),
     (r"num\.(network|io|recovery)\.threads.*|background\.threads", _ANY, _THREADS),
+    (r"socket\.(send|receive)\.buffer\.bytes", _ANY, _BUFFERS),
     (r"queued\.max\.(requests|request\.bytes)", _ANY, _THREADS),
     (r"log\.cleaner\.(enable|threads|backoff\.ms|dedupe\..*|io\..*)", _ANY, _CLEANER),
     (r"offsets\..*|group\..*|share\.coordinator\..*", _ANY, _GROUPS),
