@@ -85,9 +85,13 @@ def broker_key(
     )
 
 
-@cache
 def keys_of(config_class: type) -> tuple[ConfigKey, ...]:
     """The keys that a settings class declares, in the order of its statements."""
+    return _keys_of(config_class)
+
+
+@cache
+def _keys_of(config_class: type) -> tuple[ConfigKey, ...]:
     return tuple(
         replace(each.metadata["key"], attribute=each.name)
         for each in fields(config_class)
