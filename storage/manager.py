@@ -1,0 +1,255 @@
+"""All logs of one data directory: opened together, checkpointed, created, deleted, closed.
+
+Checkpoints and names are Kafka's (semantics.md 9.1), so a Kafka directory opens here and ours opens
+there; `__cluster_metadata-0` and directories that are no partitions are left alone. Calls that touch
+the disk block: run them on a lane. `logs` is replaced, never changed, so that any thread may read it.
+"""
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from config.topic import TopicConfig
+from storage.checkpoints import OffsetCheckpoint
+from storage.data_directory import DataDirectory
+from storage.deletion import DeletedDirectories
+from storage.env import Env
+from storage.errors import CorruptCheckpoint, StorageError
+from storage.index_trust import TrustedIndexes
+from storage.layout import (
+    HIGH_WATERMARKS_FILE,
+    LOG_START_OFFSETS_FILE,
+    PARTITION_METADATA_FILE,
+    RECOVERY_POINTS_FILE,
+    PartitionName,
+    is_deleted_partition_dir,
+    parse_partition_dir,
+    partition_dir_name,
+)
+from storage.loading import WhatIsKnown, load_log
+from storage.log import Log
+from storage.meta_properties import read_partition_metadata, write_partition_metadata
+from storage.partition_files import FilePool, PartitionFiles
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class LogManager:
+    """The logs of one data directory."""
+
+    def __init__(self, env: Env, log_dir: str, topic_config: Callable[[str], TopicConfig]) -> None:
+        """Nothing is touched. `topic_config` gives the settings of a topic by name."""
+        self.logs: Mapping[tuple[str, int], Log] = {}
+        self.largest_producer_id = -1
+        """The largest producer id in any log, as of `load`; -1 if there is none."""
+        self.damage: list[str] = []
+        """What `load` found damaged and went on without: checkpoints, metadata files."""
+        self.recovered_logs = 0
+        """How many logs `load` had to recover."""
+        self._env = env
+        self._topic_config = topic_config
+        self._directory = DataDirectory(env, log_dir)
+        self._pool = FilePool(env.fs)
+        self._indexes = TrustedIndexes()
+        self._deleted = DeletedDirectories(env, log_dir)
+        self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
+        self._start_offsets = self._checkpoint(LOG_START_OFFSETS_FILE)
+        self._high_watermarks = self._checkpoint(HIGH_WATERMARKS_FILE)
+        self._save_gate = [None]
+        self._is_loaded = False
+
+    @property
+    def log_dir(self) -> str:
+        """The data directory."""
+        return self._directory.path
+
+    @property
+    def cluster_id(self) -> str:
+        """Of the cluster that the directory belongs to."""
+        return self._directory.cluster_id
+
+    @property
+    def directory_id(self) -> UUID | None:
+        """The directory's own id."""
+        return self._directory.directory_id
+
+    @property
+    def rebuilt_indexes(self) -> int:
+        """Segments whose indexes did not agree with their log and were made anew."""
+        return self._indexes.rebuilt
+
+    def open_directory(self, cluster_id: str, node_id: int) -> None:
+        """Lock and identify the directory; see `DataDirectory.open` for what is refused."""
+        self._directory.open(cluster_id, node_id)
+
+    def load(self) -> None:
+        """Open all logs: at once after a clean stop, through recovery otherwise.
+
+        StorageError when a log cannot be opened at all: the directory is then left as it is.
+        """
+        self._directory.remove_clean_mark()
+        recovery_points = self._load_offsets(self._recovery_points)
+        start_offsets = self._load_offsets(self._start_offsets)
+        is_clean = self._directory.was_clean
+        logs: dict[tuple[str, int], Log] = {}
+        for entry in self._env.fs.list_dir(self.log_dir):
+            if not entry.is_dir:
+                continue
+            if is_deleted_partition_dir(entry.name):
+                self._deleted.found(entry.name)
+            name = parse_partition_dir(entry.name)
+            if name is not None and name.topic != METADATA_TOPIC:
+                known = WhatIsKnown(
+                    is_clean, recovery_points.get(name, 0), start_offsets.get(name, 0)
+                )
+                logs[name] = self._open_log(name, known)
+        self.logs = logs
+        self._is_loaded = True
+
+    def create_log(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
+        """Make a partition's directory and empty log, durably. DiskError: it does not exist."""
+        assert (topic, partition) not in self.logs
+        fs = self._env.fs
+        name = PartitionName(topic, partition)
+        path = self._path_of(name)
+        existed = fs.exists(path)
+        try:
+            fs.make_dir(path)
+            write_partition_metadata(fs, f"{path}/{PARTITION_METADATA_FILE}", topic_id)
+            log = self._make_log(name, topic_id, config, WhatIsKnown(is_clean=False))
+            fs.sync_dir(self.log_dir)
+        except StorageError:
+            if not existed:
+                self._undo_make_dir(path)
+            raise
+        self.logs = {**self.logs, (topic, partition): log}
+        return log
+
+    def delete_log(self, topic: str, partition: int) -> None:
+        """Take a log out of service and its directory out of the way, durably.
+
+        Its files go in later calls of `remove_deleted`. DiskError: it is still there.
+        """
+        log = self.logs[topic, partition]
+        log.abandon()
+        log.files.path = self._deleted.bury(
+            log.path, topic, partition, log.config.file_delete_delay_ms
+        )
+        self.logs = {name: other for name, other in self.logs.items() if other is not log}
+
+    def remove_deleted(self) -> bool:
+        """Remove some files of deleted partitions that are due; whether more is due."""
+        return self._deleted.step()
+
+    def checkpoint(self) -> None:
+        """Store recovery points, start offsets and high watermarks. DiskError leaves the old ones."""
+        logs = self.logs
+        self._in_turn(
+            lambda: self._recovery_points.save(
+                {name: log.recovery_point for name, log in logs.items()}
+            )
+        )
+        self._save_starts()
+        self._in_turn(
+            lambda: self._high_watermarks.save(
+                {name: log.snapshot.high_watermark for name, log in logs.items()}
+            )
+        )
+
+    def close(self) -> bool:
+        """Close all logs and let the directory go; whether it is left clean.
+
+        The fsync thread must be at rest. A log that fails is left to recovery.
+        """
+        is_clean = self._is_loaded
+        for log in self.logs.values():
+            try:
+                log.close()
+            except StorageError:
+                is_clean = False
+            is_clean = is_clean and log.failed is None
+        try:
+            if self._is_loaded:
+                self.checkpoint()
+            if is_clean:
+                self._directory.write_clean_mark()
+        except StorageError:
+            is_clean = False
+        self._pool.clear()
+        self._directory.release()
+        return is_clean
+
+    def _open_log(self, name: PartitionName, known: WhatIsKnown) -> Log:
+        metadata = f"{self._path_of(name)}/{PARTITION_METADATA_FILE}"
+        topic_id = None
+        try:
+            topic_id = read_partition_metadata(self._env.fs, metadata)
+        except CorruptCheckpoint as error:
+            self.damage.append(str(error))
+        return self._make_log(name, topic_id, self._topic_config(name.topic), known)
+
+    def _make_log(
+        self, name: PartitionName, topic_id: UUID | None, config: TopicConfig, known: WhatIsKnown
+    ) -> Log:
+        files = PartitionFiles(self._env.fs, self._pool, self._path_of(name))
+        loaded = load_log(files, config, self._env, known)
+        self.recovered_logs += loaded.recovered
+        for producer_id, _ in loaded.producers:
+            self.largest_producer_id = max(self.largest_producer_id, producer_id)
+        return Log(
+            name.topic,
+            name.partition,
+            topic_id,
+            loaded,
+            config,
+            self._env,
+            self._indexes,
+            self._start_moved,
+        )
+
+    def _start_moved(self, log: Log) -> None:
+        self._save_starts()
+
+    def _save_starts(self) -> None:
+        self._in_turn(
+            lambda: self._start_offsets.save(
+                {
+                    name: log.snapshot.log_start_offset
+                    for name, log in self.logs.items()
+                    if log.snapshot.log_start_offset > log.snapshot.segments[0].base_offset
+                }
+            )
+        )
+
+    def _in_turn(self, save: Callable[[], None]) -> None:
+        """One thread at a time writes checkpoints; whoever comes meanwhile looks again.
+
+        Taking the only element of a list is atomic; asking the file system lets the others run.
+        """
+        while True:
+            try:
+                token = self._save_gate.pop()
+                break
+            except IndexError:
+                self._env.fs.exists(self.log_dir)
+        try:
+            save()
+        finally:
+            self._save_gate.append(token)
+
+    def _undo_make_dir(self, path: str) -> None:
+        try:
+            self._env.fs.remove_tree(path)
+        except StorageError:
+            return  # the next start finds an empty log of a topic that was not made
+
+    def _load_offsets(self, checkpoint: OffsetCheckpoint) -> dict[PartitionName, int]:
+        loaded = checkpoint.load()
+        if loaded.damage is not None:
+            self.damage.append(loaded.damage)
+        return loaded.offsets
+
+    def _checkpoint(self, name: str) -> OffsetCheckpoint:
+        return OffsetCheckpoint(self._env.fs, self._directory.path_of(name))
+
+    def _path_of(self, name: PartitionName) -> str:
+        return f"{self.log_dir}/{partition_dir_name(name.topic, name.partition)}"
