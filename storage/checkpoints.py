@@ -59,7 +59,12 @@ def encode_rows(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def decode_rows(path: str, text: str, *, columns: int) -> list[list[str]]:
-    """The rows of a checkpoint file; CorruptCheckpoint unless all of it makes sense."""
+    """The rows of a checkpoint file; CorruptCheckpoint unless all of it makes sense.
+
+    An empty file has no rows: Kafka makes its files so, and fills them later.
+    """
+    if not text:
+        return []
     lines = text.splitlines()
     if len(lines) < 2:
         raise CorruptCheckpoint(path, "it ends before its count")

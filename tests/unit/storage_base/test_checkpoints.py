@@ -30,13 +30,14 @@ def test_what_was_saved_is_loaded() -> None:
     assert file.load() == ({}, None)
 
 
-def test_a_missing_file_is_no_damage() -> None:
+def test_a_missing_file_and_one_that_kafka_has_yet_to_fill_are_no_damage() -> None:
     assert checkpoint().load() == ({}, None)
+    assert checkpoint(text="").load() == ({}, None)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0\n", "1\n0\n", "x\n0\n", "0\n2\na 0 1\n", "0\n0\na 0 1\n", "0\n1\na 0\n",
+    ["0\n", "1\n0\n", "x\n0\n", "0\n2\na 0 1\n", "0\n0\na 0 1\n", "0\n1\na 0\n",
      "0\n1\na 0 1 2\n", "0\n1\na x 1\n", "0\n1\na 0 -1\n", "0\n1\na 0 \u0661\n", "0\n-1\n",
      "0\n1\n\na 0 1\n", "\0\0\0\0", "0\n1\na 0 1\0\n"],
 )  # fmt: skip

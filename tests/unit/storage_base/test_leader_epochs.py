@@ -32,15 +32,19 @@ def test_what_was_saved_is_loaded() -> None:
     assert (cache.earliest, cache.latest, cache.damage) == ((2, 6), (3, 10), None)
 
 
-def test_a_missing_file_means_no_epochs() -> None:
-    cache = epochs()
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_missing_or_empty_file_means_no_epochs(is_there: bool) -> None:
+    fs = SimFileSystem()
+    if is_there:
+        fs.open(PATH, create=True).close()
+    cache = epochs(fs=fs)
     cache.load()
     assert (cache.entries, cache.damage, cache.earliest, cache.latest) == ((), None, None, None)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0\n1\n0\n", "0\n2\n1 5\n1 6\n", "0\n2\n1 5\n2 5\n", "0\n2\n2 5\n1 9\n", "0\n1\nx 1\n"],
+    ["0\n1\n0\n", "0\n2\n1 5\n1 6\n", "0\n2\n1 5\n2 5\n", "0\n2\n2 5\n1 9\n", "0\n1\nx 1\n"],
 )
 def test_a_file_that_makes_no_sense_is_absent_and_told(text: str) -> None:
     fs = SimFileSystem()
