@@ -168,6 +168,21 @@ def test_a_claimed_count_costs_nothing(read: Read, cls: type[Any], version: int)
             assert peak < MIB
 
 
+@both
+@pytest.mark.parametrize("count", [2, 9_000])
+def test_a_count_is_held_against_the_bytes_left_before_anything_is_read(
+    read: Read, count: int
+) -> None:
+    wire = count.to_bytes(4, "big") + b"\0\1"
+    assert f"topics: {count} elements claimed" in str(refused(read, MetadataRequest, 0, wire))
+
+
+def test_a_slice_past_the_end_names_its_field() -> None:
+    wire = encode_bytes(one_partition(b"RECORDS"), 9)
+    assert "records: truncated" in str(refused(decode, ProduceRequest, 9, wire[:-5]))
+    assert "transactional_id: truncated" in str(refused(decode, ProduceRequest, 9, b"\x09abc"))
+
+
 def topics(count: int, extra: int = 0) -> bytes:
     """A Metadata request of version 1 for `count` topics with names of `extra` letters."""
     return count.to_bytes(4, "big") + (extra.to_bytes(2, "big") + b"x" * extra) * count
