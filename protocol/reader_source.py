@@ -15,14 +15,12 @@ from typing import Any
 from construct import Construct, FormatField
 
 from protocol.errors import DecodeError
+from protocol.structs import MessageStruct, NullableStruct, TagSection
 from protocol.types import (
     Array,
-    MessageStruct,
-    NullableStruct,
     Prefixed,
     RecordsType,
     StringType,
-    TagSection,
     UuidType,
     least_size,
 )

@@ -19,18 +19,15 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
 
 from construct import Construct
 
+from protocol.structs import MessageStruct, NullableStruct, Tag, TagSection
 from protocol.types import (
     Array,
     Boolean,
     BytesType,
     Float64,
-    MessageStruct,
-    NullableStruct,
     Prefixed,
     RecordsType,
     StringType,
-    Tag,
-    TagSection,
     UuidType,
 )
 from protocol.wire import ZERO_UUID

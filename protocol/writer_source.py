@@ -13,15 +13,12 @@ from typing import Any
 
 from construct import Construct, FormatField
 
+from protocol.structs import MessageStruct, NullableStruct, Tag, TagSection
 from protocol.types import (
     Array,
-    MessageStruct,
-    NullableStruct,
     Prefixed,
     RecordsType,
     StringType,
-    Tag,
-    TagSection,
     UuidType,
 )
 from protocol.wire import ONE_BYTE, uvarint

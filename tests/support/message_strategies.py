@@ -10,13 +10,11 @@ from protocol.api import Api
 from protocol.errors import ErrorCode
 from protocol.registry import apis
 from protocol.schema import struct_of
+from protocol.structs import MessageStruct, NullableStruct, TagSection
 from protocol.types import (
     Array,
     BytesType,
-    MessageStruct,
-    NullableStruct,
     StringType,
-    TagSection,
     UuidType,
 )
 
