@@ -11,8 +11,6 @@ clean mark is written. Who fails to start leaves nothing running.
 import asyncio
 from typing import TYPE_CHECKING
 
-from storage.manager import LogManager
-
 from broker.catalog import TopicCatalog
 from broker.commit import Durable, GroupCommit
 from broker.context import RequestContext
@@ -36,6 +34,7 @@ from broker.waiters import FetchWaiters
 from config.store import ConfigStore
 from protocol.api import Api
 from storage.env import Clock, Env
+from storage.manager import LogManager
 
 if TYPE_CHECKING:
     from broker.partition import Partition

@@ -45,8 +45,18 @@ def _sum(first: float, second: float) -> float:
     return first + second
 
 
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None or milliseconds < 0 else milliseconds / 1000
+def _max_record_seconds(log: "Log") -> float | None:
+    """Of the segments whose times are known by now; a scrape reads no file."""
+    largest = max(segment.max_timestamp for segment in log.snapshot.segments)
+    return largest / 1000 if largest >= 0 else None
+
+
+def _last_arrival_seconds(log: "Log") -> float | None:
+    """Known once something was appended since the start."""
+    active = log.snapshot.active
+    if active.held is None or active.indexes is None:
+        return None
+    return active.indexes.zones.last_arrival_ms / 1000
 
 
 PARTITION_METRICS = (
@@ -86,13 +96,13 @@ PARTITION_METRICS = (
     per_partition(
         "horolog_log_max_record_timestamp_seconds",
         "Largest time that a record of the log claims.",
-        lambda log: _seconds(log.max_record_timestamp_ms),
+        _max_record_seconds,
         max,
     ),
     per_partition(
         "horolog_log_last_arrival_timestamp_seconds",
         "When the last record arrived, by the broker's clock.",
-        lambda log: _seconds(log.last_arrival_ms),
+        _last_arrival_seconds,
         max,
     ),
 )

@@ -1,18 +1,68 @@
-"""Which periodic work a broker has, and how often each runs: one line per task."""
+"""Which periodic work a broker has, and how often each runs: one line per task.
+
+Everything that touches the disk runs on a lane. Intervals are read anew each time, so settings that
+change take effect with the next round.
+"""
 
 from typing import TYPE_CHECKING
 
+from broker.commit import Durable
+from broker.logs import event
+
 if TYPE_CHECKING:
     from broker.app import Broker
+    from storage.log import Log
 
 SWEEP_SECONDS = 1.0
+DELETION_SECONDS = 1.0
+FLUSH_CHECK_SECONDS = 1.0
 
 
 def schedule(broker: "Broker") -> None:
     """Registers all tasks with the broker's runner."""
+    settings = broker.config.broker_config
     every = broker.tasks.every
+    every("connections", lambda: SWEEP_SECONDS, lambda: sweep(broker))
+    every("flush", lambda: FLUSH_CHECK_SECONDS, lambda: flush_old(broker))
+    every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
+    every(
+        "checkpoints",
+        lambda: (
+            min(
+                settings.log_flush_offset_checkpoint_interval_ms,
+                settings.log_flush_start_offset_checkpoint_interval_ms,
+                settings.replica_high_watermark_checkpoint_interval_ms,
+            )
+            / 1000
+        ),
+        lambda: checkpoint(broker),
+    )
 
-    async def sweep() -> None:
-        await broker.server.sweep(broker.clock.monotonic())
 
-    every("connections", lambda: SWEEP_SECONDS, sweep)
+async def sweep(broker: "Broker") -> None:
+    """Drops connections that are idle, slow or stalled."""
+    await broker.server.sweep(broker.clock.monotonic())
+
+
+async def flush_old(broker: "Broker") -> None:
+    """`flush.ms`: what has been unsynced for so long is synced."""
+
+    def flush_seconds(durable: Durable) -> float:
+        log: Log = durable  # type: ignore[assignment]
+        return log.config.flush_ms / 1000
+
+    broker.commit.flush_older_than(flush_seconds)
+
+
+async def remove_deleted(broker: "Broker") -> None:
+    """Files of deleted partitions go, some at a time."""
+    while await broker.lanes.run(broker.log_dir, broker.log_manager.remove_deleted):
+        pass
+
+
+async def checkpoint(broker: "Broker") -> None:
+    """Recovery points, start offsets and high watermarks reach their files."""
+    await broker.lanes.run(broker.log_dir, broker.log_manager.checkpoint)
+    for damage in broker.log_manager.damage[:]:
+        event("damage_found", "warning", detail=damage)
+        broker.log_manager.damage.remove(damage)

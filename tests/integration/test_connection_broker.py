@@ -1,0 +1,109 @@
+"""A real broker, in this process: unknown versions, wrong protocols, probes, orders of answers."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from protocol.apis.api_versions import API as API_VERSIONS
+from protocol.apis.api_versions import ApiVersionsRequest
+from protocol.apis.metadata import MetadataRequest
+from protocol.errors import ErrorCode
+from protocol.registry import apis
+from tests.support.app import client_of, make_broker, running_broker
+from tests.support.wire import AsyncWireClient, parse_response, request_frame
+
+
+async def http_get(address: tuple[str, int], path: str) -> tuple[int, str]:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    async with asyncio.timeout(20):
+        answer = (await reader.read()).decode()
+    writer.close()
+    await writer.wait_closed()
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+async def test_what_is_listed_is_what_is_routed(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        response = await client.call(ApiVersionsRequest(), 0)
+        listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+        assert listed == {
+            key: (api.listed_min_version, api.max_version) for key, api in apis().items()
+        }
+
+
+async def test_a_future_api_versions_request_is_told_what_we_speak(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        header = API_VERSIONS.key.to_bytes(2, "big") + b"\x00\x63" + b"\x00\x00\x00\x05\xff\xff"
+        await client.send_raw(len(header).to_bytes(4, "big") + header)
+        number, response = parse_response(API_VERSIONS, 0, await client.receive_frame())
+        assert number == 5
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert await client.call(MetadataRequest(), 9)
+
+
+async def test_a_client_is_told_the_address_it_came_by(tmp_path: Path) -> None:
+    settings = {"listeners": "IN://127.0.0.1:0,WIDE://:0,OUT://127.0.0.1:0"}
+    settings["advertised.listeners"] = "OUT://broker.example.org:19092"
+    async with running_broker(tmp_path, settings) as broker:
+        listeners = broker.server.listeners
+        for name, host in (("IN", "127.0.0.1"), ("WIDE", "127.0.0.2")):
+            client = await AsyncWireClient.connect(host, listeners[name].port)
+            (node,) = (await client.call(MetadataRequest(), 9)).brokers
+            assert (node.host, node.port) == (host, listeners[name].port)
+            await client.close()
+        client = await AsyncWireClient.connect("127.0.0.1", listeners["OUT"].port)
+        (node,) = (await client.call(MetadataRequest(), 9)).brokers
+        assert (node.host, node.port) == ("broker.example.org", 19092)
+        await client.close()
+
+
+async def test_pipelined_calls_of_many_apis_come_back_in_order(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        requests = [(ApiVersionsRequest(), 0), (MetadataRequest(), 9), (MetadataRequest(), 12)] * 20
+        frames = [request_frame(r, v, n) for n, (r, v) in enumerate(requests)]
+        await client.send_raw(b"".join(frames))
+        for number in range(len(requests)):
+            payload = await client.receive_frame()
+            assert int.from_bytes(payload[:4], "big") == number
+
+
+async def test_http_on_the_kafka_port_names_the_http_port(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        await client.send_raw(b"GET / HTTP/1.1\r\n\r\n")
+        assert str(broker.http).encode() in await client.receive_all()
+
+
+async def test_health_and_metrics(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        assert broker.http is not None
+        await client.call(MetadataRequest(), 9)
+        assert await http_get(broker.http, "/livez") == (200, "ok\n")
+        assert (await http_get(broker.http, "/readyz?verbose"))[0] == 200
+        status, text = await http_get(broker.http, "/metrics")
+        assert status == 200
+        assert 'horolog_requests_total{api="Metadata"} 1.0' in text
+        assert "horolog_ready 1.0" in text
+        broker.ready, broker.not_ready_because = False, "the test says so"
+        status, text = await http_get(broker.http, "/readyz")
+        assert status == 503
+        assert "[-]serving failed: the test says so" in text
+        broker.ready = True
+
+
+async def test_a_taken_port_is_refused_before_the_directory_is_touched(tmp_path: Path) -> None:
+    async with running_broker(tmp_path / "one") as broker:
+        taken = {"listeners": f"PLAINTEXT://{broker.bootstrap}"}
+        second = make_broker(tmp_path / "two", taken)
+        with pytest.raises(Exception, match="cannot listen on"):
+            await second.start()
+        assert not (tmp_path / "two").exists()
+
+
+async def test_a_second_broker_on_the_same_directory_is_refused(tmp_path: Path) -> None:
+    async with running_broker(tmp_path):
+        second = make_broker(tmp_path)
+        with pytest.raises(Exception, match="lock"):
+            await second.start()

@@ -1,0 +1,50 @@
+"""The HTTP port answers the very first request, and says nothing about paths it does not know."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from broker.http.door import HttpDoor
+
+
+def answers(path: str, query: str) -> tuple[int, str, bytes]:
+    return (
+        (200, "text/plain", f"{path}?{query}".encode()) if path == "/known" else (404, "x/y", b"")
+    )
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[int]:
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    door = HttpDoor(asyncio.get_running_loop(), listening, answers)
+    door.open()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        await door.close()
+
+
+async def get(port: int, path: str) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    async with asyncio.timeout(20):
+        answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+async def test_the_first_request_and_later_ones_are_answered() -> None:
+    async with served() as port:
+        first, *later = await asyncio.gather(*(get(port, "/known?a=1") for _ in range(5)))
+        assert first.startswith(b"HTTP/1.1 200 ")
+        assert first.endswith(b"/known?a=1")
+        assert all(answer.endswith(b"/known?a=1") for answer in later)
+        assert (await get(port, "/other")).startswith(b"HTTP/1.1 404 ")
+
+
+async def test_it_closes_without_ever_having_been_asked() -> None:
+    async with served() as port:
+        assert port > 0

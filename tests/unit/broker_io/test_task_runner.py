@@ -1,0 +1,96 @@
+"""Periodic work follows the broker's clock, never overlaps itself, and survives its failures."""
+
+import asyncio
+
+from broker.metrics.probes import BrokerProbes
+from broker.tasks.runner import TaskRunner
+
+
+class HeldClock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def now_ms(self) -> int:
+        return int(self.now * 1000)
+
+
+def make() -> tuple[TaskRunner, HeldClock, BrokerProbes]:
+    clock = HeldClock()
+    probes = BrokerProbes(clock.monotonic)
+    return TaskRunner(asyncio.get_running_loop(), clock, probes), clock, probes
+
+
+async def test_work_is_due_by_the_injected_clock() -> None:
+    runner, clock, _ = make()
+    runs: list[float] = []
+
+    async def work() -> None:
+        runs.append(clock.now)
+
+    runner.every("week", lambda: 604_800, work)
+    runner.run_due()
+    await asyncio.sleep(0)
+    assert runs == []
+    for _ in range(3):
+        clock.now += 604_800
+        runner.run_due()
+        await asyncio.sleep(0)
+    assert runs == [604_900, 1_209_700, 1_814_500]
+
+
+async def test_the_interval_may_change_while_it_runs() -> None:
+    runner, clock, _ = make()
+    seconds, runs = [10.0], []
+
+    async def work() -> None:
+        runs.append(clock.now)
+
+    runner.every("changing", lambda: seconds[0], work)
+    clock.now += 10
+    seconds[0] = 1000
+    for _ in range(5):
+        runner.run_due()
+        await asyncio.sleep(0)
+        clock.now += 10
+    assert len(runs) == 1
+
+
+async def test_work_does_not_overlap_itself() -> None:
+    runner, clock, _ = make()
+    gate, started = asyncio.Event(), []
+
+    async def work() -> None:
+        started.append(clock.now)
+        await gate.wait()
+
+    runner.every("slow", lambda: 1, work)
+    for _ in range(5):
+        clock.now += 10
+        runner.run_due()
+        await asyncio.sleep(0)
+    assert len(started) == 1
+    stopping = asyncio.ensure_future(runner.stop())
+    await asyncio.sleep(0)
+    assert not stopping.done()
+    gate.set()
+    await stopping
+
+
+async def test_a_failure_is_counted_and_the_work_goes_on() -> None:
+    runner, clock, probes = make()
+    runs: list[float] = []
+
+    async def work() -> None:
+        runs.append(clock.now)
+        raise OSError("no luck")
+
+    runner.every("broken", lambda: 1, work)
+    for _ in range(3):
+        clock.now += 1
+        runner.run_due()
+        await asyncio.sleep(0)
+    assert len(runs) == 3
+    assert probes.failed_tasks["broken"] == 3
