@@ -17,6 +17,7 @@ from broker.logs import event
 from broker.metrics.probes import BrokerProbes, Histogram
 from broker.routes import Route
 from broker.sender import Part
+from protocol.api import Api
 from protocol.apis.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.codec import encode_bytes, reader, writer
 from protocol.errors import DecodeError, ErrorCode
@@ -44,7 +45,7 @@ class Call:
         self.api = route.api
         self.version = version
         self.handle = route.handle
-        self.read = reader(route.api.request, version)
+        self.read = reader(route.api.request, version, exact=False)
         self.latency = latency
         writer(route.api.response, version)
 
@@ -215,3 +216,9 @@ class Dispatcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return deferred
+
+
+def _listed(api: Api) -> ApiVersion:
+    return ApiVersion(
+        api_key=api.key, min_version=api.listed_min_version, max_version=api.max_version
+    )

@@ -23,7 +23,7 @@ M = TypeVar("M")
 Reader = Callable[[Buffer, int], Any]
 Writer = Callable[[Any], list[Any]]
 
-_readers: dict[tuple[type, int], Reader] = {}
+_readers: dict[tuple[type, int, bool], Reader] = {}
 _writers: dict[tuple[type, int], Writer] = {}
 
 
@@ -33,7 +33,7 @@ def decode(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
     Payloads of records come out as slices of `data`, which has to be a memoryview for that.
     Raises DecodeError for anything damaged, truncated, too long or over a limit.
     """
-    read = _readers.get((cls, version)) or reader(cls, version)
+    read = _readers.get((cls, version, True)) or reader(cls, version)
     return cast("M", read(data, position))
 
 
@@ -53,12 +53,16 @@ def encode_bytes(message: object, version: int) -> bytes:
     return b"".join(encode(message, version))
 
 
-def reader(cls: type, version: int) -> Reader:
-    """Return the function `read(data, position)` of a message in a version."""
-    if (cls, version) not in _readers:
-        source = ReaderSource(struct_of(cls, version))
-        _readers[cls, version] = compiled("read", source, cls, version)
-    return _readers[cls, version]
+def reader(cls: type, version: int, *, exact: bool = True) -> Reader:
+    """Return the function `read(data, position)` of a message in a version.
+
+    Without `exact` it leaves what follows the message alone. Kafka reads requests so, and clients
+    count on it: librdkafka 2.16 asks for all topics with three bytes to spare (Metadata v9 up).
+    """
+    if (cls, version, exact) not in _readers:
+        source = ReaderSource(struct_of(cls, version), exact=exact)
+        _readers[cls, version, exact] = compiled("read", source, cls, version)
+    return _readers[cls, version, exact]
 
 
 def writer(cls: type, version: int) -> Writer:

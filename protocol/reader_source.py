@@ -43,8 +43,10 @@ SHORT = "if {stop} > end: raise DecodeError('{name}: truncated', at)"
 class ReaderSource:
     """The source being written, and the names it refers to."""
 
-    def __init__(self, struct: MessageStruct) -> None:
+    def __init__(self, struct: MessageStruct, *, exact: bool = True) -> None:
+        """`exact`: bytes after the message are an error, otherwise they are left alone."""
         self.struct = struct
+        self.exact = exact
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "new": object.__new__,
@@ -78,7 +80,7 @@ class ReaderSource:
         tail = [
             "    except failures as error:",
             f"        raise DecodeError(f'{name}: {{error}}', -1) from None",
-            "    if at != end:",
+            f"    if at {'!=' if self.exact else '>'} end:",
             f"        raise DecodeError(f'{name}: {{end - at}} bytes too many', at)",
             "    return o0",
         ]

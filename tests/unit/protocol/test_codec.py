@@ -241,3 +241,14 @@ def test_a_value_that_does_not_fit_is_a_bug() -> None:
         encode(ProduceRequest(transactional_id="\ud800"), 9)
     with pytest.raises(struct.error):
         encode(ProduceRequest(acks=70_000), 9)
+
+
+def test_a_request_may_have_bytes_to_spare() -> None:
+    all_topics_of_librdkafka = bytes.fromhex("00000000010000")
+    read = reader(MetadataRequest, 13, exact=False)
+    assert read(all_topics_of_librdkafka, 0) == MetadataRequest(
+        topics=None, allow_auto_topic_creation=False
+    )
+    refused(decode, MetadataRequest, 13, all_topics_of_librdkafka)
+    with pytest.raises(DecodeError):
+        read(all_topics_of_librdkafka[:3], 0)
