@@ -21,19 +21,20 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from storage.log import Log
-from storage.manager import LogManager
-
 from broker.catalog_file import FILE_NAME, CatalogState, TopicEntry, parse, render
 from broker.gathering import wait_for
+from broker.logs import event
 from broker.metadata import MetadataImage, TopicImage, image_of
 from broker.partition import Partition, Serving
 from broker.topic_adoption import doomed_logs, reconciled
 from broker.topic_creation import NewTopic
 from broker.topic_names import fault_in_name, is_internal
 from config.store import Change, ConfigStore
+from protocol.errors import KafkaError
 from storage.env import Env
 from storage.errors import StorageError
+from storage.log import Log
+from storage.manager import LogManager
 
 CONFIG_FILE_NAME = "horolog-config.json"
 
@@ -108,7 +109,11 @@ class TopicCatalog:
         self.image = self.image.with_topics(grown)
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Deletes topics and their settings; durable when this returns. Hold `changing`."""
+        """Deletes topics and their settings; durable when this returns. Hold `changing`.
+
+        Raises StorageError when the decision cannot be stored; then they stay. What fails after
+        that is finished by the next start.
+        """
         if not names:
             return
         topics = [self.image.topics[name] for name in names]
@@ -119,10 +124,22 @@ class TopicCatalog:
         for topic in topics:
             for each in topic.partitions:
                 each.went_away()
+            await self._remove_logs(topic)
+            self._config.remove_topic(topic.name)
+        try:
+            await self._lane(self._write_settings, self._config.serialise())
+        except StorageError as error:
+            event("settings_left_behind", "warning", topics=list(names), error=error)
+
+    async def _remove_logs(self, topic: TopicImage) -> None:
+        """Each log when its last writer is done; then the file may forget the topic's id."""
+        try:
             for each in topic.partitions:
                 await wait_for(each.in_turn(partial(self._logs.delete_log, topic.name, each.index)))
-            self._config.remove_topic(topic.name)
-        await self._lane(self._write_settings, self._config.serialise())
+        except KafkaError as error:
+            event("directories_left_behind", "warning", topic=topic.name, error=error)
+        else:
+            self._deleted -= {topic.topic_id}
 
     async def alter_settings(self, change: Change) -> None:
         """Makes a checked change of settings durable, then lets it count. Hold `changing`."""

@@ -15,8 +15,6 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.file_slice import FetchData
 
-MAX_RESPONSE_BYTES = 55 * 1024 * 1024  # fetch.max.bytes of Kafka's brokers
-
 
 @dataclass(slots=True)
 class FetchResult:
@@ -41,7 +39,7 @@ class FetchPlan:
     def read(self, image: MetadataImage) -> FetchResult:
         """Reads every partition; faults become error codes of their partition."""
         result = FetchResult([], [], 0, has_error=False)
-        remaining = min(self.max_bytes, MAX_RESPONSE_BYTES)
+        remaining = self.max_bytes
         for wanted in self.wanted:
             partition = None
             try:
@@ -98,7 +96,7 @@ def _answer(index: int, partition: Partition, data: FetchData | None) -> Partiti
         last_stable_offset=snapshot.last_stable_offset,
         log_start_offset=snapshot.log_start_offset,
         aborted_transactions=None,
-        records=b"" if data is None else data.slices[0],
+        records=b"" if data is None or not data.slices else data.slices[0],
     )
 
 
@@ -115,7 +113,7 @@ def _diverging_epoch(wanted: FollowedPartition, partition: Partition) -> EpochEn
     """KIP-595: where the client's log and ours part, when it says what it fetched last."""
     if wanted.last_fetched_epoch < 0:
         return None
-    epoch, end_offset = partition.log.epoch_end_offset(wanted.last_fetched_epoch)
+    epoch, end_offset = partition.epoch_end_offset(wanted.last_fetched_epoch)
     if epoch < 0:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE, f"Epoch {wanted.last_fetched_epoch} is unknown here"

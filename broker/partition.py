@@ -5,14 +5,11 @@ every later write to this partition waits for its turn, so that the order of arr
 in the log. Nothing here knows how requests and responses look.
 """
 
-import logging
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
-
-from storage.log import Log
 
 from broker.commit import GroupCommit
 from broker.deferred import Deferred
@@ -21,11 +18,11 @@ from broker.waiters import FetchWaiters
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.file_slice import FetchData
+from storage.leader_epochs import EpochEnd
+from storage.log import Log
 from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
 
 T = TypeVar("T")
-
-_log = logging.getLogger("horolog.broker")
 
 ACKS_ALL = -1
 
@@ -72,6 +69,21 @@ class Partition:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"The epoch is {current} by now")
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"The epoch is still {current}")
 
+    @property
+    def earliest_epoch(self) -> int:
+        """The epoch at the log start; -1 when that is no longer known (semantics.md 5.2)."""
+        earliest = self.log.epochs.earliest
+        if earliest is None:
+            return self.log.leader_epoch
+        start = self.log.snapshot.log_start_offset
+        return earliest.epoch if earliest.start_offset <= start else -1
+
+    def epoch_end_offset(self, epoch: int) -> EpochEnd:
+        """Where `epoch` ended; the present one, even if it wrote nothing yet, ends at the end."""
+        if epoch == self.log.leader_epoch:
+            return EpochEnd(epoch, self.log.snapshot.log_end_offset)
+        return self.log.epoch_end_offset(epoch)
+
     def append(self, records: memoryview, acks: int) -> AppendResult | Deferred[AppendResult]:
         """Appends one batch; the result at once, or later when a disk or a lane must be waited for.
 
@@ -101,10 +113,9 @@ class Partition:
         if snapshot.high_watermark == snapshot.log_end_offset:
             self._unread_bytes = 0
 
-    def went_offline(self, error: BaseException) -> None:
+    def went_offline(self) -> None:
         """The log takes no more writes: whoever waits for data here looks again."""
         self._serving.waiters.wake_all(self)
-        _log.error("partition offline", extra={"partition": str(self), "error": str(error)})
 
     def went_away(self) -> None:
         """The partition is deleted: waiting fetches and producers are answered."""

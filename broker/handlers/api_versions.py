@@ -17,7 +17,8 @@ from protocol.apis.api_versions import (
 )
 from protocol.errors import ErrorCode
 
-METADATA_VERSION = 29  # of Kafka 4.3
+METADATA_VERSION = 30  # 4.3-IV0, of Kafka 4.3
+OLDEST_METADATA_VERSION = 7  # 3.3-IV3, the oldest that Kafka 4 can run at
 CLIENT_SOFTWARE_SINCE_VERSION = 3
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
@@ -32,7 +33,9 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         api_keys=api_keys(context),
         supported_features=[
             SupportedFeatureKey(
-                name="metadata.version", min_version=METADATA_VERSION, max_version=METADATA_VERSION
+                name="metadata.version",
+                min_version=OLDEST_METADATA_VERSION,
+                max_version=METADATA_VERSION,
             )
         ],
         finalized_features_epoch=0,

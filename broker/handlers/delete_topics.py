@@ -29,6 +29,8 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         doomed = [each.name for each in results if not each.error_code and each.name is not None]
         try:
             await context.broker.catalog.delete(doomed)
+            for name in doomed:
+                context.broker.probes.topic_deleted(name)
         except StorageError as error:
             refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             results = [

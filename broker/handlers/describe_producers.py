@@ -1,6 +1,11 @@
 """DescribeProducers: who writes to a partition, as far as the log remembers (KIP-664)."""
 
+from functools import partial
+
 from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after, gather
+from broker.partition import Partition
 from protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -10,41 +15,63 @@ from protocol.apis.describe_producers import (
 )
 from protocol.errors import KafkaError
 
+Answer = PartitionResponse | Deferred[PartitionResponse]
 
-def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+
+def handle(
+    request: DescribeProducersRequest, context: RequestContext
+) -> DescribeProducersResponse | Deferred[DescribeProducersResponse]:
     """The remembered producers of each partition, idle ones too until they expire."""
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[
-                    _describe(topic.name, index, context) for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    answers = [
+        _describe(topic.name, index, context)
+        for topic in request.topics
+        for index in topic.partition_indexes
+    ]
+    return gather(answers, partial(_respond, request))
 
 
-def _describe(name: str, index: int, context: RequestContext) -> PartitionResponse:
+def _describe(name: str, index: int, context: RequestContext) -> Answer:
+    refuse = partial(_refusal, index, context)
     try:
         partition = context.broker.catalog.image.require(name, index)
     except KafkaError as error:
-        context.count_error(error.code)
-        return PartitionResponse(
-            partition_index=index, error_code=error.code, error_message=error.message
+        return refuse(error)
+    producers = partition.in_turn(partial(_states, partition))  # a lane may be appending
+    return after(producers, partial(_success, index), refuse)
+
+
+def _states(partition: Partition) -> list[ProducerState]:
+    return [
+        ProducerState(
+            producer_id=producer_id,
+            producer_epoch=entry.epoch,
+            last_sequence=entry.last_sequence,
+            last_timestamp=entry.last_timestamp,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=entry.txn_first_offset,
         )
+        for producer_id, entry in partition.log.producers
+    ]
+
+
+def _success(index: int, producers: list[ProducerState]) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, active_producers=producers)
+
+
+def _refusal(index: int, context: RequestContext, error: KafkaError) -> PartitionResponse:
+    context.count_error(error.code)
     return PartitionResponse(
-        partition_index=index,
-        active_producers=[
-            ProducerState(
-                producer_id=producer_id,
-                producer_epoch=entry.epoch,
-                last_sequence=entry.last_sequence,
-                last_timestamp=entry.last_timestamp,
-                coordinator_epoch=entry.coordinator_epoch,
-                current_txn_start_offset=entry.txn_first_offset,
-            )
-            for producer_id, entry in partition.log.producers()
-        ],
+        partition_index=index, error_code=error.code, error_message=error.message
+    )
+
+
+def _respond(
+    request: DescribeProducersRequest, answers: list[PartitionResponse]
+) -> DescribeProducersResponse:
+    rest = iter(answers)
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=[next(rest) for _ in topic.partition_indexes])
+            for topic in request.topics
+        ]
     )

@@ -73,7 +73,7 @@ class _Fetch:
             by_id=by_id,
             committed=request.isolation_level == READ_COMMITTED,
             min_bytes=request.min_bytes,
-            max_bytes=request.max_bytes,
+            max_bytes=min(request.max_bytes, context.broker.config.broker_config.fetch_max_bytes),
         )
         self.deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
 

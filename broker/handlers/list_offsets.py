@@ -108,7 +108,7 @@ def _special(partition: Partition, timestamp: int, *, committed: bool, replica_i
         )
         return TimestampOffset(-1, offset, partition.log.leader_epoch)
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:
-        return TimestampOffset(-1, snapshot.log_start_offset, partition.log.earliest_epoch)
+        return TimestampOffset(-1, snapshot.log_start_offset, partition.earliest_epoch)
     return None
 
 

@@ -30,7 +30,7 @@ def _answer(name: str, query: OffsetForLeaderPartition, context: RequestContext)
     try:
         partition = context.broker.catalog.image.require(name, query.partition)
         partition.check_leader_epoch(query.current_leader_epoch)
-        epoch, end_offset = partition.log.epoch_end_offset(query.leader_epoch)
+        epoch, end_offset = partition.epoch_end_offset(query.leader_epoch)
     except KafkaError as error:
         context.count_error(error.code)
         return EpochEndOffset(error_code=error.code, partition=query.partition)

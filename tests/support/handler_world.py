@@ -1,0 +1,240 @@
+"""A broker without network, threads or disk: handlers are called as the dispatcher calls them.
+
+Lanes run their work at once (or when the test says so), fsync happens when the test says so, the
+clock stands still. Encoding both ways is part of every call: what a version cannot say is lost.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+from broker.catalog import TopicCatalog
+from broker.context import Peer, RequestContext
+from broker.deferred import Deferred
+from broker.endpoints import Endpoint
+from broker.fetch_sessions import FetchSessions
+from broker.gathering import wait_for
+from broker.metrics.probes import BrokerProbes
+from broker.partition import Partition, Serving
+from broker.producer_ids import ProducerIds
+from broker.routes import routes
+from broker.waiters import FetchWaiters
+from config.alter import read_setting
+from config.layers import Layer, Source
+from config.names import broker_name
+from config.store import ConfigStore
+from protocol.api import Api
+from protocol.apis import create_topics, produce
+from protocol.codec import decode, encode, encode_bytes
+from protocol.headers import RequestHeader
+from protocol.records.builder import build_batch
+from protocol.registry import by_name
+from storage.manager import LogManager
+from tests.support.simdisk import SimFileSystem
+from tests.support.simenv import SimClock, sim_env
+
+LOG_DIR = "/data"
+NODE_ID = 1
+BATCH_TIME = 1_700_000_000_000
+
+
+class InlineLanes:
+    """Work runs inside of `run`; while `held`, it waits for `release`."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.waiting: list[Callable[[], None]] = []
+
+    def run(self, log_dir: str, work: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def do() -> None:
+            try:
+                future.set_result(work(*args))
+            except Exception as error:  # noqa: BLE001 - as an executor does
+                future.set_exception(error)
+
+        if self.held:
+            self.waiting.append(do)
+        else:
+            do()
+        return future
+
+    def release(self) -> None:
+        """One piece of work that waits is done."""
+        self.waiting.pop(0)()
+
+
+class ManualCommit:
+    """An fsync thread that syncs when the test says so."""
+
+    def __init__(self) -> None:
+        self.requested: list[tuple[Any, int, Callable[[BaseException | None], None]]] = []
+        self.told: list[tuple[Any, int, bool]] = []
+        self.on_durable: Callable[[Any], None] = lambda log: None
+
+    def request(self, log: Any, offset: int, done: Callable[[BaseException | None], None]) -> None:
+        self.requested.append((log, offset, done))
+
+    def written(self, log: Any, size_bytes: int, *, interval: bool = True) -> bool:
+        self.told.append((log, size_bytes, interval))
+        return False
+
+    def forget(self, log: Any) -> None:
+        for _, _, done in [each for each in self.requested if each[0] is log]:
+            done(None)
+        self.requested = [each for each in self.requested if each[0] is not log]
+
+    def sync(self) -> None:
+        """One round: everything requested so far is durable and answered."""
+        requested, self.requested = self.requested, []
+        for log in {id(each[0]): each[0] for each in requested}.values():
+            log.mark_durable(log.sync())
+            self.on_durable(log)
+        for _, _, done in requested:
+            done(None)
+
+    def fail(self) -> None:
+        """The disk refuses."""
+        requested, self.requested = self.requested, []
+        for _, _, done in requested:
+            done(OSError("fsync failed"))
+
+
+class World:
+    """The broker as handlers see it, and the verbs of a test."""
+
+    def __init__(self, fs: SimFileSystem | None = None, **settings: str) -> None:
+        self.clock = SimClock()
+        self.fs = fs or SimFileSystem(clock=self.clock)
+        self.env = sim_env(fs=self.fs, clock=self.clock)
+        self.lanes = InlineLanes()
+        self.commit = ManualCommit()
+        self.broker = SimpleNamespace(
+            env=self.env,
+            clock=self.clock,
+            config=ConfigStore([_layer({"auto_create_topics_enable": "false", **settings})]),
+            lanes=self.lanes,
+            waiters=FetchWaiters(asyncio.get_running_loop()),
+            fetch_sessions=FetchSessions(self.clock, self.env.rng),
+            probes=BrokerProbes(self.clock.monotonic),
+            served=tuple(route.api for route in routes().values()),
+            node_id=NODE_ID,
+            cluster_id="test-cluster",
+            log_dir=LOG_DIR,
+            advertised=lambda context: Endpoint("broker.test", 9092),
+        )
+        self._load()
+
+    def _load(self) -> None:
+        broker = self.broker
+        self.fs.make_dir(LOG_DIR)
+        self.fs.sync_dir("/")
+        broker.log_manager = LogManager(self.env, LOG_DIR, broker.config.topic_config)
+        serving = Serving(LOG_DIR, self.lanes, self.commit, broker.waiters)  # type: ignore[arg-type]
+        broker.catalog = TopicCatalog(self.env, broker.config, broker.log_manager, serving)
+        broker.log_manager.open_directory("test-cluster", NODE_ID)
+        broker.catalog.restore_settings()
+        broker.log_manager.load()
+        broker.catalog.load()
+        broker.producer_ids = ProducerIds(self.env, LOG_DIR, self.lanes)  # type: ignore[arg-type]
+        broker.producer_ids.load(-1)
+        self.commit.on_durable = self._became_durable
+
+    def _became_durable(self, log: Any) -> None:
+        self.partition(log.topic, log.partition).became_durable()
+
+    def begin(self, request: Any, version: int) -> Any:
+        """What the handler returns: a response, a Deferred, an awaitable, or None."""
+        api = _api_of(request)
+        handle = import_module(f"broker.handlers.{api.module}").handle
+        sent = bytearray(encode_bytes(request, version))
+        received = decode(api.request, version, memoryview(sent))
+        return handle(received, self.context(api, version))
+
+    async def call(self, request: Any, version: int) -> Any:
+        """The response as a client of this version reads it."""
+        answer = self.begin(request, version)
+        return self.read(request, version, await self.settled(answer))
+
+    async def settled(self, answer: Any) -> Any:
+        if isinstance(answer, Deferred):
+            return await asyncio.wait_for(wait_for(answer), 10)
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    def read(self, request: Any, version: int, response: Any) -> Any:
+        """Encodes and decodes a response; file slices become their bytes."""
+        parts = [
+            part.read() if hasattr(part, "read") else bytes(part)
+            for part in encode(response, version)
+        ]
+        return decode(_api_of(request).response, version, memoryview(b"".join(parts)))
+
+    def context(self, api: Api, version: int) -> RequestContext:
+        peer = Peer(1, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
+        return RequestContext(RequestHeader(api.key, version, 1, "test", 0), peer, self.broker)
+
+    async def make_topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Any:
+        """A topic, by CreateTopics; settings with underscores for dots."""
+        topic = create_topics.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[
+                create_topics.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+                for key, value in configs.items()
+            ],
+        )
+        response = await self.call(create_topics.CreateTopicsRequest(topics=[topic]), 7)
+        assert response.topics[0].error_code == 0, response
+        return response.topics[0]
+
+    async def produce(
+        self, *values: bytes, topic: str = "t", partition: int = 0, **how: Any
+    ) -> Any:
+        """One batch with one record per value; the partition's answer."""
+        acks = how.pop("acks", 1)
+        request = produce_request(
+            batch(*values, **how), topic=topic, partition=partition, acks=acks
+        )
+        response = await self.call(request, 12)
+        return response.responses[0].partition_responses[0]
+
+    def partition(self, topic: str = "t", index: int = 0) -> Partition:
+        found = self.broker.catalog.image.partition(topic, index)
+        assert isinstance(found, Partition)
+        return found
+
+    def restarted(self, fs: SimFileSystem | None = None) -> "World":
+        """A broker on what a killed one leaves."""
+        return World(fs or self.fs.after_kill())
+
+
+def batch(*values: bytes, at: int = BATCH_TIME, step: int = 1, **how: Any) -> bytearray:
+    """A batch whose records are `step` ms apart."""
+    key = how.pop("key", None)
+    rows = [(at + step * index, key, value) for index, value in enumerate(values)]
+    return build_batch(rows, **how)
+
+
+def produce_request(
+    records: Any, *, topic: str = "t", partition: int = 0, acks: int = 1, **fields: Any
+) -> produce.ProduceRequest:
+    """A request for one partition."""
+    data = produce.PartitionProduceData(index=partition, records=records)
+    topics = [produce.TopicProduceData(name=topic, partition_data=[data])]
+    return produce.ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics, **fields)
+
+
+def _api_of(request: Any) -> Api:
+    return by_name()[type(request).__name__.removesuffix("Request")]
+
+
+def _layer(settings: dict[str, str]) -> Layer:
+    named = {key.replace("_", "."): value for key, value in settings.items()}
+    return Layer(
+        Source.STATIC_BROKER,
+        {name: read_setting(name, text, broker_name) for name, text in named.items()},
+    )

@@ -1,0 +1,11 @@
+"""Fixtures of the handlers' tests."""
+
+import pytest
+
+from tests.support.handler_world import World
+
+
+@pytest.fixture
+async def world() -> World:
+    """A broker without network, threads or disk."""
+    return World()

@@ -1,0 +1,119 @@
+"""The catalog: whatever crashes, a topic exists whole or not at all, and an answer is kept."""
+
+from typing import Any
+
+import pytest
+
+from broker.catalog_file import FILE_NAME
+from protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.apis.delete_topics import DeleteTopicsRequest
+from storage.errors import StorageError
+from tests.support.handler_world import LOG_DIR, World
+from tests.support.simdisk import SimulatedCrash
+
+
+def wanted(*names: str) -> CreateTopicsRequest:
+    topics = [
+        CreatableTopic(
+            name=name,
+            num_partitions=2,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name="retention.ms", value="60000")],
+        )
+        for name in names
+    ]
+    return CreateTopicsRequest(topics=topics)
+
+
+def shape(world: World) -> dict[str, tuple[int, int]]:
+    """Partitions and retention of every topic."""
+    return {
+        name: (len(topic.partitions), topic.partitions[0].log.config.retention_ms)
+        for name, topic in world.broker.catalog.image.topics.items()
+    }
+
+
+async def crash_during(request: Any, version: int, prepare: bool) -> list[tuple[World, bool]]:
+    """Worlds after a power cut at every call of a request, and whether it had been answered."""
+    outcomes = []
+    for step in range(1000):
+        world = World()
+        if prepare:
+            await world.call(wanted("a", "b"), 7)
+        world.fs.crash_at = world.fs.calls + step + 1
+        try:
+            await world.call(request, version)
+            answered = True
+        except SimulatedCrash:
+            answered = False
+        for seed in range(2):
+            outcomes.append((World(world.fs.after_crash(seed)), answered))
+        if answered:
+            return outcomes
+    raise AssertionError("the request never ended")
+
+
+async def test_a_topic_is_made_whole_or_not_at_all() -> None:
+    outcomes = await crash_during(wanted("a", "b"), 7, prepare=False)
+    assert len(outcomes) > 10
+    for world, answered in outcomes:
+        assert shape(world) in ([{"a": (2, 60000), "b": (2, 60000)}] + ([{}] * (not answered)))
+        assert shape(world.restarted()) == shape(world)
+
+
+async def test_a_topic_goes_whole_or_not_at_all() -> None:
+    outcomes = await crash_during(DeleteTopicsRequest(topic_names=["a"]), 4, prepare=True)
+    for world, answered in outcomes:
+        left = {"b": (2, 60000)}
+        kept = {"a": (2, 60000), **left}
+        assert shape(world) == left or (not answered and shape(world) == kept)
+        assert shape(world.restarted()) == shape(world)
+
+
+async def test_a_directory_without_our_file_is_adopted(world: World) -> None:
+    made = await world.make_topic("orders", partitions=2)
+    await world.produce(b"kept", topic="orders", partition=1)
+    world.fs.remove(f"{LOG_DIR}/{FILE_NAME}")
+    world.fs.make_dir(f"{LOG_DIR}/__cluster_metadata-0")
+    again = world.restarted()
+    assert list(again.broker.catalog.image.topics) == ["orders"]
+    assert again.broker.catalog.image.topics["orders"].topic_id == made.topic_id
+    assert again.partition("orders", 1).log.snapshot.log_end_offset == 1
+    assert again.fs.exists(f"{LOG_DIR}/__cluster_metadata-0")
+    assert again.fs.exists(f"{LOG_DIR}/{FILE_NAME}")
+
+
+async def test_a_lost_partition_directory_comes_back_empty(world: World) -> None:
+    await world.make_topic(partitions=2)
+    world.fs.remove_tree(f"{LOG_DIR}/t-1")
+    again = world.restarted()
+    assert again.partition("t", 1).log.snapshot.log_end_offset == 0
+
+
+async def test_a_damaged_file_stops_the_start(world: World) -> None:
+    await world.make_topic()
+    world.fs.write_atomically(f"{LOG_DIR}/{FILE_NAME}", b"{")
+    with pytest.raises(StorageError, match="cannot be read"):
+        world.restarted()
+
+
+async def test_settings_of_topics_that_do_not_exist_are_dropped(world: World) -> None:
+    await world.make_topic(retention_ms="5")
+    world.fs.write_atomically(
+        f"{LOG_DIR}/{FILE_NAME}", b'{"format": 1, "topics": {}, "deleted": []}'
+    )
+    world.fs.remove_tree(f"{LOG_DIR}/t-0")
+    again = world.restarted()
+    assert list(again.broker.config.topics_with_overrides()) == []
+    await again.make_topic()
+    assert again.partition().log.config.retention_ms != 5
+
+
+async def test_an_image_that_was_taken_does_not_change(world: World) -> None:
+    await world.make_topic("a")
+    before = world.broker.catalog.image
+    await world.make_topic("b")
+    await world.call(DeleteTopicsRequest(topic_names=["a"]), 4)
+    assert list(before.topics) == ["a"]
+    assert before.partition_count == 1
+    assert list(world.broker.catalog.image.topics) == ["b"]
