@@ -2,7 +2,7 @@
 
 Headers only: no record is unpacked and no CRC checked; the bytes were checked when they were
 written, or by recovery. A header that no batch can have is a `CorruptLog`, as is a batch that runs
-past the limit. What is returned lies within `limit`, which is the end of the log or a batch's begin.
+past the limit. What is returned lies within `limit`: the end of the log, or the begin of a batch.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def last_batch(file: File, position: int, limit: int) -> BatchPlace | None:
     return place
 
 
-def _find(
+def _find(  # noqa: PLR0917 - private, called by position
     file: File,
     position: int,
     limit: int,

@@ -1,8 +1,9 @@
 """A data directory as a whole: who holds it, whom it belongs to, whether it was left clean.
 
-Rules (semantics.md 9.1, operations B3.6): the lock is held as long as the process uses the directory; an
-identity that does not fit, or a newer format, is refused before anything is touched; the clean mark
-is gone, durably, before the first write, and comes back when every log was closed well.
+Rules (semantics.md 9.1, operations B3.6): the lock is held as long as the process uses the
+directory; an identity that does not fit, or a newer format, is refused before anything is touched;
+the clean mark is gone, durably, before the first write, and comes back when every log was closed
+well.
 """
 
 from uuid import UUID

@@ -1,8 +1,8 @@
 """Directories of deleted partitions: out of the way at once, off the disk later and in steps.
 
-A deleted partition's directory is renamed to `<topic>-<partition>.<hex>-delete`, which is durable when
-`bury` returns, so a restart cannot bring it back. Its files stay for `file.delete.delay.ms`, for
-readers that hold them.
+A deleted partition's directory is renamed to `<topic>-<partition>.<hex>-delete`, which is durable
+when `bury` returns, so a restart cannot bring it back. Its files stay for `file.delete.delay.ms`,
+for readers that hold them.
 """
 
 from collections import deque

@@ -3,9 +3,9 @@
 - A batch whose answer promises durability (acks=all under `by-acks`, every batch under `fsync`, or
   one that makes `flush.messages` due) is hidden from consumers until it is synced: the high
   watermark never passes it.
-- `sync` is called from one thread at a time, never the loop's. It reads one snapshot and takes no
-  part in the log's state: it syncs every file with bytes up to that snapshot's end, oldest first, the
-  directory if a name in it is new, and the index files of segments that were closed.
+- `sync` is called from one thread at a time. It reads one snapshot and takes no part in the log's
+  state: it syncs every file with bytes up to that snapshot's end, oldest first, the directory if a
+  name in it is new, and the index files of segments that were closed.
 - The first failed sync of a `.log` is final: `failed` is set, and the log takes no more writes.
 """
 

@@ -51,7 +51,7 @@ class IndexRebuild:
             self.indexes.times.maybe_append(segment.max_timestamp, offset, skip_full_check=True)
         return self.indexes
 
-    def _index(
+    def _index(  # noqa: PLR0917 - private, called by position
         self,
         offsets: OffsetIndex,
         times: TimeIndex,

@@ -107,7 +107,8 @@ class LogScan:
         if end <= self.limit:
             return self._has_zeroed_sector(end)
         rest = self._file.read_at(self.end_position, self.limit - self.end_position)
-        return crc32c(rest[CRC_STARTS:]) != header.crc
+        actual: int = crc32c(rest[CRC_STARTS:])
+        return actual != header.crc
 
     def _has_zeroed_sector(self, end: int) -> bool:
         """Whether a sector's part of the batch up to `end` is zeros where it cannot be."""

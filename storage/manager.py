@@ -1,8 +1,8 @@
 """All logs of one data directory: opened together, checkpointed, created, deleted, closed.
 
 Checkpoints and names are Kafka's (semantics.md 9.1), so a Kafka directory opens here and ours opens
-there; `__cluster_metadata-0` and directories that are no partitions are left alone. Calls that touch
-the disk block: run them on a lane. `logs` is replaced, never changed, so that any thread may read it.
+there; `__cluster_metadata-0` and directories that are no partitions are left alone. Calls that
+touch the disk block: run them on a lane. `logs` is replaced, never changed, so any thread may read.
 """
 
 from collections.abc import Callable, Mapping
@@ -132,7 +132,7 @@ class LogManager:
         log = self.logs[topic, partition]
         log.abandon()
         log.files.path = self._deleted.bury(
-            log.path, topic, partition, log.config.file_delete_delay_ms
+            log.files.path, topic, partition, log.config.file_delete_delay_ms
         )
         self.logs = {name: other for name, other in self.logs.items() if other is not log}
 
@@ -141,7 +141,7 @@ class LogManager:
         return self._deleted.step()
 
     def checkpoint(self) -> None:
-        """Store recovery points, start offsets and high watermarks. DiskError leaves the old ones."""
+        """Store recovery points, start offsets, high watermarks. DiskError: the old ones stay."""
         logs = self.logs
         self._in_turn(
             lambda: self._recovery_points.save(
@@ -192,7 +192,7 @@ class LogManager:
     ) -> Log:
         files = PartitionFiles(self._env.fs, self._pool, self._path_of(name))
         loaded = load_log(files, config, self._env, known)
-        self.recovered_logs += loaded.recovered
+        self.recovered_logs += loaded.was_recovered
         for producer_id, _ in loaded.producers:
             self.largest_producer_id = max(self.largest_producer_id, producer_id)
         return Log(
@@ -203,11 +203,8 @@ class LogManager:
             config,
             self._env,
             self._indexes,
-            self._start_moved,
+            self._save_starts,
         )
-
-    def _start_moved(self, log: Log) -> None:
-        self._save_starts()
 
     def _save_starts(self) -> None:
         self._in_turn(

@@ -1,7 +1,7 @@
-"""What lies in a partition's directory, from one look at it, and the left-overs that must go first.
+"""What lies in a partition's directory, from one look at it; left-overs are settled first.
 
-Rules (semantics.md 8.5, 9.3): `.deleted` and `.cleaned` go; a `.swap` whose set is complete takes the
-place of what it was made from; index files without their `.log` go. Unknown files stay.
+Rules (semantics.md 8.5, 9.3): `.deleted` and `.cleaned` go; a `.swap` whose set is complete takes
+the place of what it was made from; index files without their `.log` go. Unknown files stay.
 """
 
 from dataclasses import dataclass, field

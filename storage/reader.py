@@ -1,7 +1,8 @@
 """Reads of a log on a snapshot: from an offset to whole batches as they lie on disk (semantics 2).
 
 No batch is decoded. A fetch begins with the batch that holds the wanted offset and ends at a batch
-boundary when it reaches the bound, else wherever the byte limit falls, as in Kafka.
+boundary when it reaches the bound or the end of a segment, else wherever the byte limit falls, as
+in Kafka.
 """
 
 from protocol.errors import ErrorCode, KafkaError
@@ -53,10 +54,7 @@ def read(
             return NOTHING
         max_bytes = place.size_bytes
     size = min(max_bytes, limit - place.position)
-    first = FileSlice(segments[index].file(), place.position, size)
-    if size == max_bytes or index == last:
-        return FetchData((first,), size)
-    return _continued(snapshot, first, max_bytes, index, last, bound)
+    return FetchData((FileSlice(segments[index].file(), place.position, size),), size)
 
 
 def place_of(
@@ -79,18 +77,3 @@ def limit_of(snapshot: LogSnapshot, index: int) -> int:
     """Where the segment with this number ends, in bytes."""
     segments = snapshot.segments
     return snapshot.end_position if index == len(segments) - 1 else segments[index].size_bytes
-
-
-def _continued(
-    snapshot: LogSnapshot, first: FileSlice, max_bytes: int, index: int, last: int, bound: int
-) -> FetchData:
-    """The fetch goes on in the following segments."""
-    slices, left = [first], max_bytes - first.size
-    while left and index < last:
-        index += 1
-        limit = bound if index == last else snapshot.segments[index].size_bytes
-        size = min(left, limit)
-        if size:
-            slices.append(FileSlice(snapshot.segments[index].file(), 0, size))
-        left -= size
-    return FetchData(tuple(slices), max_bytes - left)

@@ -6,8 +6,8 @@ Where the good part ends, one of two things is true (operations B3.4):
 
 - a torn tail: nothing sound follows, or bytes lack there that never reached the disk, as when a
   power cut came. The tail and all later segments were promised to nobody: they go.
-- damage: sound batches follow, or what is damaged lies below the recovery point. The file is kept as
-  it is, the log ends below the damage, takes no writes, and says so.
+- damage: sound batches follow, or what is damaged lies below the recovery point. The file is kept
+  as it is, the log ends below the damage, takes no writes, and says so.
 
 Recovery may itself be cut off at any call: doing it again gives the same log.
 """

@@ -1,7 +1,7 @@
-"""Feeds batches of the log to what is remembered of producers and leader epochs (semantics 9.3, 10)."""
+"""Feeds batches of the log to what is remembered of producers and epochs (semantics 9.3, 10)."""
 
+import struct
 from struct import Struct
-from struct import error as StructError
 
 from protocol.errors import DecodeError
 from protocol.records.batch import CONTROL, read_header
@@ -54,7 +54,7 @@ def _replay(row: BatchRow, data: memoryview, producers: ProducerStates) -> None:
         marker = read_records(data[row[0] : row[0] + row[5]])[0]
         _, kind = _MARKER_KEY.unpack_from(marker.key or b"")
         _, coordinator_epoch = _MARKER_VALUE.unpack_from(marker.value or b"")
-    except (DecodeError, IndexError, StructError):
+    except (DecodeError, IndexError, struct.error):
         return  # a control batch of a kind that says nothing of producers
     if kind in (_ABORT, _COMMIT):
         producers.end_transaction(

@@ -7,12 +7,12 @@ Semantics 1.3, 1.4 and 3.
 """
 
 from config.topic import TopicConfig
-from storage.env import Buffer
 from storage.errors import DiskError
 from storage.layout import LOG
 from storage.rolling import RollReason, max_wait, should_roll, waited
 from storage.segment import IndexRules, Segment
 from storage.sparse_index import MAX_RELATIVE_OFFSET
+from storage.validation import CheckedBatch
 
 FOREVER = 1 << 62
 
@@ -88,21 +88,13 @@ class SegmentWriter:
         )
 
     def append(
-        self,
-        data: Buffer,
-        base_offset: int,
-        last_offset: int,
-        record_count: int,
-        min_timestamp: int,
-        max_timestamp: int,
-        max_claimed: int,
-        flags: int,
-        now_ms: int,
+        self, batch: CheckedBatch, base_offset: int, last_offset: int, flags: int, now_ms: int
     ) -> None:
         """Write one batch at the end. DiskError when it failed: the segment is as before.
 
-        `max_timestamp` is the time as readers see it; the zone holds the claimed ones.
+        Indexes take the time as readers see it, the zone the claimed ones and `flags`.
         """
+        data = batch.records
         segment = self.segment
         position = segment.size_bytes
         size = len(data)
@@ -114,6 +106,7 @@ class SegmentWriter:
             self._torn = True
             self._cut_back_if_possible()
             raise
+        max_timestamp, facts = batch.max_timestamp, batch.facts
         if max_timestamp > segment.max_timestamp:
             segment.max_timestamp = max_timestamp
             segment.max_timestamp_offset = last_offset
@@ -121,7 +114,14 @@ class SegmentWriter:
             self._index(last_offset, position)
         segment.since_indexed += size
         self._indexes.zones.add(
-            base_offset, position, size, record_count, min_timestamp, max_claimed, now_ms, flags
+            base_offset,
+            position,
+            size,
+            facts.count,
+            facts.min_timestamp,
+            facts.max_timestamp,
+            now_ms,
+            flags,
         )
         if not position:
             segment.first_timestamp = max_timestamp

@@ -1,8 +1,8 @@
 """From a time to an offset, on a snapshot (semantics 5.2, 5.3).
 
 The whole behaviour has a one-line model: the smallest offset, at or after the log start, whose
-timestamp is at least T. Segments, time index, zones and batch headers only narrow down where to look;
-the answer is read from the records of a batch whose CRC was checked.
+timestamp is at least T. Segments, time index, zones and batch headers only narrow down where to
+look; the answer is read from the records of a batch whose CRC was checked.
 """
 
 from protocol.errors import DecodeError
@@ -61,7 +61,7 @@ def first_with_largest(
     return _first_in(segment, limit, indexes, rules, largest, 0, inflate_limit)
 
 
-def _first_in(
+def _first_in(  # noqa: PLR0917 - private, called by position
     segment: Segment,
     limit: int,
     indexes: TrustedIndexes,

@@ -97,9 +97,8 @@ class BatchRules:
         header = self._checked_header(records)
         size = len(records)
         codec = header.attributes & CODEC_MASK
-        payload: bytes | bytearray | memoryview = records[HEADER_BYTES:]
-        if codec:
-            payload = self._unpack(header, payload)
+        packed = records[HEADER_BYTES:]
+        payload = self._unpack(header, packed) if codec else packed
         facts = self._checked_records(header, payload, now_ms)
         if codec and not facts.consecutive:
             raise _invalid("The offsets inside of a compressed batch are not consecutive")

@@ -1,0 +1,222 @@
+"""The write side of a log: what happens to one batch between its arrival and its bytes on the file.
+
+Check, compare with what is remembered of its producer, give it offsets and epoch in place, roll if
+due, write, index, remember. One owner: the holder of the partition's writer gate. Nothing here is
+seen by readers until `Log` publishes it.
+"""
+
+from typing import NamedTuple
+
+from config.topic import TopicConfig
+from protocol.records.batch import patch_offset_and_epoch
+from storage import producer_snapshots
+from storage.batch_walk import batch_at
+from storage.env import Env
+from storage.errors import DiskError
+from storage.index_rebuild import write_indexes
+from storage.index_trust import TrustedIndexes
+from storage.layout import LEADER_EPOCHS_FILE
+from storage.leader_epochs import LeaderEpochs
+from storage.loading import LoadedLog
+from storage.producer_state import RememberedBatch
+from storage.segment import UNKNOWN, IndexRules
+from storage.segment_writer import SegmentWriter
+from storage.segments import create_segment
+from storage.validation import BatchRules, CheckedBatch
+from storage.zone_map import LOG_APPEND_TIME, UNTIMED
+
+_new = tuple.__new__
+
+
+class PlacedBatch(NamedTuple):
+    """A batch that lies in the log now."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    segment_base: int
+    position: int
+
+
+class LogAppender:
+    """What a log needs to grow; nothing is opened before the first append."""
+
+    __slots__ = (
+        "_batch_rules",
+        "_config",
+        "_env",
+        "_epoch",
+        "_epochs",
+        "_files",
+        "_indexes",
+        "_now_ms",
+        "_writer",
+        "end_offset",
+        "index_rules",
+        "producers",
+        "segments",
+        "total_bytes",
+        "unstable_offset",
+    )
+
+    def __init__(
+        self, loaded: LoadedLog, config: TopicConfig, env: Env, indexes: TrustedIndexes
+    ) -> None:
+        """Goes on where `loaded` ends."""
+        self.segments = loaded.segments
+        self.end_offset = loaded.end_offset
+        self.total_bytes = 0
+        """Bytes appended since the log was opened."""
+        self.producers = loaded.producers
+        self.unstable_offset = loaded.producers.first_unstable_offset
+        """First offset of the earliest transaction that is not settled, if there is one."""
+        self._files = loaded.files
+        self._env = env
+        self._now_ms = env.clock.now_ms
+        self._indexes = indexes
+        self._epochs: LeaderEpochs | None = None
+        self._epoch = -1
+        self._writer: SegmentWriter | None = None
+        self.reconfigure(config)
+
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Follow new settings from the next batch on; index sizes from the next segment on."""
+        self._config = config
+        self._batch_rules = BatchRules(config)
+        self.index_rules = IndexRules.of(config)
+        if self._writer is not None:
+            self._writer.reconfigure(config)
+
+    def needs_lane(self, records: memoryview) -> bool:
+        """Whether checking these records takes so long that the loop should not do it."""
+        return self._batch_rules.needs_lane(records)
+
+    def append(self, records: memoryview, leader_epoch: int) -> PlacedBatch | RememberedBatch:
+        """Append one batch; a remembered one is what this one repeats.
+
+        KafkaError when it is refused; DiskError, CorruptIndex or CorruptLog when the disk failed.
+        Nothing has changed then.
+        """
+        now_ms = self._now_ms()
+        batch = self._batch_rules.check(records, now_ms)
+        header = batch.header
+        if header.producer_id >= 0:
+            duplicate = self.producers.check(header)
+            if duplicate is not None:
+                return duplicate
+        base_offset = self.end_offset
+        last_offset = base_offset + header.last_offset_delta
+        data = batch.records
+        patch_offset_and_epoch(data, 0, base_offset, leader_epoch)
+        writer = self._writer or self._open_writer()
+        if leader_epoch != self._epoch:
+            self._begin_epoch(leader_epoch, base_offset)
+        size = len(data)
+        if writer.roll_reason(size, batch.max_timestamp, last_offset, now_ms) is not None:
+            writer = self._roll(writer)
+        segment = writer.segment
+        position = segment.size_bytes
+        writer.append(batch, base_offset, last_offset, _zone_flags(batch), now_ms)
+        if header.producer_id >= 0:
+            self.producers.update(header, base_offset, batch.max_timestamp)
+            if header.is_transactional:
+                self.unstable_offset = self.producers.first_unstable_offset
+        self.end_offset = last_offset + 1
+        self.total_bytes += size
+        placed: PlacedBatch = _new(
+            PlacedBatch,
+            (base_offset, last_offset, batch.log_append_time_ms, segment.base_offset, position),
+        )
+        return placed
+
+    def watermark_moved(self, high_watermark: int) -> None:
+        """Transactions that end below it are settled."""
+        self.producers.high_watermark_moved(high_watermark)
+        self.unstable_offset = self.producers.first_unstable_offset
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """Which leader epoch wrote from which offset on."""
+        if self._epochs is None:
+            epochs = LeaderEpochs(self._env.fs, f"{self._files.path}/{LEADER_EPOCHS_FILE}")
+            epochs.load()
+            self._epochs = epochs
+            latest = epochs.latest
+            self._epoch = -1 if latest is None else latest.epoch
+        return self._epochs
+
+    @property
+    def leader_epoch(self) -> int:
+        """The latest epoch that wrote here, 0 if none did."""
+        if self._epochs is None:
+            assert self.epochs is not None
+        return max(0, self._epoch)
+
+    def close(self) -> None:
+        """Bring the files to their final state. DiskError leaves that to recovery.
+
+        The `.log` is synced by the caller before.
+        """
+        writer = self._writer
+        if writer is None:
+            return
+        writer.trim()
+        writer.close_out(self.end_offset)
+        assert writer.segment.indexes is not None
+        write_indexes(writer.segment.indexes)
+        self._save_producers()
+
+    def abandon(self) -> None:
+        """Let go of the segment's file without writing."""
+        if self._writer is not None:
+            self._writer.segment.held = None
+            self._writer = None
+
+    def _open_writer(self) -> SegmentWriter:
+        segment = self.segments[-1]
+        self._indexes.of(segment, segment.size_bytes, self.index_rules)
+        segment.synced = False
+        if segment.size_bytes and segment.first_timestamp == UNKNOWN:
+            first = batch_at(segment.file(), 0, segment.size_bytes)
+            segment.first_timestamp = first.max_timestamp
+        self._writer = SegmentWriter(segment, self._config)
+        return self._writer
+
+    def _roll(self, writer: SegmentWriter) -> SegmentWriter:
+        """Begin the next segment. DiskError: the old one stays, the next append tries again."""
+        writer.trim()
+        old = writer.segment
+        assert old.indexes is not None
+        segment = create_segment(
+            self._files,
+            self.end_offset,
+            self._config,
+            self._env,
+            arrival_floor_ms=old.indexes.zones.last_arrival_ms,
+        )
+        writer.close_out(self.end_offset)
+        self._save_producers()
+        held, old.held = old.held, None
+        if held is not None:
+            self._files.pool.put(held)
+        self.segments = (*self.segments, segment)
+        self._writer = SegmentWriter(segment, self._config)
+        return self._writer
+
+    def _begin_epoch(self, epoch: int, offset: int) -> None:
+        if self.epochs.assign(epoch, offset):
+            self.epochs.save()
+        self._epoch = epoch
+
+    def _save_producers(self) -> None:
+        """Write the producers' snapshot: a short cut for the next start, so failing is no harm."""
+        self.producers.end_offset = self.end_offset
+        try:
+            producer_snapshots.save(self._env.fs, self._files.path, self.producers, durable=False)
+        except DiskError:
+            return
+
+
+def _zone_flags(batch: CheckedBatch) -> int:
+    flags = UNTIMED if batch.facts.untimed else 0
+    return flags if batch.log_append_time_ms < 0 else flags | LOG_APPEND_TIME
