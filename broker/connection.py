@@ -158,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
         result = self._host.dispatch(frame, self.peer)
         if result is None:
             return True
-        if not isinstance(result, list):
+        if type(result) is not list:
             slot = _Slot(result, None)
             self._in_flight.append(slot)
             result.listen(partial(self._answered, slot))

@@ -8,7 +8,8 @@ error that nobody expected is logged with an id, counted, and ends that connecti
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from struct import Struct
+from typing import Any, cast
 
 from broker.context import Peer, RequestContext
 from broker.deferred import Deferred
@@ -33,12 +34,18 @@ Parts = list[Part]
 Answered = Callable[[Parts | None, CloseConnection | None], None]
 
 API_VERSIONS = 18
+SIZE_BYTES = 4  # of a frame, not counted in it
+PLAIN_HEADER_BYTES = 4  # a response's header without tagged fields
+
+
+_PLAIN_HEAD = Struct(">ii")  # size, correlation id
+_FLEXIBLE_HEAD = Struct(">iix")  # and no tagged fields
 
 
 class Call:
     """What is ready for one (API, version): its reader, its writer, its handler."""
 
-    __slots__ = ("api", "handle", "latency", "read", "version")
+    __slots__ = ("_head", "_write", "answer_type", "api", "handle", "latency", "read", "version")
 
     def __init__(self, route: Route, version: int, latency: Histogram) -> None:
         """Generates the reader and writer when this pair is used for the first time."""
@@ -47,22 +54,20 @@ class Call:
         self.handle = route.handle
         self.read = reader(route.api.request, version, exact=False)
         self.latency = latency
-        writer(route.api.response, version)
+        self.answer_type = route.api.response
+        self._write = writer(route.api.response, version)
+        flexible = len(response_header(route.api, version, 0)) > PLAIN_HEADER_BYTES
+        self._head = _FLEXIBLE_HEAD if flexible else _PLAIN_HEAD
 
     def encode(self, correlation_id: int, response: Any) -> Parts:
-        """The frame of a response, in parts."""
-        version = self.version
-        body = writer(type(response), version)(response)
-        head = response_header(self.api, version, correlation_id)
-        size = len(head)
+        """The frame of a response, in parts; the first one is bytes."""
+        body = self._write(response)
+        head = self._head
+        size = head.size - SIZE_BYTES
         for part in body:
             size += len(part)
-        first = body[0]
-        if isinstance(first, bytes):
-            body[0] = b"".join((size.to_bytes(4, "big"), head, first))
-        else:
-            body.insert(0, size.to_bytes(4, "big") + head)
-        return body
+        body[0] = head.pack(size, correlation_id) + body[0]
+        return cast("Parts", body)
 
 
 class Pending:
@@ -139,6 +144,8 @@ class Dispatcher:
             request = call.read(frame, header.body_position)
             context = RequestContext(header, peer, self._broker)
             response = call.handle(request, context)
+            if type(response) is call.answer_type:
+                return self.finish(call, context, response, started)
             if isinstance(response, Deferred):
                 return Pending(self, call, context, response, started)
             if isinstance(response, Awaitable):

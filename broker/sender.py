@@ -80,22 +80,25 @@ class SocketSender:
             queue.extend(parts)
             self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
             return
-        if len(parts) == 1 and isinstance(parts[0], bytes):
-            data = parts[0]
-            try:
-                sent = self._socket.send(data)
-            except BlockingIOError:
-                sent = 0
-            except OSError as error:
-                self._on_broken(error)
-                return
-            self.sent_bytes += sent
-            if sent == len(data):
-                return
-            parts = (memoryview(data)[sent:],)
-        queue.extend(parts)
-        self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
-        self._drain()
+        try:
+            data = b"".join(parts)  # type: ignore[arg-type]
+        except TypeError:  # a file piece among them
+            queue.extend(parts)
+            self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
+            self._drain()
+            return
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._on_broken(error)
+            return
+        self.sent_bytes += sent
+        if sent < len(data):
+            queue.append(memoryview(data)[sent:])
+            self.queued_bytes += len(data) - sent
+            self._watch()
 
     def close(self) -> None:
         """Drops what is queued and lets go of the socket; the transport closes it."""
