@@ -155,20 +155,6 @@ class BrokerConfig:
         5000,
         doc="How often the high watermarks are written.",
     )
-    log_retention_check_interval_ms: int = broker_key(
-        "log.retention.check.interval.ms",
-        millis(1),
-        300_000,
-        doc="How often retention looks for segments to remove.",
-    )
-    producer_id_expiration_ms: int = broker_key(
-        "producer.id.expiration.ms",
-        millis(1, INT_MAX),
-        86_400_000,
-        dynamic=True,
-        importance="low",
-        doc="How long an idempotent producer is remembered after its last record's time.",
-    )
     horolog_flush_interval_ms: int = broker_key(
         "horolog.flush.interval.ms",
         millis(1),

@@ -36,8 +36,8 @@ class TopicConfig:
         Words(("delete", "compact")),
         frozenset({"delete"}),
         broker="log.cleanup.policy",
-        doc="What happens to old segments: delete, compact, both, or (empty) nothing. With "
-        "compact, records without key are refused; cleaning is not served by this version.",
+        doc="What may happen to old segments: delete, compact, both, or (empty) nothing. With "
+        "compact, records without key are refused; this version does not remove or clean yet.",
     )
     compression_type: str = topic_key(
         "compression.type",
@@ -145,7 +145,8 @@ class TopicConfig:
         size(-LONG_MAX, LONG_MAX),
         -1,
         broker="log.retention.bytes",
-        doc="Size of a partition above which its oldest segments go; negative is no limit.",
+        doc="Size of a partition above which its oldest segments may go; negative is no limit. "
+        "This version does not remove yet.",
     )
     retention_ms: int = topic_key(
         "retention.ms",
@@ -157,7 +158,8 @@ class TopicConfig:
             Spelling("log.retention.hours", _UNLIMITED_HOURS, hidden=True),
         ),
         importance="high",
-        doc="Age above which the oldest segments go; -1 is no limit.",
+        doc="Age above which the oldest segments may go; -1 is no limit. This version does not "
+        "remove yet.",
     )
     segment_bytes: int = topic_key(
         "segment.bytes",

@@ -56,7 +56,6 @@ BROKER_EDGES = [
     ("node.id", 0, INT),
     ("num.partitions", 1, INT),
     ("fetch.max.bytes", 1024, INT),
-    ("producer.id.expiration.ms", 1, INT),
     ("max.connections", 0, INT),
 ]
 

@@ -1,0 +1,27 @@
+"""A setting that nobody reads does not exist: every declared key is used outside of `config`."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from config.names import BROKER_KEYS, TOPIC_KEYS
+
+ROOT = Path(__file__).resolve().parents[3]
+READERS = [
+    path
+    for package in ("broker", "storage")
+    for path in (ROOT / package).rglob("*.py")
+    if path.name != "cli_config.py"
+]
+
+
+@pytest.fixture(scope="module")
+def attributes_read() -> set[str]:
+    """Every name that stands after a dot in the code that could read a snapshot."""
+    return {name for path in READERS for name in re.findall(r"\.([a-z0-9_]+)\b", path.read_text())}
+
+
+@pytest.mark.parametrize("key", [*TOPIC_KEYS, *BROKER_KEYS], ids=lambda key: key.name)
+def test_a_declared_key_is_read_by_somebody(key, attributes_read: set[str]) -> None:
+    assert key.attribute in attributes_read
