@@ -5,6 +5,7 @@ from a walk behind the last entry of the last segment's index, which is compared
 it speaks of. Whatever does not fit is recovered as after a crash.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from config.topic import TopicConfig
 from storage import producer_snapshots
 from storage.batch_walk import batch_at, last_batch
 from storage.env import Env, File
-from storage.errors import CorruptLog, FileMissing
+from storage.errors import CorruptLog, DiskError, FileMissing
 from storage.index_rebuild import rebuild_indexes
 from storage.layout import LEADER_EPOCHS_FILE, LOG, OFFSET_INDEX, SNAPSHOT
 from storage.leader_epochs import EpochStart, LeaderEpochs
@@ -171,6 +172,7 @@ class _Loading:
             if offset > result.end_offset:
                 self._remove_snapshot(offset)
         _settle_epochs(epochs, entries, result.end_offset, was_cut=bool(result.cut_bytes))
+        self._save_producers()
         return LoadedLog(
             self._files,
             result.segments,
@@ -181,6 +183,11 @@ class _Loading:
             was_recovered=True,
             cut_bytes=result.cut_bytes,
         )
+
+    def _save_producers(self) -> None:
+        """Spare the next start a replay of the whole log; a failure costs no more than that."""
+        with suppress(DiskError):
+            producer_snapshots.save(self._env.fs, self._files.path, self._producers, durable=False)
 
     def _damaged_from(self) -> int:
         """One more than the offset at which an earlier recovery found damage."""
