@@ -34,8 +34,28 @@ def same_checkpoints(source: Path, target: Path) -> None:
     shutil.copy2(source / "log-start-offset-checkpoint", target)
 
 
-def facts(node: NodeProcess, topics: dict[str, int]) -> tuple[object, object]:
-    return everything(node.bootstrap, topics), offsets_by_time(node.bootstrap, topics)
+def facts(node: NodeProcess, topics: dict[str, int]) -> dict[str, object]:
+    """One line for each record and each look-up by time, so that a difference is short.
+
+    Where segments from before the log's start still lie about, Kafka looks into the first of them
+    that has the time and then answers that there is nothing; we answer the first record after the
+    start. So look-ups leave that topic out.
+    """
+    stored = everything(node.bootstrap, topics)
+    found = offsets_by_time(node.bootstrap, {t: n for t, n in topics.items() if t != CUT_TOPIC})
+    return {
+        **{f"{at} {one.offset}": one.record for at, records in stored.items() for one in records},
+        **{f"{at}": offset for at, offset in found.items()},
+    }
+
+
+def assert_same(there: dict[str, object], here: dict[str, object]) -> None:
+    different = {
+        at: (there.get(at), here.get(at))
+        for at in there.keys() | here.keys()
+        if there.get(at) != here.get(at)
+    }
+    assert not different
 
 
 def test_kafka_serves_the_partitions_that_we_wrote(tmp_path: Path) -> None:
@@ -50,7 +70,7 @@ def test_kafka_serves_the_partitions_that_we_wrote(tmp_path: Path) -> None:
     replace_files(ours, theirs, topics)
     same_checkpoints(ours, theirs)
     with start_kafka(theirs) as kafka:
-        assert facts(kafka, topics) == before
+        assert_same(before, facts(kafka, topics))
 
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])
@@ -65,4 +85,4 @@ def test_we_serve_the_directory_that_kafka_wrote(tmp_path: Path, end: str) -> No
             kafka.kill()
     with start_node(directory) as node:
         assert topics_on(node.bootstrap).items() >= topics.items()
-        assert facts(node, topics) == before
+        assert_same(before, facts(node, topics))

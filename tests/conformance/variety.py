@@ -3,6 +3,7 @@
 For the tests that take a node's directory elsewhere: to Kafka's dump tool, to another broker.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from tests.conformance.samples import CODECS, FIRST_TIME_MS, STEP_MS, Sample, sa
 from tests.conformance.test_confluent_client import as_sample, consumer_of, produce, read
 
 COUNT = 2000
+RECENT_TOPIC = "of-today"
 CUT_TOPIC = "cut-at-the-front"
 SMALL_SEGMENTS = {"segment_bytes": "1048576", "index_interval_bytes": "512"}
 
@@ -42,6 +44,8 @@ def fill(bootstrap: str) -> dict[str, int]:
     produce(bootstrap, CUT_TOPIC, list(large(3000)), **{"batch.num.messages": 50})
     cut = TopicPartition(CUT_TOPIC, 0, 2500)
     admin.delete_records([cut])[cut].result(30)
+    create_topic(admin, RECENT_TOPIC)  # producers of old records are forgotten at the next start
+    produce(bootstrap, RECENT_TOPIC, recent(200), **{"enable.idempotence": True})
     create_topic(admin, "never-written", partitions=2)
     return topics_on(bootstrap)
 
@@ -50,6 +54,12 @@ def topics_on(bootstrap: str) -> dict[str, int]:
     """Names of the topics that people made, with their number of partitions."""
     listed = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics
     return {name: len(topic.partitions) for name, topic in listed.items() if name[:2] != "__"}
+
+
+def recent(count: int) -> list[Sample]:
+    """Records of right now."""
+    now_ms = time.time_ns() // 1_000_000
+    return [one._replace(timestamp=now_ms + index) for index, one in enumerate(samples(count))]
 
 
 def large(count: int) -> Iterator[Sample]:
