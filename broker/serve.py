@@ -61,7 +61,7 @@ async def _serve(broker: Broker) -> int:
         return _refused(NOT_USABLE, error)
     except CorruptLog as error:
         return _refused(CORRUPT, error)
-    except StorageError as error:
+    except (StorageError, ConfigError) as error:  # ConfigError: settings stored in the directory
         return _refused(NOT_USABLE, error)
     gc.collect()
     gc.freeze()
