@@ -51,6 +51,11 @@ def _plan(
         context.broker, topic.num_partitions, topic.replication_factor, assignments
     )
     overrides = {each.name: each.value for each in topic.configs}
+    for key, value in overrides.items():
+        if value is None:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {key}"
+            )
     return plan_topic(context.broker, topic.name, count, overrides, planned=planned)
 
 

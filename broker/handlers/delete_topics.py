@@ -21,11 +21,12 @@ DISABLED_CODE_SINCE_VERSION = 3
 
 
 async def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
-    """One result per topic of the request; nothing of a refused topic is touched."""
+    """One result per name or id; nothing of a refused topic is touched."""
     wanted = _wanted(request, context)
     async with context.broker.catalog.changing:
         asked = Counter(_name_of(each, context) for each in wanted)
-        results = [_judge(each, asked, context) for each in wanted]
+        distinct = {(each.name, each.topic_id): each for each in wanted}
+        results = [_judge(each, asked, context) for each in distinct.values()]
         doomed = [each.name for each in results if not each.error_code and each.name is not None]
         try:
             await context.broker.catalog.delete(doomed)

@@ -21,7 +21,7 @@ def handle(
     request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
     """Topics from the cursor on, until the page is full; no list means all of them."""
-    if request.cursor is not None and request.cursor.partition_index < 0:
+    if not _makes_sense(request):
         return _refuse(request, context)
     remaining = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
@@ -37,6 +37,15 @@ def handle(
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
     return response
+
+
+def _makes_sense(request: DescribeTopicPartitionsRequest) -> bool:
+    """A cursor points to a partition of a topic that is asked for."""
+    cursor = request.cursor
+    if cursor is None:
+        return True
+    names = {topic.name for topic in request.topics}
+    return cursor.partition_index >= 0 and (not names or cursor.topic_name in names)
 
 
 def _topics(

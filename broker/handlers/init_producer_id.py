@@ -24,6 +24,8 @@ async def handle(request: InitProducerIdRequest, context: RequestContext) -> Ini
 
 
 def _check(request: InitProducerIdRequest) -> None:
+    if request.transactional_id == "":
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id is not empty")
     if request.transactional_id is not None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Transactions are not served")
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):

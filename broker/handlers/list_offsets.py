@@ -41,14 +41,14 @@ Answer = ListOffsetsPartitionResponse | Deferred[ListOffsetsPartitionResponse]
 def handle(
     request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse | Deferred[ListOffsetsResponse]:
-    """One answer per partition asked for; a partition asked for twice is refused each time."""
+    """One answer per partition asked for; one that is asked for twice is refused."""
     asked = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
+    for topic in request.topics:
+        topic.partitions = list({each.partition_index: each for each in topic.partitions}.values())
     answers: list[Answer] = [
-        _answer(
-            topic.name, each, request, context, repeated=asked[topic.name, each.partition_index] > 1
-        )
+        _answer(topic.name, each, request, context, times=asked[topic.name, each.partition_index])
         for topic in request.topics
         for each in topic.partitions
     ]
@@ -61,10 +61,10 @@ def _answer(
     request: ListOffsetsRequest,
     context: RequestContext,
     *,
-    repeated: bool,
+    times: int,
 ) -> Answer:
     try:
-        _check_not(repeated)
+        _check_asked_once(times)
         partition = context.broker.catalog.image.require(name, query.partition_index)
         partition.check_leader_epoch(query.current_leader_epoch)
         found = _find(partition, query.timestamp, request, context)
@@ -75,8 +75,8 @@ def _answer(
     return _found(query, found)
 
 
-def _check_not(repeated: bool) -> None:
-    if repeated:
+def _check_asked_once(times: int) -> None:
+    if times > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice")
 
 

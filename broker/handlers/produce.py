@@ -23,6 +23,7 @@ from protocol.apis.produce import (
 )
 from protocol.errors import ErrorCode, KafkaError
 from storage.snapshot import AppendResult
+from storage.validation import InvalidRecordError
 
 ACKS = (-1, 0, 1)
 ZSTD = 4
@@ -146,9 +147,10 @@ def _refusal(
 ) -> PartitionProduceResponse:
     context.count_error(error.code)
     start = partition.log.snapshot.log_start_offset if partition is not None else -1
+    bad_records = error.record_errors if isinstance(error, InvalidRecordError) else []
     record_errors = [
         BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
-        for at, text in getattr(error, "record_errors", ())
+        for at, text in bad_records
     ]
     return PartitionProduceResponse(
         index=index,

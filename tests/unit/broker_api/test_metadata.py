@@ -210,6 +210,7 @@ async def test_an_unknown_topic_has_its_error_and_a_bad_cursor_too(world: World)
     request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="nope")])
     (topic,) = (await world.call(request, 0)).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    request.cursor = Cursor(topic_name="a", partition_index=-1)
-    (topic,) = (await world.call(request, 0)).topics
-    assert topic.error_code == ErrorCode.INVALID_REQUEST
+    for cursor in (Cursor(topic_name="nope", partition_index=-1), Cursor(topic_name="a")):
+        request.cursor = cursor
+        (topic,) = (await world.call(request, 0)).topics
+        assert topic.error_code == ErrorCode.INVALID_REQUEST

@@ -93,6 +93,7 @@ REFUSED = [
     (topic(configs=[("no.such.key", "1")]), ErrorCode.INVALID_CONFIG),
     (topic(configs=[("retention.ms", "soon")]), ErrorCode.INVALID_CONFIG),
     (topic(configs=[("segment.bytes", "1")]), ErrorCode.INVALID_CONFIG),
+    (topic(configs=[("retention.ms", None)]), ErrorCode.INVALID_CONFIG),
 ]
 
 
