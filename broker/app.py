@@ -24,6 +24,7 @@ from broker.lanes import DiskLanes
 from broker.limits import ConnectionLimits
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
+from broker.page_cache import PageCache
 from broker.partition import Serving
 from broker.producer_ids import ProducerIds
 from broker.routes import routes
@@ -102,6 +103,7 @@ class Broker:
             self.probes,
             lambda: config.broker_config,
             Dispatcher(served, self, self.probes, loop).dispatch,
+            page_cache=PageCache(self.lanes, self.log_dir),
         )
         self.tasks = TaskRunner(loop, env.clock, self.probes)
         self._door: HttpDoor | None = None

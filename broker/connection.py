@@ -21,6 +21,7 @@ from broker.framing import ForeignProtocol, FrameReader
 from broker.limits import MIN_FRAME_RATE, CloseConnection, ConnectionLimits
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
+from broker.page_cache import PageCache
 from broker.sender import SocketSender
 
 FLUSH_PARTS = 64  # answers of one read leave together, up to so many buffers
@@ -31,6 +32,7 @@ class Host(Protocol):
     """What a connection needs of the server it belongs to."""
 
     pool: BufferPool
+    page_cache: PageCache
     limits: ConnectionLimits
     probes: BrokerProbes
     loop: asyncio.AbstractEventLoop
@@ -110,6 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sender = SocketSender(
             transport.get_extra_info("socket").fileno(),
             self._host.loop,
+            self._host.page_cache,
             on_drained=self._drained,
             on_broken=self._broken,
         )

@@ -3,7 +3,8 @@
 Everything is written to the socket directly, as far as the kernel takes it; the rest waits in a
 queue that the loop drains when the socket becomes writable. Record bytes never enter the process
 when they are more than a few KiB: `sendfile` hands the kernel's pages to the socket. Small pieces
-are read and leave together with what surrounds them in one call.
+are read and leave together with what surrounds them in one call. Pieces that are not in the page
+cache are fetched on a lane first, so that a cold disk holds up nobody but who asked.
 
 Rules: one sender is the only writer of its socket. It holds file pieces, not their bytes, so a slow
 reader pins a few hundred bytes and not megabytes. A failing socket is reported once, through
@@ -16,8 +17,11 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import cast
 
+from broker.page_cache import PageCache
 from storage.env import Buffer
+from storage.errors import StorageError
 from storage.file_slice import FileSlice
 
 INLINE_BYTES = 16 * 1024  # a file piece up to this size is read and sent with its neighbours
@@ -35,11 +39,14 @@ class SocketSender:
     """Writes to one non-blocking socket, which stays the property of its transport."""
 
     __slots__ = (
+        "_cache",
         "_loop",
         "_on_broken",
         "_on_drained",
         "_queue",
         "_socket",
+        "_warm_bytes",
+        "_warming",
         "_watched",
         "queued_bytes",
         "sent_bytes",
@@ -49,17 +56,21 @@ class SocketSender:
         self,
         descriptor: int,
         loop: asyncio.AbstractEventLoop,
+        cache: PageCache,
         *,
         on_drained: Callable[[], None],
         on_broken: Callable[[Exception], None],
     ) -> None:
         """`on_drained()` is called when a queue that had formed is empty again."""
         self._loop = loop
+        self._cache = cache
         self._socket = socket.socket(fileno=descriptor)
         self._on_drained = on_drained
         self._on_broken = on_broken
         self._queue: deque[Part] = deque()
         self._watched: int | None = None
+        self._warming = False
+        self._warm_bytes = 0  # of the piece at the head of the queue, known to be cached
         self.queued_bytes = 0  # of memory: file pieces count nothing
         self.sent_bytes = 0
 
@@ -77,14 +88,12 @@ class SocketSender:
         """Sends the parts after everything sent before. Never blocks, never raises."""
         queue = self._queue
         if queue:
-            queue.extend(parts)
-            self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
+            self._append(parts)
             return
         try:
-            data = b"".join(parts)  # type: ignore[arg-type]
+            data = b"".join(cast("Sequence[Buffer]", parts))
         except TypeError:  # a file piece among them
-            queue.extend(parts)
-            self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
+            self._append(parts)
             self._drain()
             return
         try:
@@ -96,8 +105,7 @@ class SocketSender:
             return
         self.sent_bytes += sent
         if sent < len(data):
-            queue.append(memoryview(data)[sent:])
-            self.queued_bytes += len(data) - sent
+            self._append((memoryview(data)[sent:],))
             self._watch()
 
     def close(self) -> None:
@@ -108,23 +116,30 @@ class SocketSender:
         with contextlib.suppress(OSError):
             self._socket.detach()
 
-    def _drain(self) -> None:
+    def _append(self, parts: Sequence[Part]) -> None:
+        self._queue.extend(parts)
+        self.queued_bytes += sum(len(part) for part in parts if isinstance(part, _BUFFERS))
+
+    def _drain(self) -> bool:
+        """Sends until the queue is empty (True), the socket full, or a piece has to be fetched."""
         try:
             while self._queue:
                 if not self._send_some():
-                    self._watch()
-                    return
+                    if not self._warming:
+                        self._watch()
+                    return False
         except BlockingIOError:
             self._watch()
-        except (OSError, TruncatedPart) as error:
+            return False
+        except (OSError, StorageError, TruncatedPart) as error:
+            self._unwatch()
             self._on_broken(error)
+            return False
+        return True
 
     def _writable(self) -> None:
-        self._drain()
-        if not self._queue and self._watched is not None:
-            self._loop.remove_writer(self._watched)
-            os.close(self._watched)
-            self._watched = None
+        if self._drain():
+            self._unwatch()
             self._on_drained()
 
     def _watch(self) -> None:
@@ -139,36 +154,25 @@ class SocketSender:
             self._watched = None
 
     def _send_some(self) -> bool:
-        """One call to the kernel; False when it took less than it was given."""
+        """One call to the kernel; False when it took less than it was given, or nothing can go."""
         first = self._queue[0]
-        if not isinstance(first, _BUFFERS) and not self._readable_inline(first):
-            return self._send_file(first)
-        return self._send_buffers()
-
-    def _readable_inline(self, part: FileSlice) -> bool:
-        """Replaces a small file piece by its bytes at the head of the queue."""
-        if part.size > INLINE_BYTES and part.file.fileno() is not None:
-            return False
-        data = part.file.read_at(part.position, part.size)
-        if len(data) != part.size:
-            raise TruncatedPart(f"{part.size} bytes at {part.position} were only {len(data)}")
-        self._queue[0] = data
-        self.queued_bytes += len(data)
-        return True
+        if isinstance(first, _BUFFERS):
+            return self._send_buffers()
+        if _is_small(first):
+            return self._read_inline(first)
+        return self._send_file(first)
 
     def _send_buffers(self) -> bool:
         buffers: list[Buffer] = []
-        total = 0
-        more = 0
+        total = more = 0
         queue = self._queue
         while queue and len(buffers) < MAX_PARTS:
             part = queue[0]
             if not isinstance(part, _BUFFERS):
-                if not self._readable_inline(part):
-                    more = socket.MSG_MORE
+                if not (_is_small(part) and self._read_inline(part)):
+                    more = 0 if self._warming else socket.MSG_MORE
                     break
-                part = queue[0]
-            assert isinstance(part, _BUFFERS)
+                part = cast("Buffer", queue[0])
             buffers.append(part)
             total += len(part)
             queue.popleft()
@@ -179,26 +183,70 @@ class SocketSender:
         self.sent_bytes += sent
         self.queued_bytes -= sent
         if sent == total:
-            return True
+            return not self._warming
         queue.extendleft(reversed(_unsent(buffers, sent)))
         return False
 
+    def _read_inline(self, part: FileSlice) -> bool:
+        """Replaces a small piece by its bytes at the head of the queue; False: being fetched."""
+        data = self._cache.read_if_cached(part)
+        if data is None:
+            self._fetch(part)
+            return False
+        if len(data) != part.size:
+            raise TruncatedPart(f"{part!r} has only {len(data)} bytes")
+        self._queue[0] = data
+        self.queued_bytes += len(data)
+        return True
+
     def _send_file(self, part: FileSlice) -> bool:
+        if not self._warm_bytes:
+            self._warm_bytes = self._cache.cached_up_to(part, SENDFILE_BYTES)
+            if not self._warm_bytes:
+                self._fetch(part)
+                return False
         descriptor = part.file.fileno()
         assert descriptor is not None
-        wanted = min(part.size, SENDFILE_BYTES)
+        wanted = self._warm_bytes
         sent = os.sendfile(self._socket.fileno(), descriptor, part.position, wanted)
         if sent == 0:
-            raise TruncatedPart(f"the file ended before {part.position}")
+            raise TruncatedPart(f"the file ended inside {part!r}")
         self.sent_bytes += sent
+        self._warm_bytes -= sent
         if sent == part.size:
             self._queue.popleft()
         else:
             self._queue[0] = FileSlice(part.file, part.position + sent, part.size - sent)
         return sent == wanted
 
+    def _fetch(self, part: FileSlice) -> None:
+        """Has the beginning of a piece brought into the page cache; nothing is sent meanwhile."""
+        self._warming = True
+        self._unwatch()
+        self._cache.warm(part, self._fetched)
+
+    def _fetched(self, size: int, error: Exception | None) -> None:
+        self._warming = False
+        if not self._queue:  # the connection has gone meanwhile
+            return
+        if error is not None:
+            self._on_broken(error)
+            return
+        first = self._queue[0]
+        if isinstance(first, FileSlice) and not _is_small(first):
+            self._warm_bytes = size
+        elif isinstance(first, FileSlice):
+            self._queue[0] = first.read()
+            self.queued_bytes += first.size
+        if self._drain():
+            self._on_drained()
+
 
 _BUFFERS = (bytes, bytearray, memoryview)
+
+
+def _is_small(part: FileSlice) -> bool:
+    return part.size <= INLINE_BYTES or part.file.fileno() is None
 
 
 def _unsent(buffers: list[Buffer], sent: int) -> list[Buffer]:

@@ -20,6 +20,7 @@ from broker.endpoints import BoundListener, Endpoint
 from broker.limits import ConnectionLimits
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
+from broker.page_cache import PageCache
 
 SWEPT_AT_ONCE = 1000  # connections looked at in one step of the loop
 STOP_POLL_SECONDS = 0.01
@@ -52,12 +53,15 @@ class Server:
         probes: BrokerProbes,
         settings: Callable[[], Settings],
         dispatch: Callable[[memoryview, Peer], Parts | Pending | None],
+        *,
+        page_cache: PageCache,
     ) -> None:
         """Nothing is bound yet. `settings()` gives the snapshot in force."""
         self.loop = loop
         self.limits = limits
         self.probes = probes
         self.pool = BufferPool()
+        self.page_cache = page_cache
         self.dispatch = dispatch
         self.http_address: Endpoint | None = None
         self.connections: set[Connection] = set()

@@ -12,8 +12,10 @@ from typing import Any
 
 from broker.context import Peer
 from broker.dispatcher import Parts
+from broker.lanes import DiskLanes
 from broker.limits import CloseConnection, ConnectionLimits
 from broker.metrics.probes import BrokerProbes
+from broker.page_cache import PageCache
 from broker.server import Server
 
 
@@ -61,7 +63,10 @@ class Echo:
         self.parked: dict[str, Parked] = {}
         self.parts: dict[str, Parts] = {}
         self.probes = BrokerProbes(loop.time)
-        self.server = Server(loop, limits, self.probes, lambda: settings, self._dispatch)
+        cache = PageCache(DiskLanes(loop), "data")
+        self.server = Server(
+            loop, limits, self.probes, lambda: settings, self._dispatch, page_cache=cache
+        )
         self.port = 0
 
     def _dispatch(self, frame: memoryview, peer: Peer) -> Any:

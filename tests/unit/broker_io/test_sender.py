@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.lanes import DiskLanes
+from broker.page_cache import BLIND_AFTER, WARM_BYTES, PageCache
 from broker.sender import INLINE_BYTES, Part, SocketSender
 from storage.file_slice import FileSlice
 from storage.posix import real_env
@@ -24,9 +26,12 @@ class Line:
         self.drained = 0
         self.broken: list[Exception] = []
         self.loop = asyncio.get_running_loop()
+        self.lanes = DiskLanes(self.loop)
+        self.cache = PageCache(self.lanes, "data")
         self.sender = SocketSender(
             self.near.fileno(),
             self.loop,
+            self.cache,
             on_drained=self._drained,
             on_broken=self.broken.append,
         )
@@ -51,6 +56,7 @@ async def line() -> AsyncIterator[Line]:
         made.sender.close()
         made.near.close()
         made.far.close()
+        await made.lanes.close()
 
 
 @pytest.fixture
@@ -131,3 +137,84 @@ async def test_a_closed_peer_is_reported_not_raised() -> None:
         made.sender.send([b"x" * 100, b"y"])
         assert made.broken
         assert all(isinstance(error, ConnectionError) for error in made.broken)
+
+
+class ColdFile:
+    """A file whose bytes are only in the cache once somebody has read them with patience."""
+
+    path = "cold"
+
+    def __init__(self, path: str, *, can_tell: bool = True) -> None:
+        self.file = real_env().fs.open(path)
+        self.warm: set[int] = set()
+        self.can_tell = can_tell
+
+    def _pages(self, position: int, size: int) -> range:
+        return range(position // 4096, (position + size - 1) // 4096 + 1)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        self.warm.update(self._pages(position, len(buffer)))
+        return self.file.read_into(position, buffer)
+
+    def read_into_if_cached(self, position: int, buffer: memoryview) -> int | None:
+        if not self.can_tell or not self.warm.issuperset(self._pages(position, len(buffer))):
+            return None
+        return self.file.read_into(position, buffer)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        return self.file.read_at(position, size)
+
+    def fileno(self) -> int | None:
+        return self.file.fileno()
+
+
+async def test_cold_pieces_are_fetched_on_a_lane_in_their_order(
+    data_file: str, content: bytes
+) -> None:
+    cold = ColdFile(data_file)
+    async with line() as made:
+        made.sender.send([b"a", FileSlice(cold, 0, 2_900_000), b"b", FileSlice(cold, 9, 100), b"c"])
+        made.sender.send([FileSlice(cold, 2_950_000, 1000), b"d"])
+        assert made.cache.visits == 1
+        expected = b"".join(
+            (
+                b"a",
+                content[:2_900_000],
+                b"b",
+                content[9:109],
+                b"c",
+                content[2_950_000:2_951_000],
+                b"d",
+            )
+        )
+        assert await made.receive(len(expected)) == expected
+        assert made.cache.visits == 3
+        visits = made.cache.visits
+        made.sender.send([FileSlice(cold, 0, 2_900_000)])
+        assert await made.receive(2_900_000) == content[:2_900_000]
+        assert made.cache.visits == visits
+        assert made.broken == []
+    cold.file.close()
+
+
+async def test_a_file_system_that_cannot_tell_is_believed_to_be_warm(
+    data_file: str, content: bytes
+) -> None:
+    blind = ColdFile(data_file, can_tell=False)
+    async with line() as made:
+        for _ in range(20):
+            made.sender.send([FileSlice(blind, 0, 50_000), FileSlice(blind, 0, 100)])
+            assert await made.receive(50_100) == content[:50_000] + content[:100]
+        assert made.cache.visits == BLIND_AFTER
+    blind.file.close()
+
+
+async def test_a_connection_that_ends_while_a_piece_is_fetched(data_file: str) -> None:
+    cold = ColdFile(data_file)
+    async with line() as made:
+        made.sender.send([b"head", FileSlice(cold, 0, WARM_BYTES)])
+        made.sender.close()
+        await asyncio.sleep(0.05)
+        assert made.sender.idle
+        assert made.broken == []
+    cold.file.close()
