@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         result = self._host.dispatch(frame, self.peer)
         if result is None:
             return True
-        if type(result) is not list:
+        if not isinstance(result, list):
             slot = _Slot(result, None)
             self._in_flight.append(slot)
             result.listen(partial(self._answered, slot))

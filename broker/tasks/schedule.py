@@ -4,9 +4,11 @@ Everything that touches the disk runs on a lane. Intervals are read anew each ti
 change take effect with the next round.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.commit import Durable
+from broker.gathering import wait_for
 from broker.logs import event
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 SWEEP_SECONDS = 1.0
 DELETION_SECONDS = 1.0
 FLUSH_CHECK_SECONDS = 1.0
+PRODUCER_CHECK_SECONDS = 600.0
+PRODUCER_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 
 
 def schedule(broker: "Broker") -> None:
@@ -25,6 +29,7 @@ def schedule(broker: "Broker") -> None:
     every("connections", lambda: SWEEP_SECONDS, lambda: sweep(broker))
     every("flush", lambda: FLUSH_CHECK_SECONDS, lambda: flush_old(broker))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
+    every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))
     every(
         "checkpoints",
         lambda: (
@@ -58,6 +63,22 @@ async def remove_deleted(broker: "Broker") -> None:
     """Files of deleted partitions go, some at a time."""
     while await broker.lanes.run(broker.log_dir, broker.log_manager.remove_deleted):
         pass
+
+
+async def expire_producers(broker: "Broker") -> None:
+    """Producers that have been silent for a day are forgotten.
+
+    It changes the log's state, so it waits for its turn among the writes of each partition.
+    """
+    for topic in broker.catalog.image.topics.values():
+        for partition in topic.partitions:
+            producers = partition.log.producers
+            if len(producers):
+                await wait_for(
+                    partition.in_turn(
+                        partial(producers.expire, broker.clock.now_ms(), PRODUCER_EXPIRATION_MS)
+                    )
+                )
 
 
 async def checkpoint(broker: "Broker") -> None:
