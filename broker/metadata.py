@@ -46,10 +46,10 @@ class MetadataImage:
 
     def require(self, name: str, index: int) -> Partition:
         """As `partition`, or UNKNOWN_TOPIC_OR_PARTITION (3)."""
-        partition = self.partition(name, index)
-        if partition is None:
+        topic = self.topics.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
             raise _unknown_partition(index, name)
-        return partition
+        return topic.partitions[index]
 
     def require_by_id(self, topic_id: UUID, index: int) -> Partition:
         """By the topic's id, or UNKNOWN_TOPIC_ID (100), or UNKNOWN_TOPIC_OR_PARTITION (3)."""

@@ -1,6 +1,6 @@
 """Produce: checks what the request may do, appends, and answers per partition.
 
-One topic with one partition is the hot path: no gathering, no coroutine. acks=0 has no answer; when
+One partition is the hot path: no gathering, no coroutine. acks=0 has no answer; when
 it goes wrong the connection closes, which is all that such a client can notice (Kafka's rule).
 Transactions are not served: neither a transactional id nor a transactional batch is accepted.
 """
@@ -40,17 +40,14 @@ def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
     """Appends every batch of the request; the response follows the request's order."""
-    topics = request.topic_data
-    respond = partial(_respond, request)
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        answer = _produce(topics[0], topics[0].partition_data[0], request, context)
-        if not isinstance(answer, Deferred):
-            return respond([answer])
-        return gather([answer], respond)
     answers = [
-        _produce(topic, data, request, context) for topic in topics for data in topic.partition_data
+        _produce(topic, data, request, context)
+        for topic in request.topic_data
+        for data in topic.partition_data
     ]
-    return gather(answers, respond)
+    if len(answers) == 1 and not isinstance(answers[0], Deferred):
+        return _respond(request, [answers[0]])
+    return gather(answers, partial(_respond, request))
 
 
 def _produce(
@@ -65,10 +62,10 @@ def _produce(
         partition = _find(topic, data, context)
         records = _checked_records(data, context.api_version)
         _check_replicas(partition, request.acks)
+        size_bytes = len(records)
         result = partition.append(records, request.acks)
     except KafkaError as error:
         return _refusal(data.index, error, partition, context)
-    size_bytes = len(records)
     if isinstance(result, Deferred):
         return after(
             result,
@@ -116,11 +113,9 @@ def _checked_records(data: PartitionProduceData, version: int) -> memoryview:
 
 
 def _check_replicas(partition: Partition, acks: int) -> None:
-    wanted = partition.log.config.min_insync_replicas
-    if acks == ACKS_ALL and wanted > 1:
+    if acks == ACKS_ALL and partition.log.config.min_insync_replicas > 1:
         raise KafkaError(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"min.insync.replicas is {wanted} and this broker stands alone",
+            ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas is above 1: this broker is alone"
         )
 
 
