@@ -1,5 +1,6 @@
 """Our broker as a user runs it: a process of its own, started through its command line."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,8 @@ def start_broker(
 ) -> NodeProcess:
     """A running broker on `data_dir`; `settings` are given as `--set key=value`.
 
-    Its log goes beside the data directory unless `log` names another file.
+    Its log goes beside the data directory unless `log` names another file. Settings in our own
+    environment do not reach it; the variables that steer tests would be refused as unknown ones.
     """
     command = [str(HOROLOG), "serve", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--http", "127.0.0.1:0"]
@@ -27,4 +29,7 @@ def start_broker(
         command += ["--set", f"{key}={value}"]
     data_dir.mkdir(parents=True, exist_ok=True)
     beside = data_dir.with_name(f"{data_dir.name}.log")
-    return NodeProcess(command, log or beside, ready_within_seconds=ready_within_seconds)
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("HOROLOG_", "KAFKA_"))}
+    return NodeProcess(
+        command, log or beside, ready_within_seconds=ready_within_seconds, environment=own
+    )

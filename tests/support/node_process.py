@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,12 +24,23 @@ class NodeFailed(Exception):  # noqa: N818 - reads as the sentence it is
 class NodeProcess:
     """One child process; `facts` holds the words of its ready line."""
 
-    def __init__(self, command: Sequence[str], log: Path, *, ready_within_seconds: float) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        *,
+        ready_within_seconds: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = log
         self.began = time.monotonic()
         with log.open("ab") as sink:
             self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sink
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                env=environment,
             )
         try:
             line = self._ready_line(ready_within_seconds)
