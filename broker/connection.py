@@ -24,6 +24,7 @@ from broker.metrics.probes import BrokerProbes
 from broker.page_cache import PageCache
 from broker.sender import SocketSender
 
+TURN_BYTES = 1024 * 1024  # received from one client before the others have their turn
 FLUSH_PARTS = 64  # answers of one read leave together, up to so many buffers
 FLUSH_BYTES = 64 * 1024  # and one of this size does not wait for others
 
@@ -76,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         "_sender",
         "_stopping",
         "_transport",
+        "_turn_bytes",
         "peer",
         "received_bytes",
     )
@@ -96,6 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._closing: str | None = None
         self._progress = _Progress()
+        self._turn_bytes = 0
         self.received_bytes = 0
 
     # -- the transport's side
@@ -154,6 +157,17 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
         if self._frames.held:
             self._transport.pause_reading()
+            return
+        self._turn_bytes += nbytes
+        if self._turn_bytes >= TURN_BYTES:
+            self._transport.pause_reading()
+            self._host.loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        """The others have been served: this one may go on (loops read a socket many times)."""
+        self._turn_bytes = 0
+        if not (self._frames.held or self._closing):
+            self._transport.resume_reading()
 
     # -- requests and answers
 

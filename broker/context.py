@@ -26,6 +26,10 @@ class Peer:
     local_host: str
     local_port: int
 
+    def __str__(self) -> str:
+        """For log lines."""
+        return f"{self.client_host}:{self.client_port}"
+
 
 class RequestContext:
     """The facts of one request, given to `handle(request, context)`."""

@@ -25,7 +25,8 @@ from storage.errors import StorageError
 from storage.file_slice import FileSlice
 
 INLINE_BYTES = 16 * 1024  # a file piece up to this size is read and sent with its neighbours
-SENDFILE_BYTES = 4 * 1024 * 1024  # asked of the kernel in one call
+SENDFILE_BYTES = 2 * 1024 * 1024  # asked of the kernel in one call
+TURN_BYTES = 4 * 1024 * 1024  # sent to one client before the others have their turn
 MAX_PARTS = 512  # buffers given to one sendmsg; the system's limit is 1024
 
 Part = bytes | bytearray | memoryview | FileSlice
@@ -122,12 +123,13 @@ class SocketSender:
 
     def _drain(self) -> bool:
         """Sends until the queue is empty (True), the socket full, or a piece has to be fetched."""
+        turn_ends = self.sent_bytes + TURN_BYTES
         try:
             while self._queue:
-                if not self._send_some():
-                    if not self._warming:
+                if not self._send_some() or self.sent_bytes > turn_ends:
+                    if self._queue and not self._warming:
                         self._watch()
-                    return False
+                    return not self._queue
         except BlockingIOError:
             self._watch()
             return False

@@ -22,7 +22,7 @@ from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from broker.page_cache import PageCache
 
-SWEPT_AT_ONCE = 1000  # connections looked at in one step of the loop
+SWEPT_AT_ONCE = 200  # connections looked at in one step of the loop
 STOP_POLL_SECONDS = 0.01
 MAPPED_V4 = "::ffff:"
 
