@@ -6,6 +6,7 @@ limit lasts, and the first partition that has anything gives a whole batch whate
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.fetch_sessions import FollowedPartition
 from broker.metadata import MetadataImage
@@ -16,12 +17,25 @@ from storage.errors import StorageError
 from storage.file_slice import FetchData
 
 
+class Answer(NamedTuple):
+    """What one partition gave; `partition` is None when there is no such partition."""
+
+    wanted: FollowedPartition
+    partition: Partition | None
+    data: PartitionData
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its records."""
+        return 0 if self.data.records is None else len(self.data.records)
+
+
 @dataclass(slots=True)
 class FetchResult:
-    """What one reading gave; answers and partitions stand in the order of what was wanted."""
+    """What one reading gave, in the order of what was wanted; `watched` are all that were read."""
 
-    answers: list[PartitionData]
-    partitions: list[Partition | None]
+    answers: list[Answer]
+    watched: list[Partition]
     size_bytes: int
     has_error: bool
 
@@ -35,6 +49,8 @@ class FetchPlan:
     committed: bool
     min_bytes: int
     max_bytes: int
+    news_only: bool = False
+    """For sessions: partitions that have nothing new to tell give no answer."""
 
     def read(self, image: MetadataImage) -> FetchResult:
         """Reads every partition; faults become error codes of their partition."""
@@ -44,23 +60,35 @@ class FetchPlan:
             partition = None
             try:
                 partition = self._find(wanted, image)
-                answer = self._read(wanted, partition, remaining, first=not result.size_bytes)
+                result.watched.append(partition)
+                if self.news_only and self._is_quiet(wanted, partition):
+                    continue
+                data = self._read(wanted, partition, remaining, first=not result.size_bytes)
             except KafkaError as error:
-                answer = _refusal(wanted.index, error.code)
+                data = _refusal(wanted.index, error.code)
                 result.has_error = True
             except StorageError:
-                answer = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
+                data = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
                 result.has_error = True
-            size = len(answer.records) if answer.records is not None else 0
-            result.size_bytes += size
-            remaining -= size
-            result.answers.append(answer)
-            result.partitions.append(partition)
+            answer = Answer(wanted, partition, data)
+            if not self.news_only or _is_news(answer):
+                result.answers.append(answer)
+                result.size_bytes += answer.size_bytes
+                remaining -= answer.size_bytes
         return result
 
     def is_enough(self, result: FetchResult) -> bool:
         """Whether the client wants to hear this now, without waiting for more."""
         return result.has_error or result.size_bytes >= self.min_bytes or not self.wanted
+
+    def _is_quiet(self, wanted: FollowedPartition, partition: Partition) -> bool:
+        """The cheap way to know that a partition of a wide session has nothing to tell."""
+        snapshot = partition.log.snapshot
+        return (
+            wanted.fetch_offset == snapshot.high_watermark == wanted.told_high_watermark
+            and snapshot.log_start_offset == wanted.told_log_start_offset
+            and not self.committed
+        )
 
     def _find(self, wanted: FollowedPartition, image: MetadataImage) -> Partition:
         if self.by_id:
@@ -86,6 +114,18 @@ class FetchPlan:
         if diverging is not None:
             answer.diverging_epoch = diverging
         return answer
+
+
+def _is_news(answer: Answer) -> bool:
+    """Whether a session must hear of it (KIP-227)."""
+    wanted, data = answer.wanted, answer.data
+    return (
+        answer.size_bytes > 0
+        or data.error_code != 0
+        or data.diverging_epoch is not None
+        or data.high_watermark != wanted.told_high_watermark
+        or data.log_start_offset != wanted.told_log_start_offset
+    )
 
 
 def _answer(index: int, partition: Partition, data: FetchData | None) -> PartitionData:

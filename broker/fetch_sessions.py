@@ -46,6 +46,11 @@ class FollowedPartition:
 
     def asks(self, newer: "FollowedPartition") -> None:
         """Takes over a newer request for the same partition; what was told stays."""
+        if (newer.leader_epoch, newer.last_fetched_epoch) != (
+            self.leader_epoch,
+            self.last_fetched_epoch,
+        ):
+            self.told_high_watermark = -1  # the epochs are to be judged anew
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         self.leader_epoch = newer.leader_epoch

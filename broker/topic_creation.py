@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.topic_names import check_name, find_collision
+from broker.topic_names import check_name, find_collision, is_internal
 from config.errors import ConfigError, ConfigRequestError
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -41,6 +41,10 @@ def plan_topic(
     """Judges a topic beside those that exist and those `planned` in the same request."""
     image = broker.catalog.image
     check_name(name)
+    if is_internal(name):
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
+        )
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     neighbour = find_collision(name, [*image.topics, *(topic.name for topic in planned)])

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from broker.context import RequestContext
 from broker.deferred import Deferred
-from broker.fetch_plan import FetchPlan, FetchResult
+from broker.fetch_plan import Answer, FetchPlan, FetchResult
 from broker.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -28,6 +28,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 CONSUMER = -1
 READ_COMMITTED = 1
+STORAGE_ERROR_SINCE_VERSION = 6
 SESSIONS_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
@@ -74,6 +75,7 @@ class _Fetch:
             committed=request.isolation_level == READ_COMMITTED,
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, context.broker.config.broker_config.fetch_max_bytes),
+            news_only=self.session is not None,
         )
         self.deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
 
@@ -100,7 +102,7 @@ class _Fetch:
         waiters = self.context.broker.waiters
         remaining = self.deadline - self.context.broker.clock.monotonic()
         waiter = waiters.register(
-            [partition for partition in result.partitions if partition is not None],
+            result.watched,
             self.plan.min_bytes - result.size_bytes,
             max(0, int(remaining * 1000)),
             lambda: self._look_again(answer),
@@ -116,47 +118,41 @@ class _Fetch:
             self._wait(answer, result)
 
     def _respond(self, result: FetchResult) -> FetchResponse:
-        """Tells everything to a full request, and to a session only what is new to it."""
-        answers = list(zip(self.plan.wanted, result.answers, strict=True))
-        self._count(result)
-        if self.session is not None:
-            answers = [pair for pair in answers if _is_news(*pair)]
-            for wanted, answer in answers:
-                if answer.records is not None and len(answer.records):
-                    self.session.served(wanted.key)
-        elif self.starts_session:
+        """A session hears only what is new to it: the plan has left out the rest."""
+        for answer in result.answers:
+            self._count(answer)
+            if self.session is not None and answer.size_bytes:
+                self.session.served(answer.wanted.key)
+        if self.starts_session:
             self.session = self.context.broker.fetch_sessions.create(
                 self.plan.wanted, by_id=self.plan.by_id
             )
-        for wanted, answer in answers:
-            _remember_told(wanted, answer)
+        for answer in result.answers:
+            _remember_told(answer)
         return FetchResponse(
             session_id=self.session.session_id if self.session is not None else NO_SESSION,
-            responses=_by_topic(answers),
+            responses=_by_topic((answer.wanted, answer.data) for answer in result.answers),
         )
 
-    def _count(self, result: FetchResult) -> None:
-        for partition, answer in zip(result.partitions, result.answers, strict=True):
-            if answer.error_code:
-                self.context.count_error(answer.error_code)
-            elif answer.records and partition is not None:
-                self.context.broker.probes.fetched(partition.topic, len(answer.records))
+    def _count(self, answer: Answer) -> None:
+        data = answer.data
+        if data.error_code:
+            self.context.count_error(data.error_code)
+            if self.context.api_version < STORAGE_ERROR_SINCE_VERSION:
+                data.error_code = _known_to_old_clients(data.error_code)
+        elif answer.partition is not None:
+            self.context.broker.probes.fetched(answer.partition.topic, answer.size_bytes)
 
 
-def _is_news(wanted: FollowedPartition, answer: PartitionData) -> bool:
-    return (
-        bool(answer.records)
-        or answer.error_code != 0
-        or answer.diverging_epoch is not None
-        or answer.high_watermark != wanted.told_high_watermark
-        or answer.log_start_offset != wanted.told_log_start_offset
-    )
+def _known_to_old_clients(code: int) -> int:
+    storage_error = code == ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if storage_error else code
 
 
-def _remember_told(wanted: FollowedPartition, answer: PartitionData) -> None:
+def _remember_told(answer: Answer) -> None:
     """After an error -1 is remembered, so that the partition is news again once it is well."""
-    wanted.told_high_watermark = answer.high_watermark
-    wanted.told_log_start_offset = answer.log_start_offset
+    answer.wanted.told_high_watermark = answer.data.high_watermark
+    answer.wanted.told_log_start_offset = answer.data.log_start_offset
 
 
 def _by_topic(

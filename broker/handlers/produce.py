@@ -26,6 +26,7 @@ from storage.snapshot import AppendResult
 from storage.validation import InvalidRecordError
 
 ACKS = (-1, 0, 1)
+STORAGE_ERROR_SINCE_VERSION = 4
 ZSTD = 4
 ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
@@ -141,6 +142,9 @@ def _refusal(
     index: int, error: KafkaError, partition: Partition | None, context: RequestContext
 ) -> PartitionProduceResponse:
     context.count_error(error.code)
+    code = error.code
+    if code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE_VERSION:
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     start = partition.log.snapshot.log_start_offset if partition is not None else -1
     bad_records = error.record_errors if isinstance(error, InvalidRecordError) else []
     record_errors = [
@@ -149,7 +153,7 @@ def _refusal(
     ]
     return PartitionProduceResponse(
         index=index,
-        error_code=error.code,
+        error_code=code,
         base_offset=-1,
         log_append_time_ms=-1,
         log_start_offset=start,

@@ -18,6 +18,7 @@ from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
 from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
 from protocol.registry import apis, by_name
 from storage.posix import real_env
 from tests.support.wire import AsyncWireClient, frame, parse_response, request_frame
@@ -148,6 +149,34 @@ async def test_pipelined_requests_are_answered_in_order_while_a_fetch_waits(
     first = await client.receive(*waiting)
     assert first.responses[0].partitions[0].high_watermark == 1
     assert len((await client.receive(*asked)).topics) == 1
+
+
+async def test_pipelined_batches_of_one_producer_keep_their_order_over_lanes(
+    client: AsyncWireClient, broker: Broker
+) -> None:
+    """Large compressed batches are checked on a thread, small ones on the loop."""
+    await make_topic(client)
+    now = broker.clock.now_ms()
+    noise = [(now, None, bytes(i * j % 251 for j in range(900))) for i in range(120)]
+    sequence, sent = 0, []
+    for number in range(40):
+        large = number % 3 != 2
+        rows = noise if large else noise[:1]
+        records = build_batch(
+            rows,
+            codec=Codec.LZ4 if large else Codec.NONE,
+            producer_id=99,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+        sequence += len(rows)
+        data = produce.PartitionProduceData(index=0, records=records)
+        topic = produce.TopicProduceData(name="t", partition_data=[data])
+        request = produce.ProduceRequest(acks=-1 if number % 2 else 1, topic_data=[topic])
+        sent.append((sequence - len(rows), await client.send(request, 9)))
+    for expected, asked in sent:
+        (answer,) = (await client.receive(*asked)).responses[0].partition_responses
+        assert (answer.error_code, answer.base_offset) == (0, expected)
 
 
 async def test_a_producer_that_wants_no_answer_gets_none_and_is_cut_off_on_error(

@@ -5,6 +5,12 @@ from typing import Any
 import pytest
 
 from broker.catalog_file import FILE_NAME
+from protocol.apis.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+)
+from protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.apis.delete_topics import DeleteTopicsRequest
 from storage.errors import StorageError
@@ -68,6 +74,25 @@ async def test_a_topic_goes_whole_or_not_at_all() -> None:
         kept = {"a": (2, 60000), **left}
         assert shape(world) == left or (not answered and shape(world) == kept)
         assert shape(world.restarted()) == shape(world)
+
+
+async def test_a_topic_grows_whole_or_not_at_all() -> None:
+    grown = CreatePartitionsTopic(name="a", count=4, assignments=None)
+    outcomes = await crash_during(CreatePartitionsRequest(topics=[grown]), 3, prepare=True)
+    for world, answered in outcomes:
+        counts = {name: count for name, (count, _) in shape(world).items()}
+        assert counts == {"a": 4, "b": 2} or (not answered and counts == {"a": 2, "b": 2})
+        assert shape(world.restarted()) == shape(world)
+
+
+async def test_settings_change_whole_or_not_at_all() -> None:
+    configs = [AlterableConfig(name="retention.ms", value="7")]
+    resource = AlterConfigsResource(resource_type=2, resource_name="a", configs=configs)
+    request = AlterConfigsRequest(resources=[resource])
+    for world, answered in await crash_during(request, 2, prepare=True):
+        after = shape(world)
+        assert after["b"] == (2, 60000)
+        assert after["a"] == (2, 7) or (not answered and after["a"] == (2, 60000))
 
 
 async def test_a_directory_without_our_file_is_adopted(world: World) -> None:

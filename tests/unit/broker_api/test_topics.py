@@ -69,6 +69,7 @@ async def test_what_is_made_outlives_the_process(world: World) -> None:
 REFUSED = [
     (topic("a/b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
     (topic(""), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    (topic("__consumer_offsets"), ErrorCode.INVALID_TOPIC_EXCEPTION),
     (topic("have.this"), ErrorCode.TOPIC_ALREADY_EXISTS),
     (topic("have_this"), ErrorCode.INVALID_TOPIC_EXCEPTION),
     (topic(partitions=0), ErrorCode.INVALID_PARTITIONS),
