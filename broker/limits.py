@@ -13,6 +13,7 @@ class ConnectionLimits:
     max_in_flight: int = 100  # requests that wait for their answer
     max_queued_bytes: int = 8 * 1024 * 1024  # of memory, waiting for the peer to read
     max_queued_parts: int = 256  # buffers and file pieces, waiting likewise
+    all_queued_bytes: int = 256 * 1024 * 1024  # of memory, of all connections together
     first_frame_seconds: float = 10.0
     frame_seconds: float = 30.0
     stalled_seconds: float = 60.0  # with output queued and nothing taken
@@ -43,6 +44,7 @@ CLOSE_REASONS = frozenset(
         "first_frame_late",
         "frame_late",
         "stalled_reader",
+        "memory",  # all queues together are over their limit, and this one is the longest
         "idle",
         "broken",  # the socket failed, or a file ended early
         "stopping",

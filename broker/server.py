@@ -170,6 +170,20 @@ class Server:
                 connection.sweep(now)
             await asyncio.sleep(0)
         self.pool.trim()
+        self._bound_memory()
+
+    def _bound_memory(self) -> None:
+        """The longest queues go while all together hold too much."""
+        queued = self.queued_bytes
+        if queued <= self.limits.all_queued_bytes:
+            return
+        by_length = sorted(self.connections, key=lambda each: each.queued_bytes, reverse=True)
+        for connection in by_length:
+            queued -= connection.queued_bytes
+            event("connection_dropped", "warning", reason="memory", peer=connection.peer)
+            connection.abort("memory")
+            if queued <= self.limits.all_queued_bytes:
+                return
 
     def stop_accepting(self) -> None:
         """New clients are refused by the system from now on."""

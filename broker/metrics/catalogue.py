@@ -67,7 +67,19 @@ def _dirty(broker: "Broker") -> Iterable[Sample]:
     return list(dict(broker.probes.dirty).items())
 
 
+def _version(broker: "Broker") -> Iterable[Sample]:
+    from importlib.metadata import version
+
+    return [((version("horolog"), broker.cluster_id, str(broker.node_id)), 1.0)]
+
+
 METRICS: tuple[Metric, ...] = (
+    gauge(
+        "horolog_build_info",
+        "Always 1; which version, cluster and node this is.",
+        ("version", "cluster_id", "node_id"),
+        _version,
+    ),
     gauge(
         "horolog_ready",
         "1 when the broker serves clients.",
@@ -168,6 +180,30 @@ METRICS: tuple[Metric, ...] = (
         "Bytes written and not yet forced to the disk.",
         (),
         one(lambda broker: broker.commit.unsynced_bytes),
+    ),
+    counter(
+        "horolog_cold_fetches",
+        "Reads that had to go to the disk before records could be sent.",
+        (),
+        one(lambda broker: broker.server.page_cache.visits),
+    ),
+    gauge(
+        "horolog_disk_free_bytes",
+        "Space left for the data directory.",
+        (),
+        one(lambda broker: broker.env.fs.free_bytes(broker.log_dir)),
+    ),
+    gauge(
+        "horolog_recovered_logs",
+        "Logs that had to be recovered at the start.",
+        (),
+        one(lambda broker: broker.log_manager.recovered_logs),
+    ),
+    gauge(
+        "horolog_rebuilt_indexes",
+        "Segments whose indexes were made anew since the start.",
+        (),
+        one(lambda broker: broker.log_manager.rebuilt_indexes),
     ),
     gauge(
         "horolog_event_loop_lag_seconds",

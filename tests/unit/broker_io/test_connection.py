@@ -8,8 +8,6 @@ from broker.limits import ConnectionLimits
 from tests.support.echo_server import Echo, Limits, echo_server, framed
 from tests.support.wire import AsyncWireClient
 
-LONG_AGO = 1_000_000.0
-
 
 @asynccontextmanager
 async def connected(echo: Echo) -> AsyncIterator[AsyncWireClient]:
@@ -104,6 +102,20 @@ async def test_a_stalled_reader_is_dropped_and_others_are_served() -> None:
         assert echo.probes.connections_closed["stalled_reader"] == 1
         await ask(other, "still here")
         assert await other.receive_frame() == padded("still here")
+
+
+async def test_the_longest_queues_go_when_all_together_hold_too_much() -> None:
+    limits = ConnectionLimits(max_queued_bytes=10**9, all_queued_bytes=25_000_000)
+    async with echo_server(limits) as echo, connected(echo) as greedy, connected(echo) as modest:
+        for client, count in ((greedy, 3), (modest, 1)):
+            client.writer.transport.pause_reading()
+            await ask(client, *["big:14000000"] * count)
+        await echo.until(lambda: echo.server.queued_bytes > 25_000_000)
+        await echo.sweep(0)
+        await echo.until(lambda: len(echo.server.connections) == 1)
+        assert echo.probes.connections_closed["memory"] == 1
+        modest.writer.transport.resume_reading()
+        assert len(await modest.receive_frame()) == 14_000_000
 
 
 async def test_who_sends_no_complete_frame_in_time_is_dropped() -> None:

@@ -1,0 +1,105 @@
+"""Each way to end has its exit status, and a user's mistake never shows a traceback."""
+
+from typing import Any
+
+import pytest
+
+from broker import serve as module
+from broker.cli import flags_of, parser
+from broker.logs import journal
+from broker.server import ListenError
+from storage.errors import CorruptLog, DirectoryLocked, DiskError, NewerFormat
+
+
+@pytest.fixture(autouse=True)
+def _untouched_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_tune", lambda: None)
+    monkeypatch.setattr(module, "configure", lambda **_: None)
+    monkeypatch.setattr(module, "_stop_on_signals", lambda loop: AlreadySet())
+    monkeypatch.setattr(module.gc, "freeze", lambda: None)
+    monkeypatch.setattr(journal, "threshold", 100)
+
+
+class AlreadySet:
+    async def wait(self) -> None:
+        return
+
+
+class FakeBroker:
+    """A broker that starts with `error`, or stops with `clean`."""
+
+    error: Exception | None = None
+    clean = True
+    bootstrap, http, loop = "127.0.0.1:1", None, None
+
+    def __init__(self, env: Any, config: Any, loop: Any) -> None:
+        self.catalog = self
+        self.image = self
+        self.topics: dict[str, Any] = {}
+
+    async def start(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    async def stop(self) -> bool:
+        return self.clean
+
+
+def run(monkeypatch: pytest.MonkeyPatch, broker: type, *flags: str) -> int:
+    monkeypatch.setattr(module, "Broker", broker)
+    return module.serve(
+        flags=flags, file=None, log_level="error", log_as_json=False, loop_factory=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ListenError("cannot listen on 1.2.3.4:9092: in use"), 2),
+        (DirectoryLocked("data/.lock", "another process holds the lock"), 2),
+        (DiskError("data", "make directory", "Read-only file system"), 2),
+        (NewerFormat("data/meta.properties", "version 9"), 2),
+        (CorruptLog("data/orders-0", "damaged at 17"), 3),
+    ],
+)
+def test_a_start_that_fails_says_why_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    status: int,
+) -> None:
+    broker = type("Failing", (FakeBroker,), {"error": error})
+    assert run(monkeypatch, broker) == status
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == f"horolog: {error}\n"
+
+
+@pytest.mark.parametrize(("clean", "status"), [(True, 0), (False, 4)])
+def test_a_stop_tells_whether_everything_is_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    clean: bool,
+    status: int,
+) -> None:
+    broker = type("Stopping", (FakeBroker,), {"clean": clean})
+    assert run(monkeypatch, broker) == status
+    assert capsys.readouterr().out == "horolog ready bootstrap=127.0.0.1:1\n"
+
+
+def test_bad_settings_end_with_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, FakeBroker, "node.id=x") == 1
+    assert "node.id" in capsys.readouterr().err
+
+
+def test_options_of_serve_are_settings() -> None:
+    line = "serve --data-dir /d --listen :1 --http h:2 --set a=b --set log.dirs=/e"
+    assert flags_of(parser().parse_args(line.split())) == [
+        "log.dirs=/d",
+        "listeners=PLAINTEXT://:1",
+        "horolog.http.listener=h:2",
+        "a=b",
+        "log.dirs=/e",
+    ]
