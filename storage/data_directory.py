@@ -8,7 +8,7 @@ well.
 
 from uuid import UUID
 
-from storage.env import Env, Lock
+from storage.env import Env, Lock, parent_of
 from storage.errors import StorageError
 from storage.layout import CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES_FILE
 from storage.meta_properties import (
@@ -42,7 +42,7 @@ class DataDirectory:
         cannot be read, StorageError when it belongs to another cluster or node, DiskError.
         """
         fs = self._env.fs
-        fs.make_dir(self.path)
+        self._make()
         self._lock = fs.lock(self.path_of(LOCK_FILE))
         try:
             self._identify(cluster_id, node_id)
@@ -70,6 +70,17 @@ class DataDirectory:
     def path_of(self, name: str) -> str:
         """Path of a file at its top."""
         return f"{self.path}/{name}"
+
+    def _make(self) -> None:
+        """Make the directory and its missing parents, durably."""
+        fs = self._env.fs
+        missing, above = [], self.path
+        while not fs.exists(above):
+            missing.append(above)
+            above = parent_of(above)
+        fs.make_dir(self.path)
+        for path in missing:
+            fs.sync_dir(parent_of(path))
 
     def _identify(self, cluster_id: str, node_id: int) -> None:
         path = self.path_of(META_PROPERTIES_FILE)

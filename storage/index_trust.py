@@ -122,7 +122,7 @@ def find_time(
     for zone in _zones_from(zones, position):
         if before is not None and _may_hold(before, zone, timestamp):
             begin, end = max(before.position, position), min(zone.position, limit)
-            place = find_timestamp(file, begin, end, timestamp)
+            place = find_timestamp(file, begin, end, timestamp) if begin < end else None
             if place is not None:
                 return place
         before = zone

@@ -57,12 +57,13 @@ class LogScan:
     def chunks(self) -> Iterator[ScannedChunk]:
         """The good batches, a chunk at a time; a chunk's data is valid until the next one."""
         size = CHUNK_BYTES
-        buffer = bytearray(min(size, self.limit - self.end_position))
+        buffer = bytearray()
         while self.end_position < self.limit and not self.fault:
+            begin = self.end_position
+            size = min(size, self.limit - begin)
             if size > len(buffer):
                 buffer = bytearray(size)
-            begin = self.end_position
-            view = memoryview(buffer)[: min(size, self.limit - begin)]
+            view = memoryview(buffer)[:size]
             view = view[: self._file.read_into(begin, view)]
             scan = scan_batches(view)
             rows = self._in_order(scan.batches)

@@ -145,6 +145,10 @@ class PosixFile:
         with contextlib.suppress(OSError):  # what had to be durable was synced before
             os.close(fd)
 
+    def __del__(self) -> None:
+        """A file that nobody holds any more closes: a pool forgets, the last reader lets go."""
+        self.close()
+
 
 class PosixLock:
     """An exclusive lock that the kernel takes away when the process dies."""

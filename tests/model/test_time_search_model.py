@@ -1,0 +1,74 @@
+"""Search by time against a full scan: architecture.md 5's one-line model, on thousands of logs.
+
+`HOROLOG_MODEL_LOGS` says on how many (20,000 takes a few minutes); a failure names its seed.
+"""
+
+import os
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.logs import append, open_log
+from tests.support.time_logs import TimeLog, make_time_log
+
+LOGS = int(os.environ.get("HOROLOG_MODEL_LOGS", "1000"))
+PER_TEST = 250
+QUESTIONS = 6
+
+
+def found(log: TimeLog, timestamp: int) -> tuple[int, int] | None:
+    watermark = log.log.snapshot.high_watermark
+    answer = log.log.offset_for_timestamp(timestamp, last_fetchable=watermark)
+    return None if answer is None else (answer.timestamp, answer.offset)
+
+
+@pytest.mark.parametrize("first", range(0, LOGS, PER_TEST))
+def test_every_answer_is_that_of_a_full_scan(first: int) -> None:
+    for seed in range(first, min(first + PER_TEST, LOGS)):
+        log = make_time_log(seed)
+        for timestamp in log.wanted_times(random.Random(seed), QUESTIONS):
+            assert found(log, timestamp) == log.expected(timestamp), f"seed {seed}, {timestamp}"
+
+
+@pytest.mark.parametrize("first", range(0, LOGS // 4, PER_TEST))
+def test_the_largest_time_is_that_of_a_full_scan(first: int) -> None:
+    for seed in range(first, min(first + PER_TEST, LOGS // 4)):
+        log = make_time_log(seed)
+        answer = log.log.max_timestamp_offset()
+        largest = max((at for at, _ in log.records), default=-1)
+        expected = next(((at, o) for at, o in log.records if at == largest >= 0), None)
+        assert (answer and (answer.timestamp, answer.offset)) == expected, f"seed {seed}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.integers(-1, 12) | st.just(2**62), min_size=1, max_size=4),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(0, 14),
+    st.sampled_from((0, 80, 100_000)),
+    st.sampled_from((200, 400, 1_000_000)),
+)
+def test_small_logs_of_any_shape(
+    batches: list[list[int]], timestamp: int, interval: int, segment_bytes: int
+) -> None:
+    log = open_log(index_interval_bytes=interval, segment_bytes=segment_bytes)
+    records = []
+    for times in batches:
+        base = append(log, *times).base_offset
+        records += [(at, base + index) for index, at in enumerate(times)]
+    expected = next(((at, offset) for at, offset in records if at >= timestamp), None)
+    answer = log.offset_for_timestamp(timestamp, last_fetchable=len(records))
+    assert (answer and (answer.timestamp, answer.offset)) == expected
+
+
+def test_an_answer_that_may_not_be_fetched_yet_is_none() -> None:
+    log = open_log()
+    append(log, 1000)
+    append(log, 2000)
+    assert log.offset_for_timestamp(1500, last_fetchable=2) is not None
+    assert log.offset_for_timestamp(1500, last_fetchable=1) is None
