@@ -47,6 +47,7 @@ DRAIN_SECONDS = 5.0
 class Broker:
     """The services of one broker. Attributes are set once, at start."""
 
+    env: Env
     clock: Clock
     config: ConfigStore
     node_id: int

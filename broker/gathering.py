@@ -3,6 +3,8 @@
 All of it runs synchronously in the call that settles the last part; nothing here makes a task.
 """
 
+from __future__ import annotations  # functions are made per request: cheap ones
+
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -5,6 +5,8 @@ every later write to this partition waits for its turn, so that the order of arr
 in the log. Nothing here knows how requests and responses look.
 """
 
+from __future__ import annotations  # functions are made per request: cheap ones
+
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable

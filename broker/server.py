@@ -46,6 +46,8 @@ class ListenError(Exception):
 class Server:
     """All connections of a broker. Used from the event loop only."""
 
+    page_cache: PageCache
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
