@@ -4,12 +4,13 @@ Everything is judged before anything is made. The rules and their error codes ar
 controller, for a cluster of one broker.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.topic_names import check_name, find_collision, is_internal
+from broker.topic_names import check_name, collision_key, find_collision, is_internal
 from config.errors import ConfigError, ConfigRequestError
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from broker.app import Broker
 
 DEFAULT = -1
+MAX_AUTO_CREATED = 1000  # topics that one Metadata request makes
+JUDGED_AT_ONCE = 200  # topics, until others may run
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +33,46 @@ class NewTopic:
     overrides: Mapping[str, str | None]
 
 
-def plan_topic(
-    broker: "Broker",
-    name: str,
-    partition_count: int,
-    overrides: Mapping[str, str | None],
-    *,
-    planned: Sequence[NewTopic] = (),
-) -> NewTopic:
-    """Judges a topic beside those that exist and those `planned` in the same request."""
-    image = broker.catalog.image
-    check_name(name)
-    if is_internal(name):
-        raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
-        )
-    if name in image.topics:
-        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    neighbour = find_collision(name, [*image.topics, *(topic.name for topic in planned)])
-    if neighbour is not None:
-        raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic '{name}' collides with existing topic: {neighbour}",
-        )
-    check_partition_limit(broker, partition_count + sum(each.partition_count for each in planned))
-    check_overrides(broker, name, overrides)
-    return NewTopic(name, broker.env.rng.uuid(), partition_count, overrides)
+class TopicPlan:
+    """The topics that one request may make, each judged beside those that exist and each other.
+
+    Used under the catalog's `changing`, so that what was judged stays true.
+    """
+
+    def __init__(self, broker: "Broker") -> None:
+        """Nothing is planned yet."""
+        self.topics: list[NewTopic] = []
+        self._broker = broker
+        self._partition_count = 0
+        self._names = {collision_key(name): name for name in broker.catalog.image.topics}
+
+    def add(self, name: str, partition_count: int, overrides: Mapping[str, str | None]) -> NewTopic:
+        """Plans a topic; raises the KafkaError that refuses it."""
+        check_name(name)
+        if is_internal(name):
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
+            )
+        if name in self._broker.catalog.image.topics:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        neighbour = find_collision(name, self._names)
+        if neighbour is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with existing topic: {neighbour}",
+            )
+        check_partition_limit(self._broker, self._partition_count + partition_count)
+        check_overrides(self._broker, name, overrides)
+        topic = NewTopic(name, self._broker.env.rng.uuid(), partition_count, overrides)
+        self.topics.append(topic)
+        self._partition_count += partition_count
+        self._names[collision_key(name)] = name
+        return topic
+
+    async def breathe(self, number: int) -> None:
+        """Lets others run now and then while a request with very many topics is judged."""
+        if number % JUDGED_AT_ONCE == 0:
+            await asyncio.sleep(0)
 
 
 def partition_count_of(
@@ -128,21 +145,25 @@ def config_refusal(error: ConfigError) -> KafkaError:
     return KafkaError(code, error.message)
 
 
-async def auto_create(names: Iterable[str], broker: "Broker") -> dict[str, int]:
-    """Makes the topics that a Metadata request names; the error codes of those refused."""
+async def auto_create(names: Sequence[str], broker: "Broker") -> dict[str, int]:
+    """Makes the topics that a Metadata request names; the error codes of those refused.
+
+    Of very many only the first are made: the client asks again for the others, as for any topic
+    that is not there yet.
+    """
     refused: dict[str, int] = {}
+    count = broker.config.broker_config.num_partitions
     async with broker.catalog.changing:
-        planned: list[NewTopic] = []
-        for name in names:
+        plan = TopicPlan(broker)
+        for name in names[:MAX_AUTO_CREATED]:
             if name in broker.catalog.image.topics:  # another client was faster
                 continue
-            count = broker.config.broker_config.num_partitions
             try:
-                planned.append(plan_topic(broker, name, count, {}, planned=planned))
+                plan.add(name, count, {})
             except KafkaError as error:
                 refused[name] = error.code
         try:
-            await broker.catalog.create(planned)
+            await broker.catalog.create(plan.topics)
         except StorageError:
-            refused.update((topic.name, ErrorCode.KAFKA_STORAGE_ERROR) for topic in planned)
+            refused.update((topic.name, ErrorCode.KAFKA_STORAGE_ERROR) for topic in plan.topics)
     return refused

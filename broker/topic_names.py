@@ -4,7 +4,7 @@ The same rules keep paths safe: a legal name has no separator and is neither `.`
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from protocol.errors import ErrorCode, KafkaError
 
@@ -42,12 +42,12 @@ def collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def find_collision(name: str, existing: Iterable[str]) -> str | None:
-    """A topic that differs from `name` in `.` and `_` only; None when there is none."""
-    if "." not in name and "_" not in name:
-        return None
-    key = collision_key(name)
-    return next((other for other in existing if collision_key(other) == key), None)
+def find_collision(name: str, keys: Mapping[str, str]) -> str | None:
+    """A topic that differs from `name` in `.` and `_` only; None when there is none.
+
+    `keys` holds the topics by their `collision_key`.
+    """
+    return keys.get(collision_key(name))
 
 
 def is_internal(name: str) -> bool:

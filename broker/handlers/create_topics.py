@@ -3,7 +3,7 @@
 from collections import Counter
 
 from broker.context import RequestContext
-from broker.topic_creation import NewTopic, partition_count_of, plan_topic
+from broker.topic_creation import NewTopic, TopicPlan, partition_count_of
 from config.layers import Source
 from protocol.apis.create_topics import (
     CreatableTopic,
@@ -22,24 +22,25 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     """One result per name; a name that stands in the request twice is refused."""
     asked = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
-    planned: list[NewTopic] = []
     async with context.broker.catalog.changing:
-        for topic in request.topics:
+        plan = TopicPlan(context.broker)
+        for number, topic in enumerate(request.topics):
+            await plan.breathe(number)
             try:
-                planned.append(_plan(topic, asked, planned, context))
+                _judge(topic, asked, plan, context)
             except KafkaError as error:
                 results[topic.name] = _refusal(topic.name, error, context)
         if not request.validate_only:
-            await _create(planned, results, context)
-    for plan in planned:
-        if plan.name not in results:
-            results[plan.name] = _success(plan, context)
+            await _create(plan.topics, results, context)
+    for new in plan.topics:
+        if new.name not in results:
+            results[new.name] = _success(new, context)
     return CreateTopicsResponse(topics=[results[name] for name in asked])
 
 
-def _plan(
-    topic: CreatableTopic, asked: Counter[str], planned: list[NewTopic], context: RequestContext
-) -> NewTopic:
+def _judge(
+    topic: CreatableTopic, asked: Counter[str], plan: TopicPlan, context: RequestContext
+) -> None:
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     assignments = {each.partition_index: each.broker_ids for each in topic.assignments}
@@ -56,7 +57,7 @@ def _plan(
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {key}"
             )
-    return plan_topic(context.broker, topic.name, count, overrides, planned=planned)
+    plan.add(topic.name, count, overrides)
 
 
 async def _create(

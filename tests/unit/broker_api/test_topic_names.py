@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.topic_names import check_name, fault_in_name, find_collision, is_internal
+from broker.topic_names import check_name, collision_key, fault_in_name, find_collision, is_internal
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -56,7 +56,7 @@ def test_no_legal_name_leaves_the_directory(name: str) -> None:
 def test_dot_and_underscore_collide_and_case_does_not(
     name: str, existing: list[str], found: str | None
 ) -> None:
-    assert find_collision(name, existing) == found
+    assert find_collision(name, {collision_key(each): each for each in existing}) == found
 
 
 def test_internal_topics_are_known_by_name() -> None:
