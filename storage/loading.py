@@ -228,7 +228,7 @@ def _settle_epochs(
     epochs: LeaderEpochs, before: tuple[EpochStart, ...], end_offset: int, *, was_cut: bool
 ) -> None:
     """Epochs end where the log does; after a cut a new one begins, so that readers notice."""
-    epochs.truncate_to(end_offset)
+    epochs.truncate_to(end_offset + 1)  # one that begins at the end was announced already
     latest = epochs.latest
     if was_cut and latest is not None:
         epochs.assign(latest.epoch + 1, end_offset)

@@ -100,10 +100,12 @@ class LogScan:
         """
         head = self._file.read_at(self.end_position, HEADER_BYTES)
         end = self.end_position + HEADER_BYTES
+        if end > self.limit:
+            return True
         try:
             header = read_header(head)
         except CorruptBatch:
-            return self._has_zeroed_sector(min(end, self.limit))
+            return self._has_zeroed_sector(end)
         end = self.end_position + header.size_bytes
         if end <= self.limit:
             return self._has_zeroed_sector(end)

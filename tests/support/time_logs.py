@@ -24,7 +24,6 @@ class TimeLog:
 
     log: Log
     env: Env
-    fs: SimFileSystem
     records: list[tuple[int, int]]
     """(time as readers see it, offset), in order of offset."""
     start_offset: int
@@ -34,6 +33,12 @@ class TimeLog:
         times = sorted({at for at, _ in self.records}) or [NOW]
         found = [dice.choice(times) + dice.choice((-1, 0, 0, 1)) for _ in range(count)]
         return [*(max(0, at) for at in found), 0, times[-1], times[-1] + 1, FAR_FUTURE * 2]
+
+    def fs_of_log(self) -> SimFileSystem:
+        """The disk that the log lies on after its restarts."""
+        fs = self.log.files.fs
+        assert isinstance(fs, SimFileSystem)
+        return fs
 
     def expected(self, timestamp: int) -> tuple[int, int] | None:
         """The smallest offset, at or after the log start, whose time is at least `timestamp`."""
@@ -77,12 +82,7 @@ def make_time_log(seed: int, *, batches: int = 60) -> TimeLog:
     if dice.random() < 0.3:
         make_durable(log)
         start = log.delete_records(dice.randint(0, len(records)))
-    return TimeLog(log, log_env(log, env), fs, records, start)
-
-
-def log_env(log: Log, env: Env) -> Env:
-    """The environment that the log lives in after its restarts."""
-    return Env(env.clock, log.files.fs, env.rng)
+    return TimeLog(log, env, records, start)
 
 
 def _life_goes_on(log: Log, env: Env, fs: SimFileSystem, dice: random.Random) -> Log:

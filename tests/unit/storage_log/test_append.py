@@ -9,7 +9,7 @@ from protocol.records.batch import read_header, seal, set_max_timestamp
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
-from storage.log import InvalidRecordError
+from storage.log import InvalidRecordError, Log
 from storage.validation import TIMESTAMP_SUMMARY
 from tests.support.logs import append, append_bytes, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
@@ -221,14 +221,16 @@ def test_new_settings_count_from_the_next_batch() -> None:
     assert refusal(lambda: append(log, NOW, value=bytes(300))).code == ErrorCode.MESSAGE_TOO_LARGE
 
 
+def fill(log: Log) -> None:
+    for _ in range(100):
+        append(log, NOW, value=bytes(200))
+
+
 def test_a_full_disk_refuses_writes_and_nothing_else_until_there_is_space() -> None:
     clock = SimClock()
     fs = SimFileSystem(clock=clock, capacity_bytes=3000)
     log = open_log(Env(clock, fs, SeededRng()))
-    with pytest.raises(KafkaError) as caught:
-        for _ in range(100):
-            append(log, NOW, value=bytes(200))
-    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert refusal(lambda: fill(log)).code == ErrorCode.KAFKA_STORAGE_ERROR
     before = log.snapshot
     assert len(records_of(log)) == before.log_end_offset
     assert log.files.fs.open(f"{log.files.path}/{0:020d}.log").size() == before.end_position
