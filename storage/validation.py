@@ -83,8 +83,11 @@ class BatchRules:
         self._target = _target_codec(config.compression_type)
 
     def needs_lane(self, records: memoryview) -> bool:
-        """Whether checking means unpacking or packing so much that the loop would feel it."""
-        if len(records) <= INLINE_COMPRESSED_BYTES:
+        """Whether checking means unpacking or packing so much that the loop would feel it.
+
+        What is too large is refused before that, so it need not be kept for a lane.
+        """
+        if not INLINE_COMPRESSED_BYTES < len(records) <= self._config.max_message_bytes:
             return False
         codec = records[22] & CODEC_MASK
         return codec != 0 or (self._target is not None and self._target is not Codec.NONE)

@@ -30,6 +30,8 @@ STORAGE_ERROR_SINCE_VERSION = 4
 ZSTD = 4
 ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
+MAGIC_POSITION = 16
+MAGIC_V2 = 2
 ATTRIBUTES_POSITION = 22  # low byte of the attributes of a batch v2
 CODEC_BITS = 0x07
 TRANSACTIONAL_BIT = 0x10
@@ -100,7 +102,7 @@ def _checked_records(data: PartitionProduceData, version: int) -> memoryview:
     data.records = None  # a waiting answer must not hold the request's bytes
     if not records:
         raise KafkaError(ErrorCode.INVALID_RECORD, "The request holds no records")
-    if len(records) > ATTRIBUTES_POSITION:
+    if len(records) > ATTRIBUTES_POSITION and records[MAGIC_POSITION] == MAGIC_V2:
         attributes = records[ATTRIBUTES_POSITION]
         if attributes & CODEC_BITS == ZSTD and version < ZSTD_SINCE_VERSION:
             raise KafkaError(
