@@ -12,7 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from broker.catalog import TopicCatalog
-from broker.commit import Durable, GroupCommit
+from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
 from broker.dispatcher import Dispatcher
 from broker.endpoints import Endpoint
@@ -89,6 +89,7 @@ class Broker:
             self.probes,
             interval_seconds=settings.horolog_flush_interval_ms / 1000,
             interval_bytes=settings.horolog_flush_interval_bytes,
+            flush_bytes=flush_bytes_of_this_machine(),
             on_durable=self._log_durable,
             on_failed=self._log_failed,
         )

@@ -1,23 +1,28 @@
-"""Group commit: one thread per log directory that does nothing but fsync.
+"""Group commit: threads of a log directory that do nothing but fsync.
 
-Everything that arrived while one round of fsyncs ran is covered by the next one, and one wake-up
-of the loop per round answers all of it. The same thread serves `interval` durability (at most
-100 ms or 256 KiB unsynced per partition, operations B2) and keeps the amount of dirty data bounded,
-so that the kernel never throttles `write()` on the loop.
+Everything that arrived while a log was being synced is covered by its next sync, and one wake-up of
+the loop answers all of it. A round begins when the loop has handled what its sockets held, so that
+it covers many requests when there are many. Different logs are synced side by side. The same
+threads serve `interval` durability (at most 100 ms or 256 KiB unsynced per partition, operations
+B2) and keep the amount of dirty data bounded, so that the kernel never throttles `write()`.
 
-Rules: `request`, `written` and the callbacks belong to the loop; `Log.sync` is the only call made
-from the thread. The first fsync error of a log is final (operations B3.1): its waiters hear of it
-and it is never synced again.
+Rules: everything but `Log.sync` happens on the loop; a log is synced by one thread at a time. The
+first fsync error of a log is final (operations B3.1): its waiters hear of it.
 """
 
 import asyncio
+import contextlib
+import os
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
-FLUSH_BYTES = 64 * 1024 * 1024  # unsynced in a directory: syncing begins whatever the topics ask
-MAX_UNSYNCED_BYTES = 256 * 1024 * 1024  # beyond it producers wait for the disk
+SYNC_THREADS = 4
+FLUSH_SHARE = 64  # of the memory: so much unsynced in a directory, and syncing begins anyhow
+MIN_FLUSH_BYTES = 64 * 1024 * 1024
+MAX_FLUSH_BYTES = 512 * 1024 * 1024
+HOLD_FACTOR = 4  # so many times that, and producers wait for the disk
 
 Done = Callable[[BaseException | None], None]
 
@@ -51,11 +56,65 @@ class CommitProbe(Protocol):
         """One fsync took so long; `error` when it failed. Called on the loop."""
 
 
-_Round = list[tuple[Durable, int, float, BaseException | None]]
+class _Synced(NamedTuple):
+    """What one sync came to."""
+
+    log: Durable
+    offset: int
+    seconds: float
+    error: BaseException | None
+
+
+class _SyncThread:
+    """A thread that syncs the logs it is given and reports once for all of them."""
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float],
+        report: "Callable[[_SyncThread, list[_Synced]], None]",
+    ) -> None:
+        """Starts it; `report` is called on the thread."""
+        self._monotonic = monotonic
+        self._report = report
+        self._logs: Sequence[Durable] = ()
+        self._wake = threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
+        self._thread.start()
+
+    def sync(self, logs: Sequence[Durable]) -> None:
+        """Begins to sync these; not before the last ones were reported."""
+        self._logs = logs
+        self._wake.release()
+
+    def end(self) -> None:
+        """Ends the thread after what it is doing, and waits for that."""
+        self.sync(())
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.acquire()
+            if not self._logs:
+                return
+            self._report(self, [self._synced(log) for log in self._logs])
+
+    def _synced(self, log: Durable) -> _Synced:
+        started = self._monotonic()
+        try:
+            offset = log.sync()
+        except Exception as error:  # noqa: BLE001 - handed to the waiters and the log, on the loop
+            return _Synced(log, -1, self._monotonic() - started, error)
+        return _Synced(log, offset, self._monotonic() - started, None)
+
+
+def flush_bytes_of_this_machine() -> int:
+    """How much may be unsynced before syncing begins: far below where the kernel would throttle."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(MIN_FLUSH_BYTES, min(MAX_FLUSH_BYTES, memory // FLUSH_SHARE))
 
 
 class GroupCommit:
-    """The fsync thread of one log directory."""
+    """The fsyncs of one log directory."""
 
     def __init__(
         self,
@@ -65,29 +124,33 @@ class GroupCommit:
         *,
         interval_seconds: float,
         interval_bytes: int,
+        flush_bytes: int,
         on_durable: Callable[[Durable], None],
         on_failed: Callable[[Durable, BaseException], None],
     ) -> None:
-        """Starts the thread. `on_durable(log)` and `on_failed(log, error)` hear of it first."""
+        """`on_durable(log)` and `on_failed(log, error)` hear of a sync before its waiters.
+
+        Beyond `flush_bytes` unsynced in the directory, syncing begins whatever the topics ask.
+        """
         self._loop = loop
         self._monotonic = monotonic
         self._probe = probe
         self._interval_seconds = interval_seconds
         self._interval_bytes = interval_bytes
+        self._flush_bytes = flush_bytes
         self._on_durable = on_durable
         self._on_failed = on_failed
         self._waiting: dict[Durable, deque[tuple[int, Done]]] = {}
-        self._dirty: dict[Durable, None] = {}
+        self._interval: dict[Durable, None] = {}  # to be synced when the interval is over
         self._unsynced: dict[Durable, int] = {}
         self._unsynced_bytes = 0
         self._due: dict[Durable, None] = {}
-        self._gate = threading.Lock()
-        self._wake = threading.Semaphore(0)
-        self._asleep = True
+        self._syncing: set[Durable] = set()
+        self._threads: list[_SyncThread] = []
+        self._idle: list[_SyncThread] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
-        self._thread.start()
+        self._begins = False
+        self._closed = False
 
     def request(self, log: Durable, offset: int, done: Done) -> None:
         """Calls `done(None)` once all of `log` below `offset` is durable, or `done(error)`."""
@@ -106,20 +169,21 @@ class GroupCommit:
         unsynced = self._unsynced.get(log, 0) + size_bytes
         self._unsynced[log] = unsynced
         self._unsynced_bytes += size_bytes
-        if self._unsynced_bytes > FLUSH_BYTES or (interval and unsynced >= self._interval_bytes):
+        if self._unsynced_bytes > self._flush_bytes or (
+            interval and unsynced >= self._interval_bytes
+        ):
             self._schedule(log)
-        elif interval and log not in self._dirty:
-            self._dirty[log] = None
+        elif interval and log not in self._interval:
+            self._interval[log] = None
             if self._timer is None:
                 self._timer = self._loop.call_later(self._interval_seconds, self._interval_over)
-        return self._unsynced_bytes > MAX_UNSYNCED_BYTES
+        return self._unsynced_bytes > self._flush_bytes * HOLD_FACTOR
 
     def forget(self, log: Durable) -> None:
         """The log is deleted or closed: no sync is begun any more, its waiters are answered."""
-        self._dirty.pop(log, None)
+        self._interval.pop(log, None)
         self._unsynced_bytes -= self._unsynced.pop(log, 0)
-        with self._gate:
-            self._due.pop(log, None)
+        self._due.pop(log, None)
         for _, done in self._waiting.pop(log, ()):
             done(None)
 
@@ -137,56 +201,58 @@ class GroupCommit:
                 self._schedule(log)
 
     async def close(self) -> None:
-        """Ends the thread after the round it is in. What is dirty is the log manager's to sync."""
+        """Ends the threads after what they are doing; what is dirty stays so."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._stopping = True
-        self._wake.release()
-        await self._loop.run_in_executor(None, self._thread.join)
+        self._closed = True
+        threads, self._threads = self._threads, []
+        for thread in threads:
+            await self._loop.run_in_executor(None, thread.end)
 
     def _interval_over(self) -> None:
         self._timer = None
-        dirty, self._dirty = self._dirty, {}
+        dirty, self._interval = self._interval, {}
         for log in dirty:
             self._schedule(log)
 
     def _schedule(self, log: Durable) -> None:
-        with self._gate:
-            self._due[log] = None
-            wake, self._asleep = self._asleep, False
-        if wake:
-            self._wake.release()
+        self._due[log] = None
+        if not self._begins:
+            self._begins = True
+            self._loop.call_soon(self._begin)
 
-    def _run(self) -> None:
-        while True:
-            self._wake.acquire()
-            while True:
-                with self._gate:
-                    due, self._due = self._due, {}
-                    self._asleep = not due
-                if not due or self._stopping:
-                    break
-                self._report([self._sync(log) for log in due])
-            if self._stopping:
-                return
+    def _begin(self) -> None:
+        """Hands the due logs that are not being synced to threads that have nothing to do."""
+        self._begins = False
+        ready = [log for log in self._due if log not in self._syncing]
+        if not ready or self._closed:
+            return
+        free = len(self._idle) + SYNC_THREADS - len(self._threads)
+        share = -(-len(ready) // max(free, 1))
+        while ready and free:
+            part, ready = ready[:share], ready[share:]
+            free -= 1
+            self._syncing.update(part)
+            for log in part:
+                del self._due[log]
+            self._thread().sync(part)
 
-    def _sync(self, log: Durable) -> tuple[Durable, int, float, BaseException | None]:
-        started = self._monotonic()
-        try:
-            offset = log.sync()
-        except Exception as error:  # noqa: BLE001 - handed to the waiters and the log, on the loop
-            return log, -1, self._monotonic() - started, error
-        return log, offset, self._monotonic() - started, None
+    def _thread(self) -> _SyncThread:
+        if self._idle:
+            return self._idle.pop()
+        self._threads.append(_SyncThread(self._monotonic, self._reported))
+        return self._threads[-1]
 
-    def _report(self, synced: _Round) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._finish, synced)
-        except RuntimeError:  # the loop is closed: the process is going away
-            self._stopping = True
+    def _reported(self, thread: _SyncThread, synced: list[_Synced]) -> None:
+        """On the thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is going away
+            self._loop.call_soon_threadsafe(self._finish, thread, synced)
 
-    def _finish(self, synced: _Round) -> None:
+    def _finish(self, thread: _SyncThread, synced: list[_Synced]) -> None:
+        self._idle.append(thread)
         for log, offset, seconds, error in synced:
+            self._syncing.discard(log)
             self._probe.synced(seconds, error)
             if error is not None:
                 self._fail(log, error)
@@ -195,6 +261,9 @@ class GroupCommit:
             self._recount(log)
             self._on_durable(log)
             self._answer(log, offset)
+        if self._due and not self._begins:
+            self._begins = True
+            self._loop.call_soon(self._begin)
 
     def _recount(self, log: Durable) -> None:
         before = self._unsynced.pop(log, 0)
@@ -213,7 +282,7 @@ class GroupCommit:
             self._waiting.pop(log, None)
 
     def _fail(self, log: Durable, error: BaseException) -> None:
-        self._dirty.pop(log, None)
+        self._interval.pop(log, None)
         self._unsynced_bytes -= self._unsynced.pop(log, 0)
         self._on_failed(log, error)
         for _, done in self._waiting.pop(log, ()):

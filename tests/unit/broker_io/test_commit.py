@@ -8,8 +8,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from broker.commit import MAX_UNSYNCED_BYTES, GroupCommit
+from broker.commit import HOLD_FACTOR, GroupCommit, flush_bytes_of_this_machine
 from broker.metrics.probes import BrokerProbes
+
+
+FLUSH_BYTES = 1_000_000
 
 
 class FakeLog:
@@ -62,6 +65,7 @@ async def committing(interval_seconds: float = 3600) -> AsyncIterator[tuple[Grou
         BrokerProbes(time.monotonic),
         interval_seconds=interval_seconds,
         interval_bytes=1000,
+        flush_bytes=FLUSH_BYTES,
         on_durable=events.durable.append,
         on_failed=lambda log, error: events.failed.append(error),
     )
@@ -161,8 +165,8 @@ async def test_too_much_unsynced_data_slows_the_producer_not_the_loop() -> None:
     async with committing() as (commit, _):
         log, done = FakeLog(), []
         log.gate.clear()
-        log.write(MAX_UNSYNCED_BYTES)
-        assert not commit.written(log, MAX_UNSYNCED_BYTES, interval=False)
+        log.write(FLUSH_BYTES * HOLD_FACTOR)
+        assert not commit.written(log, FLUSH_BYTES * HOLD_FACTOR, interval=False)
         offset = log.write(1)
         assert commit.written(log, 1, interval=False)
         commit.request(log, offset, done.append)
@@ -182,6 +186,32 @@ async def test_a_log_that_is_dirty_for_too_long_is_synced() -> None:
         await until(lambda: old.syncs == 1)
         await asyncio.sleep(0.01)
         assert young.syncs == 0
+
+
+async def test_much_unsynced_data_is_synced_whatever_was_promised() -> None:
+    async with committing() as (commit, _):
+        log = FakeLog()
+        log.write(FLUSH_BYTES)
+        assert not commit.written(log, FLUSH_BYTES, interval=False)
+        log.write(1)
+        assert not commit.written(log, 1, interval=False)
+        await until(lambda: log.syncs == 1)
+    assert flush_bytes_of_this_machine() >= 64 * 1024 * 1024
+
+
+async def test_several_logs_are_synced_side_by_side_and_each_by_one_thread() -> None:
+    async with committing() as (commit, _):
+        slow, logs, done = FakeLog(), [FakeLog() for _ in range(3)], []
+        slow.gate.clear()
+        commit.request(slow, slow.write(), done.append)
+        await asyncio.sleep(0.01)
+        for log in (slow, *logs):
+            commit.request(log, log.write(), done.append)
+        await until(lambda: len(done) == 3)
+        assert slow.syncs == 0
+        slow.gate.set()
+        await until(lambda: len(done) == 5)
+        assert slow.syncs == 2
 
 
 async def test_a_forgotten_log_answers_its_waiters() -> None:
