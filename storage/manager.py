@@ -6,6 +6,7 @@ touch the disk block: run them on a lane. `logs` is replaced, never changed, so 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from uuid import UUID
 
 from config.topic import TopicConfig
@@ -13,7 +14,7 @@ from storage.checkpoints import OffsetCheckpoint
 from storage.data_directory import DataDirectory
 from storage.deletion import DeletedDirectories
 from storage.env import Env
-from storage.errors import CorruptCheckpoint, StorageError
+from storage.errors import CorruptCheckpoint, DiskError, StorageError
 from storage.index_trust import TrustedIndexes
 from storage.layout import (
     HIGH_WATERMARKS_FILE,
@@ -104,6 +105,9 @@ class LogManager:
                 logs[name] = self._open_log(name, known)
         self.logs = logs
         self._is_loaded = True
+        if self.recovered_logs:
+            with suppress(DiskError):  # what was scanned once need not be again; tried anew on time
+                self.checkpoint()
 
     def create_log(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
         """Make a partition's directory and empty log, durably. DiskError: it does not exist."""

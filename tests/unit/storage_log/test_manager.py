@@ -93,6 +93,15 @@ def test_a_clean_stop_needs_no_recovery_and_a_kill_does() -> None:
     assert offsets_of(records_of(recovered.logs["t", 0])) == list(range(20))
 
 
+def test_what_was_recovered_is_not_scanned_again_after_the_next_kill() -> None:
+    env = sim_env()
+    with_log(env, records=20)
+    env = Env(env.clock, disk_of(env).after_kill(), env.rng)
+    again = started(env)
+    assert again.recovered_logs == 1
+    assert "t 0 20" in text(env, "recovery-point-offset-checkpoint")
+
+
 def test_the_clean_mark_is_gone_before_anything_is_loaded() -> None:
     env = sim_env()
     with_log(env).close()
