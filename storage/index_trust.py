@@ -92,6 +92,8 @@ class TrustedIndexes:
         return indexes
 
     def _rebuild(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
+        if segment.held is not None and segment.indexes is not None:
+            return segment.indexes  # the writer's, in memory: nobody else may replace them
         self.rebuilt += 1
         indexes = rebuild_indexes(segment, limit, rules)
         segment.indexes = indexes
