@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from broker.commit import HOLD_FACTOR, GroupCommit, flush_bytes_of_this_machine
 from broker.metrics.probes import BrokerProbes
 
-
 FLUSH_BYTES = 1_000_000
 
 
