@@ -25,6 +25,7 @@ from broker.page_cache import PageCache
 from broker.sender import SocketSender
 
 TURN_BYTES = 1024 * 1024  # received from one client before the others have their turn
+TURN_SECONDS = 0.02  # or worked for it, beyond the request that is being handled
 FLUSH_PARTS = 64  # answers of one read leave together, up to so many buffers
 FLUSH_BYTES = 64 * 1024  # and one of this size does not wait for others
 
@@ -52,13 +53,14 @@ class Host(Protocol):
 
 
 class _Slot:
-    """The place of one request's answer in the order of answers."""
+    """The place of one request's answer in the order of answers, and what waiting costs."""
 
-    __slots__ = ("parts", "pending")
+    __slots__ = ("parts", "pending", "size_bytes")
 
-    def __init__(self, pending: Pending | None, parts: Parts | None) -> None:
+    def __init__(self, pending: Pending | None, parts: Parts | None, size_bytes: int) -> None:
         self.pending = pending
         self.parts = parts
+        self.size_bytes = size_bytes
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -73,11 +75,13 @@ class Connection(asyncio.BufferedProtocol):
         "_in_flight",
         "_listener_name",
         "_out",
+        "_parked_bytes",
         "_progress",
         "_sender",
         "_stopping",
         "_transport",
         "_turn_bytes",
+        "_turn_ends",
         "peer",
         "received_bytes",
     )
@@ -98,7 +102,9 @@ class Connection(asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._closing: str | None = None
         self._progress = _Progress()
+        self._parked_bytes = 0
         self._turn_bytes = 0
+        self._turn_ends = 0.0
         self.received_bytes = 0
 
     # -- the transport's side
@@ -148,6 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         self.received_bytes += nbytes
         if self._closing:
             return
+        self._turn_ends = self._host.probes.monotonic() + TURN_SECONDS
         try:
             self._frames.received(nbytes)
         except CloseConnection as error:
@@ -176,17 +183,28 @@ class Connection(asyncio.BufferedProtocol):
         if result is None:
             return True
         if not isinstance(result, list):
-            slot = _Slot(result, None)
-            self._in_flight.append(slot)
+            slot = _Slot(result, None, len(frame))
+            self._park(slot)
             result.listen(partial(self._answered, slot))
         elif self._in_flight:
-            self._in_flight.append(_Slot(None, result))
+            self._park(_Slot(None, result, _memory_of(result)))
         else:
             self._out += result
             if len(self._out) < FLUSH_PARTS and len(result[0]) < FLUSH_BYTES:
-                return True
+                return self._has_the_turn()
             self._flush()
-        return not (self._closing or self._blocked())
+        return not (self._closing or self._blocked()) and self._has_the_turn()
+
+    def _has_the_turn(self) -> bool:
+        """Whether this client may go on at once; else it does after the others."""
+        if self._host.probes.monotonic() < self._turn_ends:
+            return True
+        self._schedule_flush()
+        return False
+
+    def _park(self, slot: _Slot) -> None:
+        self._in_flight.append(slot)
+        self._parked_bytes += slot.size_bytes
 
     def _answered(self, slot: _Slot, parts: Parts | None, error: CloseConnection | None) -> None:
         """A parked request has its answer; what is ready at the head of the order leaves."""
@@ -196,8 +214,17 @@ class Connection(asyncio.BufferedProtocol):
             return
         slot.parts = parts or []
         in_flight = self._in_flight
+        if in_flight[0] is not slot:
+            kept = _memory_of(slot.parts)
+            self._parked_bytes += kept - slot.size_bytes
+            slot.size_bytes = kept
         while in_flight and in_flight[0].parts is not None:
-            self._out += in_flight.popleft().parts or ()
+            first = in_flight.popleft()
+            self._parked_bytes -= first.size_bytes
+            self._out += first.parts or ()
+        self._schedule_flush()
+
+    def _schedule_flush(self) -> None:
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self._host.loop.call_soon(self._flush_later)
@@ -219,6 +246,7 @@ class Connection(asyncio.BufferedProtocol):
         limits, sender = self._host.limits, self._sender
         return (
             len(self._in_flight) >= limits.max_in_flight
+            or self._parked_bytes > limits.max_parked_bytes
             or sender.queued_bytes > limits.max_queued_bytes
             or sender.queued_parts > limits.max_queued_parts
             or self._stopping
@@ -228,6 +256,7 @@ class Connection(asyncio.BufferedProtocol):
         """Handles what was held back, then reads on, unless we are blocked again."""
         if not self._frames.held or self._closing or self._blocked():
             return
+        self._turn_ends = self._host.probes.monotonic() + TURN_SECONDS
         try:
             read_on = self._frames.resume()
         except CloseConnection as error:
@@ -323,6 +352,11 @@ class Connection(asyncio.BufferedProtocol):
             return "frame_late"
         waits = self._in_flight or not sender.idle
         return "idle" if now - seen.active_at > limits.idle_seconds and not waits else None
+
+
+def _memory_of(parts: Parts) -> int:
+    """What the buffers of an answer take; pieces of files take nothing until they are sent."""
+    return sum(len(part) for part in parts if isinstance(part, bytes | bytearray | memoryview))
 
 
 class _Progress:

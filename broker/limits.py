@@ -11,6 +11,7 @@ class ConnectionLimits:
 
     max_frame_bytes: int = 100 * 1024 * 1024
     max_in_flight: int = 100  # requests that wait for their answer
+    max_parked_bytes: int = 8 * 1024 * 1024  # of requests and answers that wait for one before them
     max_queued_bytes: int = 8 * 1024 * 1024  # of memory, waiting for the peer to read
     max_queued_parts: int = 256  # buffers and file pieces, waiting likewise
     all_queued_bytes: int = 256 * 1024 * 1024  # of memory, of all connections together

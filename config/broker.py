@@ -96,8 +96,8 @@ class BrokerConfig:
     socket_listen_backlog_size: int = broker_key(
         "socket.listen.backlog.size",
         count(1),
-        50,
-        doc="Connections that wait to be accepted.",
+        1024,
+        doc="Connections that wait to be accepted; Kafka's 50 makes crowds wait a second.",
     )
     max_connections: int = broker_key(
         "max.connections",
