@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 SYNC_THREADS = 4
-FLUSH_SHARE = 64  # of the memory: so much unsynced in a directory, and syncing begins anyhow
+FLUSH_SHARE = 24  # of the memory: so much unsynced in a directory, and syncing begins anyhow
 MIN_FLUSH_BYTES = 64 * 1024 * 1024
-MAX_FLUSH_BYTES = 512 * 1024 * 1024
-HOLD_FACTOR = 4  # so many times that, and producers wait for the disk
+MAX_FLUSH_BYTES = 1024 * 1024 * 1024
+HOLD_FACTOR = 2  # so many times that, and producers wait: Linux throttles from 15 % of memory on
 
 Done = Callable[[BaseException | None], None]
 
