@@ -198,9 +198,7 @@ class Dispatcher:
             raise CloseConnection("unsupported_version", str(error))
         self._probes.refused(API_VERSIONS, ErrorCode.UNSUPPORTED_VERSION)
         listed = [
-            ApiVersion(
-                api_key=api.key, min_version=api.listed_min_version, max_version=api.max_version
-            )
+            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
             for api in (each.api for each in self._routes.values())
         ]
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=listed)
@@ -226,6 +224,4 @@ class Dispatcher:
 
 
 def _listed(api: Api) -> ApiVersion:
-    return ApiVersion(
-        api_key=api.key, min_version=api.listed_min_version, max_version=api.max_version
-    )
+    return ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)

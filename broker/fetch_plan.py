@@ -51,6 +51,8 @@ class FetchPlan:
     max_bytes: int
     news_only: bool = False
     """For sessions: partitions that have nothing new to tell give no answer."""
+    each_whole: bool = False
+    """Before KIP-74: every partition gives a batch, and its reader is told how far it exceeds."""
 
     def read(self, image: MetadataImage) -> FetchResult:
         """Reads every partition; faults become error codes of their partition."""
@@ -63,7 +65,9 @@ class FetchPlan:
                 result.watched.append(partition)
                 if self.news_only and self._is_quiet(wanted, partition):
                     continue
-                data = self._read(wanted, partition, remaining, first=not result.size_bytes)
+                data = self._read(
+                    wanted, partition, remaining, first=self.each_whole or not result.size_bytes
+                )
             except KafkaError as error:
                 data = _refusal(wanted.index, error.code)
                 result.has_error = True

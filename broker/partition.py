@@ -18,8 +18,10 @@ from broker.deferred import Deferred
 from broker.lanes import DiskLanes
 from broker.waiters import FetchWaiters
 from protocol.errors import ErrorCode, KafkaError
+from storage import old_formats
 from storage.errors import StorageError
 from storage.file_slice import FetchData
+from storage.file_times import offsets_before
 from storage.leader_epochs import EpochEnd
 from storage.log import Log
 from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
@@ -94,8 +96,14 @@ class Partition:
         stored then.
         """
         if self._turns or self.log.needs_lane(records):
-            return self._append_in_turn(bytearray(records), acks)
+            return self._append_in_turn(bytearray(records), acks, self._append)
         return self._appended(self._append(records, acks), len(records))
+
+    def append_old(self, records: memoryview, acks: int) -> AppendResult | Deferred[AppendResult]:
+        """As `append`, for a set of format 0 or 1: it is made into a batch first."""
+        if self._turns or old_formats.needs_lane(records):
+            return self._append_in_turn(bytearray(records), acks, self._append_old)
+        return self._appended(self._append_old(records, acks), len(records))
 
     def in_turn(self, work: Callable[[], T]) -> Deferred[T]:
         """Runs `work`, which may change the log, on a lane, after all writes before it."""
@@ -163,16 +171,29 @@ class Partition:
         """The first record with the largest time in the log."""
         return self._search(self.log.max_timestamp_offset)
 
+    def find_segment_starts(
+        self, timestamp_ms: int, max_count: int, now_ms: int
+    ) -> Deferred[list[int]]:
+        """Offsets by the times of files, the latest first (semantics.md 5.5)."""
+        log = self.log
+        return self.on_lane(
+            lambda: offsets_before(log.snapshot, log.files, timestamp_ms, max_count, now_ms)
+        )
+
+    def on_lane(self, work: Callable[[], T]) -> Deferred[T]:
+        """Runs `work`, which reads only, on a lane; it takes no turn."""
+        answer: Deferred[T] = Deferred()
+        future = self._serving.lanes.run(self._serving.log_dir, work)
+        future.add_done_callback(lambda done: _settle(answer, done))
+        return answer
+
     def _search(
         self, search: Callable[[], TimestampOffset | None]
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         snapshot = self.log.snapshot
         if snapshot.log_start_offset == snapshot.log_end_offset:
             return None
-        answer: Deferred[TimestampOffset | None] = Deferred()
-        future = self._serving.lanes.run(self._serving.log_dir, search)
-        future.add_done_callback(lambda done: _settle(answer, done))
-        return answer
+        return self.on_lane(search)
 
     def _append(self, records: memoryview, acks: int) -> AppendResult:
         try:
@@ -182,7 +203,15 @@ class Partition:
         except StorageError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    def _append_in_turn(self, records: bytearray, acks: int) -> Deferred[AppendResult]:
+    def _append_old(self, records: memoryview, acks: int) -> AppendResult:
+        return self._append(old_formats.as_batch(records, self.log.config), acks)
+
+    def _append_in_turn(
+        self,
+        records: bytearray,
+        acks: int,
+        append: Callable[[memoryview, int], AppendResult],
+    ) -> Deferred[AppendResult]:
         answer: Deferred[AppendResult] = Deferred()
 
         def appended(result: AppendResult | None, error: BaseException | None) -> None:
@@ -195,7 +224,7 @@ class Partition:
             else:
                 answer.resolve(outcome)
 
-        self.in_turn(lambda: self._append(memoryview(records), acks)).listen(appended)
+        self.in_turn(lambda: append(memoryview(records), acks)).listen(appended)
         return answer
 
     def _appended(

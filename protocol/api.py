@@ -17,7 +17,6 @@ class Api:
     max_version: int
     request: type[Any]
     response: type[Any]
-    listed_from: int | None = None  # what ApiVersions says, where clients need another minimum
 
     def __post_init__(self) -> None:
         """Refuse a row that contradicts itself."""
@@ -30,11 +29,6 @@ class Api:
     def module(self) -> str:
         """The file name that the API has everywhere: ListOffsets is list_offsets."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
-
-    @property
-    def listed_min_version(self) -> int:
-        """The oldest version that ApiVersions names."""
-        return self.min_version if self.listed_from is None else self.listed_from
 
     @property
     def flexible_from(self) -> int:

@@ -52,7 +52,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
 def api_keys(context: RequestContext) -> list[ApiVersion]:
     """Every routed API, in the order of the keys."""
     return [
-        ApiVersion(api_key=api.key, min_version=api.listed_min_version, max_version=api.max_version)
+        ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
         for api in context.broker.served
     ]
 

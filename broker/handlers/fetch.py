@@ -17,6 +17,7 @@ from broker.fetch_sessions import (
     FollowedPartition,
     PartitionKey,
 )
+from broker.old_fetch import FORMAT_2_SINCE_VERSION, WHOLE_FIRST_SINCE_VERSION, OldFetch
 from protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -45,6 +46,8 @@ def handle(
     except KafkaError as error:
         context.count_error(error.code)
         return FetchResponse(error_code=error.code, session_id=NO_SESSION)
+    if context.api_version < FORMAT_2_SINCE_VERSION:
+        return OldFetch(fetch.plan, fetch.deadline, context).convert(fetch.begin())
     return fetch.begin()
 
 
@@ -76,6 +79,7 @@ class _Fetch:
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, context.broker.config.broker_config.fetch_max_bytes),
             news_only=self.session is not None,
+            each_whole=context.api_version < WHOLE_FIRST_SINCE_VERSION,
         )
         self.deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
 

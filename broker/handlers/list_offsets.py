@@ -20,6 +20,7 @@ from protocol.apis.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.file_times import visible_to_consumers
 from storage.snapshot import TimestampOffset
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
@@ -31,6 +32,7 @@ SPECIAL_SINCE_VERSION = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING: 11,
 }
+OFFSET_LISTS_UNTIL_VERSION = 0
 READ_COMMITTED = 1
 CONSUMER = -1
 
@@ -67,12 +69,39 @@ def _answer(
         _check_asked_once(times)
         partition = context.broker.catalog.image.require(name, query.partition_index)
         partition.check_leader_epoch(query.current_leader_epoch)
+        if context.api_version <= OFFSET_LISTS_UNTIL_VERSION:
+            return _listed(partition, query, request, context)
         found = _find(partition, query.timestamp, request, context)
     except KafkaError as error:
         return _refusal(query, context, error)
     if isinstance(found, Deferred):
         return after(found, partial(_found, query), partial(_refusal, query, context))
     return _found(query, found)
+
+
+def _listed(
+    partition: Partition,
+    query: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+) -> Deferred[ListOffsetsPartitionResponse]:
+    """Version 0: starts of segments (semantics.md 5.5)."""
+    if query.timestamp < EARLIEST:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Timestamp {query.timestamp} means nothing in ListOffsets version 0",
+        )
+    now_ms = context.broker.clock.now_ms()
+    starts = partition.find_segment_starts(query.timestamp, query.max_num_offsets, now_ms)
+
+    def answer(offsets: list[int]) -> ListOffsetsPartitionResponse:
+        if request.replica_id == CONSUMER:
+            offsets = visible_to_consumers(offsets, partition.log.snapshot.high_watermark)
+        return ListOffsetsPartitionResponse(
+            partition_index=query.partition_index, old_style_offsets=offsets
+        )
+
+    return after(starts, answer, partial(_refusal, query, context))
 
 
 def _check_asked_once(times: int) -> None:

@@ -22,12 +22,14 @@ from protocol.apis.produce import (
     TopicProduceResponse,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.old_formats import is_old_set
 from storage.snapshot import AppendResult
 from storage.validation import InvalidRecordError
 
 ACKS = (-1, 0, 1)
 STORAGE_ERROR_SINCE_VERSION = 4
 ZSTD = 4
+FORMAT_2_SINCE_VERSION = 3
 ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
 MAGIC_POSITION = 16
@@ -66,7 +68,10 @@ def _produce(
         records = _checked_records(data, context.api_version)
         _check_replicas(partition, request.acks)
         size_bytes = len(records)
-        result = partition.append(records, request.acks)
+        if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):
+            result = partition.append_old(records, request.acks)
+        else:
+            result = partition.append(records, request.acks)
     except KafkaError as error:
         return _refusal(data.index, error, partition, context)
     if isinstance(result, Deferred):

@@ -1,13 +1,12 @@
-"""Fetch 4-18: read record batches from given offsets on.
+"""Fetch 0-18: read records from given offsets on.
 
-4: format v2, isolation level. 5: log start offset. 6: the answer may hold KAFKA_STORAGE_ERROR.
-7: incremental fetch sessions (KIP-227). 8: throttling after the answer. 9: the leader epoch fences
-(KIP-320). 10: zstd. 11: racks and preferred replica (KIP-392). 12: flexible; diverging epochs.
-13: topic ids in place of names (KIP-516). 14: tiered storage errors. 15: the replica tells its
-epoch, in a tagged field. 16: the present leader is told (KIP-951). 17: directory ids of replicas.
-18: high watermark of replicas.
-
-Absent: 0-3 (formats v0 and v1).
+0: answers in format 0. 1: throttle time. 2: answers in format 1. 3: a limit for the whole answer,
+and a first message that exceeds it comes whole (KIP-74). 4: format v2, isolation level. 5: log
+start offset. 6: the answer may hold KAFKA_STORAGE_ERROR. 7: incremental fetch sessions (KIP-227).
+8: throttling after the answer. 9: the leader epoch fences (KIP-320). 10: zstd. 11: racks and
+preferred replica (KIP-392). 12: flexible; diverging epochs. 13: topic ids in place of names
+(KIP-516). 14: tiered storage errors. 15: the replica tells its epoch, in a tagged field. 16: the
+present leader is told (KIP-951). 17: directory ids of replicas. 18: high watermark of replicas.
 """
 
 from typing import Any
@@ -160,4 +159,4 @@ class FetchResponse:
     node_endpoints: list[NodeEndpoint] = field(Array(NodeEndpoint), since=16, tag=0)
 
 
-API = Api(1, "Fetch", 4, 18, FetchRequest, FetchResponse)
+API = Api(1, "Fetch", 0, 18, FetchRequest, FetchResponse)

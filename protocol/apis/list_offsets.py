@@ -1,11 +1,10 @@
-"""ListOffsets 1-11: the offset that belongs to a timestamp.
+"""ListOffsets 0-11: the offset that belongs to a timestamp.
 
-1: one offset a partition. 2: isolation level, throttle time. 3: throttling after the answer.
-4: leader epochs. 5: the answer may hold OFFSET_NOT_AVAILABLE. 6: flexible. 7: the record with the
-largest timestamp may be asked for (-3, KIP-734). 8: the earliest local offset (-4). 9: the last
-tiered offset (-5). 10: a timeout, for remote look-ups. 11: the earliest offset not yet tiered (-6).
-
-Absent: 0 (a list of segment starts; no living client sends it).
+0: starts of segments by their files' times. 1: one offset a partition. 2: isolation level,
+throttle time. 3: throttling after the answer. 4: leader epochs. 5: the answer may hold
+OFFSET_NOT_AVAILABLE. 6: flexible. 7: the record with the largest timestamp may be asked for (-3,
+KIP-734). 8: the earliest local offset (-4). 9: the last tiered offset (-5). 10: a timeout, for
+remote look-ups. 11: the earliest offset not yet tiered (-6).
 """
 
 from protocol.api import Api
@@ -20,6 +19,7 @@ class ListOffsetsPartition:
     partition_index: int = field(Int32)
     current_leader_epoch: int = field(Int32, since=4, default=-1)
     timestamp: int = field(Int64)
+    max_num_offsets: int = field(Int32, until=0, default=1)
 
 
 @message
@@ -46,6 +46,7 @@ class ListOffsetsPartitionResponse:
 
     partition_index: int = field(Int32)
     error_code: int = field(Int16)
+    old_style_offsets: list[int] = field(Array(Int64), until=0)
     timestamp: int = field(Int64, since=1, default=-1)
     offset: int = field(Int64, since=1, default=-1)
     leader_epoch: int = field(Int32, since=4, default=-1)
@@ -67,4 +68,4 @@ class ListOffsetsResponse:
     topics: list[ListOffsetsTopicResponse] = field(Array(ListOffsetsTopicResponse))
 
 
-API = Api(2, "ListOffsets", 1, 11, ListOffsetsRequest, ListOffsetsResponse)
+API = Api(2, "ListOffsets", 0, 11, ListOffsetsRequest, ListOffsetsResponse)

@@ -1,13 +1,13 @@
-"""Produce 3-13: append record batches.
+"""Produce 0-13: append records.
 
-3: format v2, exactly one batch a partition; transactional id. 4: the answer may hold
+0: sets of formats 0 and 1 (any format is taken up to 2). 1: throttle time. 2: broker time in the
+answer. 3: format v2, exactly one batch a partition; transactional id. 4: the answer may hold
 KAFKA_STORAGE_ERROR. 5: log start offset out. 6: throttling after the answer. 7: zstd permitted.
 8: the bad records of a refused batch are listed (KIP-467). 9: flexible. 10: the present leader is
 told (KIP-951). 11: abortable transactions. 12: partitions join a transaction by themselves
 (KIP-890). 13: topic ids in place of names (KIP-516).
 
-Absent: 0-2 (formats v0 and v1). ApiVersions names 0 as the oldest all the same, as Kafka's does:
-librdkafka sends no compressed batch to a broker that does not list it (KAFKA-18659).
+Old librdkafka sends no compressed batch to a broker that does not list version 0 (KAFKA-18659).
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from protocol.types import Array, Int16, Int32, Int64, Records, String, Uuid
 
 @message
 class PartitionProduceData:
-    """The batch for one partition; `records` is a memoryview when read."""
+    """The batch or set for one partition; `records` is a memoryview when read."""
 
     index: int = field(Int32)
     records: Any = field(Records, nullable=True)
@@ -105,4 +105,4 @@ class ProduceResponse:
     node_endpoints: list[NodeEndpoint] = field(Array(NodeEndpoint), since=10, tag=0)
 
 
-API = Api(0, "Produce", 3, 13, ProduceRequest, ProduceResponse, listed_from=0)
+API = Api(0, "Produce", 0, 13, ProduceRequest, ProduceResponse)

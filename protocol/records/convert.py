@@ -27,6 +27,7 @@ from protocol.records.batch import (
 from protocol.records.compression import (
     DEFAULT_LIMIT_BYTES,
     Codec,
+    InflateLimit,
     UnknownCodec,
     deflate,
     inflate,
@@ -51,12 +52,15 @@ class Converted(NamedTuple):
 def up_convert(data: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytearray:
     """Make one batch of a set: offsets from 0, times as sent, the set's codec.
 
-    The batch claims LogAppendTime if a message did. Errors as `legacy.read_messages` has them.
+    The batch claims LogAppendTime if a message did. Errors as `legacy.read_messages` has them;
+    InflateLimit also when the batch's records come to more than `limit_bytes`.
     """
     magic, codec = read_facts(data)
     body = _Body(LOG_APPEND_TIME if magic else 0)
     for message in read_messages(data, limit_bytes=limit_bytes):
         body.add(message)
+        if len(body.records) > limit_bytes:
+            raise InflateLimit(codec, limit_bytes)
     return _batch(body, codec)
 
 

@@ -44,7 +44,7 @@ def prefix(size: int) -> bytes:
         pytest.param(prefix(0), "frame_size", id="empty"),
         pytest.param(prefix(3) + b"abc", "frame_size", id="too-short"),
         pytest.param(frame(b"\xff" * 300), "unsupported_version", id="all-ones"),
-        pytest.param(frame(b"\x00" * 300), "unsupported_version", id="all-zeros"),
+        pytest.param(frame(b"\x01\x00" * 150), "unsupported_version", id="unknown-api"),
         pytest.param(frame(bytes(range(256))), "malformed", id="garbage"),
         pytest.param(frame(b"\x00\x03\x00\x09" + b"\xff" * 4 + b"\x7f\xff"), "malformed", id="id"),
     ],

@@ -26,8 +26,9 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 LAST_SECOND = 253_402_300_799  # datetime ends with the year 9999
 # What living clients still send and kio has not: Kafka 4 dropped these versions.
 TOO_OLD_FOR_KIO = {
-    ("CreateTopics", 0), ("CreateTopics", 1), ("DeleteTopics", 0), ("DescribeConfigs", 0),
-    ("OffsetForLeaderEpoch", 0), ("OffsetForLeaderEpoch", 1), ("DescribeLogDirs", 0),
+    *(("Produce", version) for version in range(3)), *(("Fetch", version) for version in range(4)),
+    ("ListOffsets", 0), ("CreateTopics", 0), ("CreateTopics", 1), ("DeleteTopics", 0),
+    ("DescribeConfigs", 0), ("OffsetForLeaderEpoch", 0), ("OffsetForLeaderEpoch", 1), ("DescribeLogDirs", 0),
 }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_a_client_id_is_utf8() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "version"), [(0, 2), (0, 14), (0, -1), (1, 3), (99, 0), (-1, 0), (18, 5), (18, -1)]
+    ("key", "version"), [(0, 14), (0, -1), (1, 19), (6, 0), (99, 0), (-1, 0), (18, 5), (18, -1)]
 )
 def test_what_is_not_served_says_who_asked_for_what(key: int, version: int) -> None:
     with pytest.raises(UnsupportedVersion) as refusal:

@@ -1,0 +1,142 @@
+"""Answers for clients that know formats 0 and 1 only (Fetch 0 to 3): batches become messages.
+
+The plan has read slices of files as for everybody; here a lane converts them, a bounded step at a
+time, one partition after the other, so that other work of the lane and the loop comes in between.
+Where a slice holds markers of transactions only, which old formats lack, reading goes on behind it.
+"""
+
+import asyncio
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.fetch_plan import FetchPlan
+from broker.gathering import wait_for
+from broker.partition import Partition
+from protocol.apis.fetch import FetchResponse, PartitionData
+from protocol.errors import ErrorCode, KafkaError
+from storage.file_slice import FileSlice
+from storage.old_reader import OldReader, Oversize
+
+FORMAT_1_SINCE_VERSION = 2
+WHOLE_FIRST_SINCE_VERSION = 3
+FORMAT_2_SINCE_VERSION = 4
+
+
+class OldFetch:
+    """One request of an old client, whose answer is being converted."""
+
+    __slots__ = ("_context", "_deadline", "_has_given", "_plan", "_room")
+
+    def __init__(self, plan: FetchPlan, deadline: float, context: RequestContext) -> None:
+        """`deadline` (monotonic) is when the client wants an answer even without records."""
+        self._plan = plan
+        self._deadline = deadline
+        self._context = context
+        self._room = plan.max_bytes
+        self._has_given = False
+
+    def convert(self, response: FetchResponse | Deferred[FetchResponse]) -> Deferred[FetchResponse]:
+        """The response with messages in place of batches."""
+        answer: Deferred[FetchResponse] = Deferred()
+        task = asyncio.get_running_loop().create_task(self._settle(answer, response))
+        answer.when_abandoned(partial(_cancel, task))
+        return answer
+
+    async def _settle(
+        self, answer: Deferred[FetchResponse], response: FetchResponse | Deferred[FetchResponse]
+    ) -> None:
+        try:
+            answer.resolve(await self._converted(response))
+        except asyncio.CancelledError:
+            if isinstance(response, Deferred):
+                response.abandon()
+        except Exception as error:  # noqa: BLE001 - handed on
+            answer.fail(error)
+
+    async def _converted(self, response: FetchResponse | Deferred[FetchResponse]) -> FetchResponse:
+        if isinstance(response, Deferred):
+            response = await wait_for(response)
+        answers = [data for topic in response.responses for data in topic.partitions]
+        had_records = any(data.records for data in answers)
+        watched = []
+        for wanted, data in zip(self._plan.wanted, answers, strict=True):
+            if data.error_code or not data.records:
+                continue
+            try:
+                partition = self._context.broker.catalog.image.require(wanted.topic, wanted.index)
+                watched.append(partition)
+                await self._convert_partition(
+                    partition, data, wanted.fetch_offset, wanted.max_bytes
+                )
+            except KafkaError as error:
+                self._refuse(data, error)
+        if had_records and not any(data.records or data.error_code for data in answers):
+            await self._wait(watched)
+        return response
+
+    async def _convert_partition(
+        self, partition: Partition, data: PartitionData, offset: int, max_bytes: int
+    ) -> None:
+        if partition.log.config.compression_type == "zstd":
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch 10 or later")
+        version = self._context.api_version
+        oversize = Oversize.CUT
+        room = max_bytes
+        if version >= WHOLE_FIRST_SINCE_VERSION:
+            oversize = Oversize.NOTHING if self._has_given else Oversize.WHOLE
+            room = min(max_bytes, self._room)
+            if self._has_given and room <= 0:
+                data.records = b""
+                return
+        part: FileSlice | None = data.records
+        data.records = b""
+        while part is not None and not data.records:
+            reader = OldReader(
+                part,
+                1 if version >= FORMAT_1_SINCE_VERSION else 0,
+                from_offset=offset,
+                room=room,
+                oversize=oversize,
+                limit_bytes=partition.log.config.max_decompressed_message_bytes,
+            )
+            while not reader.is_done:
+                await wait_for(partition.on_lane(reader.step))
+            data.records = bytes(reader.messages)
+            part = _behind(partition, offset, reader.next_offset, max_bytes)
+            offset = reader.next_offset
+        self._room -= len(data.records)
+        self._has_given = self._has_given or bool(data.records)
+
+    def _refuse(self, data: PartitionData, error: KafkaError) -> None:
+        self._context.count_error(error.code)
+        data.error_code = error.code
+        data.high_watermark = -1
+        data.records = b""
+
+    async def _wait(self, watched: list[Partition]) -> None:
+        """Nothing for this client: it would ask again at once, so it waits as it said it would."""
+        broker = self._context.broker
+        woken: Deferred[None] = Deferred()
+        remaining_ms = int((self._deadline - broker.clock.monotonic()) * 1000)
+        if remaining_ms <= 0:
+            return
+        waiter = broker.waiters.register(watched, 1, remaining_ms, lambda: woken.resolve(None))
+        try:
+            await wait_for(woken)
+        finally:
+            broker.waiters.cancel(waiter)
+
+
+def _behind(
+    partition: Partition, offset: int, next_offset: int, max_bytes: int
+) -> FileSlice | None:
+    """What lies behind a slice that gave nothing; None at the end of what consumers may see."""
+    if next_offset <= offset:
+        return None
+    found = partition.read(next_offset, max_bytes, committed=False, whole_first=True)
+    return found.slices[0] if found is not None and found.slices else None
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
