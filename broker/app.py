@@ -29,6 +29,8 @@ from broker.partition import Serving
 from broker.producer_ids import ProducerIds
 from broker.routes import routes
 from broker.server import Server
+from broker.tasks.retention import Retention
+from broker.tasks.rolling import Rolling
 from broker.tasks.runner import TaskRunner
 from broker.tasks.schedule import schedule
 from broker.waiters import FetchWaiters
@@ -62,6 +64,8 @@ class Broker:
     commit: GroupCommit
     probes: BrokerProbes
     server: Server
+    retention: Retention
+    rolling: Rolling
     served: tuple[Api, ...]
     ready: bool
 
@@ -108,6 +112,8 @@ class Broker:
             page_cache=PageCache(self.lanes, self.log_dir),
         )
         self.tasks = TaskRunner(loop, env.clock, self.probes)
+        self.retention = Retention(self)
+        self.rolling = Rolling(self)
         self._door: HttpDoor | None = None
 
     # -- what handlers ask

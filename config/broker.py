@@ -155,6 +155,19 @@ class BrokerConfig:
         5000,
         doc="How often the high watermarks are written.",
     )
+    log_retention_check_interval_ms: int = broker_key(
+        "log.retention.check.interval.ms",
+        millis(1),
+        300_000,
+        doc="How often old segments are looked for.",
+    )
+    log_initial_task_delay_ms: int = broker_key(
+        "log.initial.task.delay.ms",
+        millis(),
+        30_000,
+        importance="low",
+        doc="When old segments are looked for first, after the start.",
+    )
     horolog_flush_interval_ms: int = broker_key(
         "horolog.flush.interval.ms",
         millis(1),

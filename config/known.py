@@ -15,7 +15,6 @@ _SECURITY = "authentication and TLS are not served by this version"
 _QUOTAS = "quotas are not served by this version"
 _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
-_RETENTION = "removal by age and size is not served by this version"
 _PRODUCERS = "an idle producer is remembered for 24 hours"
 _BUFFERS = "the system sizes the buffers of each connection by itself"
 _GROUPS = "consumer groups are not served by this version"
@@ -80,7 +79,6 @@ _WITHOUT_EFFECT = (
     (r"transaction\..*|transactional\..*", _ANY, _TRANSACTIONS),
     (r"producer\.id\.expiration\.ms", r"86400000", _PRODUCERS),
     (r"producer\.id\.expiration\.check\.interval\.ms", _ANY, _PRODUCERS),
-    (r"log\.retention\.check\.interval\.ms", _ANY, _RETENTION),
     (r"metric\.reporters|metrics\..*|auto\.include\.jmx\.reporter", _ANY, _JMX),
     (r"log\.dir\.failure\.timeout\.ms|controlled\.shutdown\..*", _ANY, _REPLICATION),
     (r"unstable\..*|telemetry\..*|client\.metrics\..*|log4j\..*", _ANY, _JMX),

@@ -37,7 +37,7 @@ class TopicConfig:
         frozenset({"delete"}),
         broker="log.cleanup.policy",
         doc="What may happen to old segments: delete, compact, both, or (empty) nothing. With "
-        "compact, records without key are refused; this version does not remove or clean yet.",
+        "compact, records without key are refused; this version does not clean yet.",
     )
     compression_type: str = topic_key(
         "compression.type",
@@ -145,8 +145,8 @@ class TopicConfig:
         size(-LONG_MAX, LONG_MAX),
         -1,
         broker="log.retention.bytes",
-        doc="Size of a partition above which its oldest segments may go; negative is no limit. "
-        "This version does not remove yet.",
+        doc="Size of a partition above which its oldest segments go; negative is no limit. "
+        "What stays is never less than this.",
     )
     retention_ms: int = topic_key(
         "retention.ms",
@@ -158,8 +158,8 @@ class TopicConfig:
             Spelling("log.retention.hours", _UNLIMITED_HOURS, hidden=True),
         ),
         importance="high",
-        doc="Age above which the oldest segments may go; -1 is no limit. This version does not "
-        "remove yet.",
+        doc="Age above which the oldest segments go, measured as horolog.retention.clock says; -1 "
+        "is no limit.",
     )
     segment_bytes: int = topic_key(
         "segment.bytes",
@@ -195,7 +195,8 @@ class TopicConfig:
             "log.roll.ms",
             Spelling("log.roll.hours", Number(1, 2**31 - 1, "ms", HOUR_MS), hidden=True),
         ),
-        doc="Time after which the next segment begins even though this one is not full.",
+        doc="Time after which the next segment begins even though this one is not full, also when "
+        "nothing is appended.",
     )
     horolog_durability: str = topic_key(
         "horolog.durability",
@@ -206,6 +207,38 @@ class TopicConfig:
         doc="When an answered record is on the disk: fsync before the answer; interval within "
         "horolog.flush.interval.ms; os when the kernel likes; by-acks: fsync for acks=all, else "
         "interval.",
+    )
+    horolog_retention_clock: str = topic_key(
+        "horolog.retention.clock",
+        Choice(("record", "arrival", "earlier", "later")),
+        "earlier",
+        broker="horolog.retention.clock",
+        doc="What a segment's age is measured from: its largest record time (as Kafka: one in the "
+        "future holds it and all after it), its last arrival, the earlier or the later of both.",
+    )
+    horolog_retention_min_stay_ms: int = topic_key(
+        "horolog.retention.min.stay.ms",
+        millis(),
+        0,
+        broker="horolog.retention.min.stay.ms",
+        doc="Nothing leaves sooner than this after it came, neither by age nor by size.",
+    )
+    horolog_retention_before_timestamp: int = topic_key(
+        "horolog.retention.before.timestamp",
+        count(-1, LONG_MAX),
+        -1,
+        broker="horolog.retention.before.timestamp",
+        doc="Segments older than this instant go, whatever retention.ms says: milliseconds since "
+        "1970; -1 is none.",
+    )
+    horolog_roll_min_interval_ms: int = topic_key(
+        "horolog.roll.min.interval.ms",
+        millis(),
+        10_000,
+        broker="horolog.roll.min.interval.ms",
+        importance="low",
+        doc="No segment ends by time sooner than this after its first batch came, so that wild "
+        "record times cannot make a segment of each message (Kafka: no such limit).",
     )
     horolog_zone_bytes: int = topic_key(
         "horolog.zone.bytes",

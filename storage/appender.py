@@ -129,6 +129,23 @@ class LogAppender:
         )
         return placed
 
+    def roll(self) -> bool:
+        """Begin a new segment now, unless the active one is empty; whether that happened.
+
+        DiskError, CorruptIndex, CorruptLog: it stays the active one.
+        """
+        if not self.segments[-1].size_bytes:
+            return False
+        self._roll(self._writer or self._open_writer())
+        return True
+
+    def drop_segments(self, leaving: int) -> None:
+        """Forget so many of the oldest segments; the active one is never among them."""
+        assert leaving < len(self.segments)
+        for segment in self.segments[:leaving]:
+            self._indexes.forget(segment)
+        self.segments = self.segments[leaving:]
+
     def watermark_moved(self, high_watermark: int) -> None:
         """Transactions that end below it are settled."""
         self.producers.high_watermark_moved(high_watermark)
@@ -196,6 +213,7 @@ class LogAppender:
         )
         writer.close_out(self.end_offset)
         self._save_producers()
+        old.last_arrival_ms = old.arrival_by_zones
         held, old.held = old.held, None
         if held is not None:
             self._files.pool.put(held)

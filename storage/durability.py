@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from config.topic import TopicConfig
 from storage.env import Clock
-from storage.errors import DiskError
+from storage.errors import DiskError, FileMissing
 from storage.index_rebuild import write_indexes
 from storage.layout import SNAPSHOT, TXN_INDEX
 from storage.segment import Segment
@@ -121,7 +121,7 @@ class Durability:
             first -= 1
         try:
             for segment in segments[first:]:
-                segment.file().sync()
+                _sync_log(segment)
             if not all(segment.name_is_durable for segment in segments[first:]):
                 snapshot.active.files.fs.sync_dir(snapshot.active.files.path)
                 for segment in segments[first:]:
@@ -140,6 +140,14 @@ class Durability:
                 return segment.base_offset
         _write_zones(snapshot.active)
         return snapshot.log_end_offset
+
+
+def _sync_log(segment: Segment) -> None:
+    try:
+        segment.file().sync()
+    except FileMissing:
+        if not segment.is_removed:
+            raise
 
 
 def _sync_files(segment: Segment) -> bool:

@@ -24,6 +24,7 @@ from storage.recovery import LogRecovery, Recovered, remove_segment
 from storage.replay import replay_producers
 from storage.rolling import jitter
 from storage.segment import IndexRules, Segment
+from storage.segment_removal import wholly_before
 from storage.segments import create_segment
 
 DAMAGE_MARK = "horolog-damaged"
@@ -72,7 +73,7 @@ class _Loading:
         self._env = env
         self._known = known
         self._listing = list_partition(env.fs, files.path)
-        self._segments = self._found_segments()
+        self._segments = self._without_removed(self._found_segments())
         self._producers = ProducerStates()
 
     def run(self) -> LoadedLog:
@@ -97,6 +98,16 @@ class _Loading:
                 self._env.rng, config.segment_jitter_ms, config.segment_ms
             )
         return tuple(segments)
+
+    def _without_removed(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """The segments that do not lie wholly before the log start; those that do go.
+
+        A crash during their removal may have kept any of them: between others, they are no hole.
+        """
+        removed = wholly_before(segments, self._known.start_offset)
+        for segment in removed:
+            remove_segment(self._env.fs, segment)
+        return segments[len(removed) :]
 
     # --- after a clean stop ---
 

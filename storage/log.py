@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.appender import LogAppender
 from storage.durability import Durability
 from storage.env import Env
-from storage.errors import CorruptIndex, CorruptLog, DiskError
+from storage.errors import CorruptIndex, CorruptLog, DiskError, NoSpace
 from storage.file_slice import FetchData
 from storage.index_trust import TrustedIndexes
 from storage.layout import LOG, TXN_INDEX
@@ -24,6 +24,8 @@ from storage.loading import LoadedLog
 from storage.partition_files import PartitionFiles
 from storage.producer_state import ProducerStates, RememberedBatch
 from storage.reader import read
+from storage.segment import IndexRules
+from storage.segment_removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
 from storage.segments import index_of
 from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
 from storage.time_search import first_at_or_after, first_with_largest
@@ -225,7 +227,9 @@ class Log:
                 self._start_offset,
                 appender.end_offset,
                 watermark,
-                watermark if unstable is None or unstable > watermark else unstable,
+                watermark
+                if unstable is None or unstable > watermark
+                else max(unstable, self._start_offset),
                 segments,
                 segments[-1].size_bytes,
                 appender.total_bytes,
@@ -279,6 +283,11 @@ class Log:
                 min_one_batch=min_one_batch,
             )
         except (DiskError, CorruptLog) as error:
+            if offset < self._start_offset:  # removed while we looked
+                raise KafkaError(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"Offset {offset} is before the log start {self._start_offset}",
+                ) from error
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def offset_for_timestamp(
@@ -339,6 +348,82 @@ class Log:
 
     # --- start offset, end of life ---
 
+    # --- time passes ---
+
+    def remove_segments(self, start_offset: int, *, all_go: bool = False) -> RemovalStep:
+        """Raise the start offset, durably, and take segments that lie before it out of the log.
+
+        Some at a time: call it again while `has_more`. `all_go`: the active one goes as well, so
+        a new one begins first, if nothing was appended after `start_offset` was decided. Holds the
+        writer gate and blocks: run it on a lane. DiskError: what was done stays done.
+        """
+        if not self.takes_changes:
+            return RemovalStep((), self._start_offset, has_more=False)
+        with self._change():
+            appender = self._appender
+            if all_go and appender.end_offset == start_offset:
+                appender.roll()
+            at_most = self._raise_start(min(start_offset, self.snapshot.high_watermark))
+            before = wholly_before(appender.segments, self._start_offset)
+            leaving = before[:at_most]
+            if leaving:
+                rename_away(leaving)
+                self.files.fs.sync_dir(self.files.path)
+                appender.drop_segments(len(leaving))
+            self._publish()
+        return RemovalStep(leaving, self._start_offset, has_more=len(before) > len(leaving))
+
+    def roll(self) -> bool:
+        """End the active segment, unless it is empty; whether that happened.
+
+        Holds the writer gate and blocks: run it on a lane. The closed segment's files become
+        durable with the next `sync`. DiskError, CorruptIndex, CorruptLog: nothing has changed.
+        """
+        if not self.takes_changes:
+            return False
+        with self._change():
+            rolled = self._appender.roll()
+            self._publish()
+        return rolled
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether it is in service: open, its disk well, without damage."""
+        return not self.is_closed and self.failed is None and self._corruption is None
+
+    @property
+    def lookup(self) -> tuple[TrustedIndexes, IndexRules]:
+        """How the indexes of its segments are reached, for those who look at segments."""
+        return self._indexes, self._appender.index_rules
+
+    def _raise_start(self, offset: int) -> int:
+        """Move the start offset up, durably; how many segments may go in one step.
+
+        On a full disk it cannot be made durable: then one at a time, which leaves no hole either.
+        """
+        if offset <= self._start_offset:
+            return STEP_SEGMENTS
+        self._start_offset = offset
+        self._publish()
+        try:
+            self._on_start_moved()
+            if self.epochs.start_at(offset):
+                self.epochs.save()
+        except NoSpace:
+            return 1
+        return STEP_SEGMENTS
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """While the state changes on a lane, what became durable meanwhile waits for the end."""
+        self._is_changing = True
+        try:
+            yield
+        finally:
+            self._is_changing = False
+            if self._marks:
+                self._catch_up()
+
     def delete_records(self, before_offset: int) -> int:
         """Make `before_offset` (-1: the high watermark) the log's first offset; the new one.
 
@@ -353,17 +438,10 @@ class Log:
                 f"Offset {before_offset} is above the high watermark {watermark}",
             )
         if before_offset > self._start_offset:
-            self._is_changing = True
-            try:
+            with self._change(), _told():
                 self._start_offset = before_offset
                 self._publish()
                 self._on_start_moved()
-            except DiskError as error:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-            finally:
-                self._is_changing = False
-                if self._marks:
-                    self._catch_up()
         return self._start_offset
 
     def close(self) -> None:
@@ -372,11 +450,16 @@ class Log:
             return
         try:
             if self._durability.failed is None:
-                if self._durability.dirty_bytes:
+                if self._durability.dirty_bytes or not self._is_synced:
                     self.mark_durable(self.sync())
                 self._appender.close()
         finally:
             self.abandon()
+
+    @property
+    def _is_synced(self) -> bool:
+        """Whether the closed segments' files are: a roll by the timer leaves no dirty bytes."""
+        return all(segment.synced for segment in self._appender.segments[:-1])
 
     def abandon(self) -> None:
         """Let go of the files without writing: the log is deleted, or its disk is sick."""

@@ -30,6 +30,7 @@ from storage.loading import WhatIsKnown, load_log
 from storage.log import Log
 from storage.meta_properties import read_partition_metadata, write_partition_metadata
 from storage.partition_files import FilePool, PartitionFiles
+from storage.segment_removal import RemovalStep, RemovedSegments
 
 METADATA_TOPIC = "__cluster_metadata"
 
@@ -52,6 +53,7 @@ class LogManager:
         self._pool = FilePool(env.fs)
         self._indexes = TrustedIndexes()
         self._deleted = DeletedDirectories(env, log_dir)
+        self._removed = RemovedSegments(env.clock)
         self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
         self._start_offsets = self._checkpoint(LOG_START_OFFSETS_FILE)
         self._high_watermarks = self._checkpoint(HIGH_WATERMARKS_FILE)
@@ -140,9 +142,16 @@ class LogManager:
         )
         self.logs = {name: other for name, other in self.logs.items() if other is not log}
 
+    def remove_segments(self, log: Log, start_offset: int, *, all_go: bool = False) -> RemovalStep:
+        """As `Log.remove_segments`; the files go in later calls of `remove_deleted`."""
+        step = log.remove_segments(start_offset, all_go=all_go)
+        self._removed.bury(step.segments, log.config.file_delete_delay_ms)
+        return step
+
     def remove_deleted(self) -> bool:
-        """Remove some files of deleted partitions that are due; whether more is due."""
-        return self._deleted.step()
+        """Remove some files of deleted partitions and segments that are due; whether more is."""
+        more_segments = self._removed.step()
+        return self._deleted.step() or more_segments
 
     def checkpoint(self) -> None:
         """Store recovery points, start offsets, high watermarks. DiskError: the old ones stay."""

@@ -1,27 +1,47 @@
-"""Which segments go, which stay, and why (semantics.md 4). Pure decisions over facts.
+"""Which segments go, which stay, and why (semantics.md 4, time.md 4). Pure decisions over facts.
 
 Three passes in Kafka's order: log start offset, size, time; each goes from the oldest segment to
 the newest and stops at the first that does not qualify, so a log never gets a hole. Nothing above
-the high watermark goes, and an empty last segment never does. Times are milliseconds by record
-time; a segment without any is judged by its file's modification time.
+the high watermark goes, and an empty last segment never does. Times are milliseconds; by which
+clock a segment's age is measured is the topic's choice, and every decision says which one it was.
 """
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+NO_TIME = -1
+
+
+class RetentionClock(StrEnum):
+    """`horolog.retention.clock`: what a segment's age is measured from."""
+
+    RECORD = "record"
+    ARRIVAL = "arrival"
+    EARLIER = "earlier"
+    LATER = "later"
+
+
+class JudgedBy(StrEnum):
+    """The time that a decision looked at."""
+
+    RECORD = "largest record time"
+    ARRIVAL = "last arrival"
+    MODIFICATION = "modification time"
+
 
 class SegmentFacts(NamedTuple):
     """What retention has to know of a segment.
 
-    `largest_timestamp` is the largest record time, or the modification time where
-    `by_modification_time` says so.
+    `record_ms`: largest record time, `arrival_ms`: last arrival; -1 where there is none, and the
+    file's modification time counts instead.
     """
 
     base_offset: int
     size_bytes: int
-    largest_timestamp: int
-    by_modification_time: bool = False
+    record_ms: int
+    arrival_ms: int
+    modified_ms: int
 
 
 class LogFacts(NamedTuple):
@@ -33,11 +53,19 @@ class LogFacts(NamedTuple):
 
 
 class RetentionLimits(NamedTuple):
-    """`retention.ms` and `retention.bytes` (negative: no limit); False: policy without delete."""
+    """What the topic's settings say. Negative: no limit; `deletes` False: policy without delete.
+
+    `before_ms` is `horolog.retention.before.timestamp`. `is_held`: the broker's clock is in doubt,
+    so nothing goes by time.
+    """
 
     retention_ms: int
     retention_bytes: int
     deletes: bool = True
+    clock: RetentionClock = RetentionClock.EARLIER
+    min_stay_ms: int = 0
+    before_ms: int = -1
+    is_held: bool = False
 
 
 class Reason(StrEnum):
@@ -46,24 +74,33 @@ class Reason(StrEnum):
     START_OFFSET = "before the log start offset"
     SIZE = "over retention.bytes"
     TIME = "older than retention.ms"
+    BEFORE = "older than horolog.retention.before.timestamp"
 
     NOT_DUE = "not old enough for retention.ms"
-    IN_THE_FUTURE = "largest timestamp lies in the future"
+    IN_THE_FUTURE = "its time lies in the future"
     NO_LIMIT = "no limit by time"
+    MIN_STAY = "arrived less than horolog.retention.min.stay.ms ago"
+    HELD = "the broker's clock is in doubt: nothing goes by time"
     UNCOMMITTED = "holds offsets above the high watermark"
     EMPTY = "empty last segment"
     BEHIND = "an older segment stays"
 
 
 class SegmentDecision(NamedTuple):
-    """What becomes of one segment. `deadline_ms`: when its age would free it, None if never."""
+    """What becomes of one segment.
+
+    `time_ms` is the time it was judged by, of the kind `judged_by`. `deadline_ms`: when its own
+    age frees it, None if never. `blocked_by`: base offset of the older segment that it waits for.
+    """
 
     base_offset: int
     size_bytes: int
     goes: bool
     reason: Reason
+    time_ms: int
+    judged_by: JudgedBy
     deadline_ms: int | None
-    detail: str
+    blocked_by: int | None = None
 
 
 class RetentionPlan(NamedTuple):
@@ -80,6 +117,22 @@ class RetentionPlan(NamedTuple):
     def leaving(self) -> tuple[SegmentDecision, ...]:
         """The segments that go: a prefix of the log."""
         return tuple(decision for decision in self.decisions if decision.goes)
+
+    @property
+    def blocker(self) -> SegmentDecision | None:
+        """The oldest segment that stays, for which all behind it wait."""
+        return next((each for each in self.decisions if not each.goes), None)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When the first of those that stay is due by its own age; it may be past."""
+        deadlines = (d.deadline_ms for d in self.decisions if not d.goes)
+        return min((each for each in deadlines if each is not None), default=None)
+
+    def overdue(self, now_ms: int) -> int:
+        """How many of those that stay are past their deadline."""
+        deadlines = (d.deadline_ms for d in self.decisions if not d.goes)
+        return sum(each is not None and each < now_ms for each in deadlines)
 
 
 def plan(
@@ -99,6 +152,27 @@ def plan(
     return RetentionPlan(decisions, bool(segments) and len(going) == len(segments), start)
 
 
+def judged(segment: SegmentFacts, clock: RetentionClock) -> tuple[int, JudgedBy]:
+    """The time that a segment's age is measured from, and which one that is (time.md 4)."""
+    has_record = segment.record_ms >= 0
+    record, arrival = segment.record_ms, arrival_of(segment)
+    if clock is RetentionClock.RECORD:
+        if has_record:
+            return record, JudgedBy.RECORD
+        return segment.modified_ms, JudgedBy.MODIFICATION
+    if has_record and (
+        (clock is RetentionClock.EARLIER and record < arrival)
+        or (clock is RetentionClock.LATER and record > arrival)
+    ):
+        return record, JudgedBy.RECORD
+    return arrival, JudgedBy.MODIFICATION if segment.arrival_ms < 0 else JudgedBy.ARRIVAL
+
+
+def arrival_of(segment: SegmentFacts) -> int:
+    """When the last of it arrived, as far as anything tells."""
+    return segment.modified_ms if segment.arrival_ms < 0 else segment.arrival_ms
+
+
 class _Case(NamedTuple):
     """One log at one moment. Each pass says why segments from `first` on qualify, in order."""
 
@@ -109,81 +183,116 @@ class _Case(NamedTuple):
     now_ms: int
 
     def before_start(self, first: int) -> list[Reason]:
-        def qualifies(index: int) -> bool:
+        def reason(index: int) -> Reason | None:
             has_next = index + 1 < len(self.segments)
-            return has_next and self.ends[index] <= self.log.start_offset
+            goes = has_next and self.ends[index] <= self.log.start_offset
+            return Reason.START_OFFSET if goes else None
 
-        return [Reason.START_OFFSET] * self._count_from(first, qualifies)
+        return self._reasons_from(first, reason)
 
     def over_size(self, first: int) -> list[Reason]:
         if not self.limits.deletes or self.limits.retention_bytes < 0:
             return []
         excess = sum(s.size_bytes for s in self.segments[first:]) - self.limits.retention_bytes
 
-        def qualifies(index: int) -> bool:
+        def reason(index: int) -> Reason | None:
             nonlocal excess
-            excess -= self.segments[index].size_bytes
-            return excess >= 0
+            segment = self.segments[index]
+            excess -= segment.size_bytes
+            return Reason.SIZE if excess >= 0 and self._stayed(segment) else None
 
-        return [Reason.SIZE] * self._count_from(first, qualifies)
+        return self._reasons_from(first, reason)
 
     def over_age(self, first: int) -> list[Reason]:
-        if not self.limits.deletes or self.limits.retention_ms < 0:
+        if not self.limits.deletes or self.limits.is_held:
             return []
-
-        def qualifies(index: int) -> bool:
-            return self.age(self.segments[index]) > self.limits.retention_ms
-
-        return [Reason.TIME] * self._count_from(first, qualifies)
+        return self._reasons_from(first, self._due)
 
     def leaves(self, index: int, reason: Reason) -> SegmentDecision:
-        return self._decision(index, reason, goes=True)
+        segment = self.segments[index]
+        time_ms, by = judged(segment, self.limits.clock)
+        deadline = self._deadline(segment, time_ms)
+        return SegmentDecision(
+            segment.base_offset, segment.size_bytes, True, reason, time_ms, by, deadline
+        )
 
     def stays(self, index: int, first_that_stays: int) -> SegmentDecision:
-        segment, end = self.segments[index], self.ends[index]
-        deadline = self.deadline(segment)
+        segment = self.segments[index]
+        time_ms, by = judged(segment, self.limits.clock)
+        deadline = self._deadline(segment, time_ms)
+        reason = self._why_it_stays(index, first_that_stays, time_ms, deadline)
+        blocked_by = None
+        if reason is Reason.BEHIND:
+            blocked_by = self.segments[first_that_stays].base_offset
+        if reason is Reason.EMPTY:
+            deadline = None
+        return SegmentDecision(
+            segment.base_offset,
+            segment.size_bytes,
+            False,
+            reason,
+            time_ms,
+            by,
+            deadline,
+            blocked_by,
+        )
+
+    def _why_it_stays(
+        self, index: int, first_that_stays: int, time_ms: int, deadline: int | None
+    ) -> Reason:
         if self._is_empty_last(index):
-            reason = Reason.EMPTY
-        elif self.log.high_watermark < end:
-            reason = Reason.UNCOMMITTED
-        elif index > first_that_stays:
-            reason = Reason.BEHIND
-        elif deadline is None:
-            reason = Reason.NO_LIMIT
-        elif segment.largest_timestamp > self.now_ms:
-            reason = Reason.IN_THE_FUTURE
-        else:
-            reason = Reason.NOT_DUE
-        return self._decision(index, reason, goes=False)
+            return Reason.EMPTY
+        if self.log.high_watermark < self.ends[index]:
+            return Reason.UNCOMMITTED
+        if index > first_that_stays:
+            return Reason.BEHIND
+        if deadline is None:
+            return Reason.NO_LIMIT
+        if not self._stayed(self.segments[index]):
+            return Reason.MIN_STAY
+        if self.limits.is_held and deadline < self.now_ms:
+            return Reason.HELD
+        return Reason.IN_THE_FUTURE if time_ms > self.now_ms else Reason.NOT_DUE
 
-    def age(self, segment: SegmentFacts) -> int:
-        return self.now_ms - segment.largest_timestamp
-
-    def deadline(self, segment: SegmentFacts) -> int | None:
-        if not self.limits.deletes or self.limits.retention_ms < 0:
+    def _due(self, index: int) -> Reason | None:
+        """Why the segment goes by time, or None."""
+        segment, limits = self.segments[index], self.limits
+        if not self._stayed(segment):
             return None
-        return segment.largest_timestamp + self.limits.retention_ms
+        time_ms, _ = judged(segment, limits.clock)
+        if 0 <= limits.retention_ms < self.now_ms - time_ms:
+            return Reason.TIME
+        return Reason.BEFORE if time_ms < limits.before_ms else None
 
-    def _count_from(self, first: int, qualifies: Callable[[int], bool]) -> int:
-        index = first
-        while index < len(self.segments) and self._may_go(index) and qualifies(index):
-            index += 1
-        return index - first
+    def _deadline(self, segment: SegmentFacts, time_ms: int) -> int | None:
+        limits, deadline = self.limits, None
+        if not limits.deletes:
+            return None
+        if limits.retention_ms >= 0:
+            deadline = time_ms + limits.retention_ms
+        if time_ms < limits.before_ms:
+            by_instant = min(limits.before_ms, self.now_ms)
+            deadline = by_instant if deadline is None else min(deadline, by_instant)
+        if deadline is None or not limits.min_stay_ms:
+            return deadline
+        return max(deadline, arrival_of(segment) + limits.min_stay_ms)
+
+    def _stayed(self, segment: SegmentFacts) -> bool:
+        """Whether it has been here for as long as the topic promises."""
+        stay = self.limits.min_stay_ms
+        return not stay or self.now_ms - arrival_of(segment) >= stay
+
+    def _reasons_from(self, first: int, reason: Callable[[int], Reason | None]) -> list[Reason]:
+        found: list[Reason] = []
+        for index in range(first, len(self.segments)):
+            why = reason(index) if self._may_go(index) else None
+            if why is None:
+                break
+            found.append(why)
+        return found
 
     def _may_go(self, index: int) -> bool:
         return not self._is_empty_last(index) and self.log.high_watermark >= self.ends[index]
 
     def _is_empty_last(self, index: int) -> bool:
         return index == len(self.segments) - 1 and not self.segments[index].size_bytes
-
-    def _decision(self, index: int, reason: Reason, *, goes: bool) -> SegmentDecision:
-        segment = self.segments[index]
-        clock = "modification time" if segment.by_modification_time else "largest record time"
-        return SegmentDecision(
-            segment.base_offset,
-            segment.size_bytes,
-            goes,
-            reason,
-            self.deadline(segment),
-            f"{clock} {segment.largest_timestamp}, age {self.age(segment)} ms",
-        )

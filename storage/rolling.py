@@ -3,6 +3,10 @@
 Time is the producers' as far as the segment's first batch has one: the wait is the newest time
 that comes in minus the first batch's largest time. The wall clock counts only while the first
 batch has no time. A time in the past makes the wait negative: no roll.
+
+Beyond Kafka (time.md 7): a timer ends segments that nobody appends to, by the earlier of record
+time and arrival, so that a time in the future cannot hold one; and no segment ends by time sooner
+than `horolog.roll.min.interval.ms` after its first batch came, however wild the times are.
 """
 
 from enum import StrEnum
@@ -11,6 +15,7 @@ from storage.env import Rng
 from storage.sparse_index import MAX_RELATIVE_OFFSET
 
 NO_TIMESTAMP = -1
+SHORTEST_PART = 100
 
 
 class RollReason(StrEnum):
@@ -30,6 +35,8 @@ def should_roll(
     segment_bytes: int,
     waited_ms: int,
     max_wait_ms: int,
+    age_ms: int,
+    min_age_ms: int,
     offset_index_full: bool,
     time_index_full: bool,
     base_offset: int,
@@ -38,11 +45,12 @@ def should_roll(
     """Why the segment must end before the incoming set is appended, or None.
 
     Sizes are in bytes. `waited_ms` is from `waited`, `max_wait_ms` from `max_wait` less the
-    segment's jitter. An empty segment rolls neither by size nor by time.
+    segment's jitter. `age_ms` is the time since the first batch came: under `min_age_ms` nothing
+    rolls by time. An empty segment rolls neither by size nor by time.
     """
     if segment_size > segment_bytes - incoming_size and segment_size:
         return RollReason.SIZE
-    if waited_ms > max_wait_ms and segment_size:
+    if waited_ms > max_wait_ms and age_ms >= min_age_ms and segment_size:
         return RollReason.TIME
     if offset_index_full:
         return RollReason.OFFSET_INDEX_FULL
@@ -75,6 +83,28 @@ def max_wait(segment_ms: int, *, compacted: bool, max_compaction_lag_ms: int) ->
     if compacted and max_compaction_lag_ms > 0:
         return min(segment_ms, max_compaction_lag_ms)
     return segment_ms
+
+
+def least_wait(max_wait_ms: int, min_interval_ms: int) -> int:
+    """How long after its first batch came the timer leaves a segment alone, at the least.
+
+    A record time before the arrival (history that is loaded, a broken clock) shortens the wait,
+    but to no less than a hundredth of it: slow streams of old records would give many segments.
+    """
+    return max(min_interval_ms, max_wait_ms // SHORTEST_PART)
+
+
+def timer_deadline(
+    *, first_record_ms: int, first_arrival_ms: int, max_wait_ms: int, min_interval_ms: int
+) -> int:
+    """When the timer ends a segment that holds something, in wall time.
+
+    `first_record_ms` is the largest time of the first batch, negative if it has none.
+    """
+    earlier = first_arrival_ms
+    if 0 <= first_record_ms < first_arrival_ms:
+        earlier = first_record_ms
+    return max(earlier + max_wait_ms, first_arrival_ms + least_wait(max_wait_ms, min_interval_ms))
 
 
 def jitter(rng: Rng, segment_jitter_ms: int, segment_ms: int) -> int:

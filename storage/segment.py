@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from config.topic import TopicConfig
 from storage.env import File
-from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
+from storage.errors import FileMissing
+from storage.layout import DELETED, LOG, OFFSET_INDEX, TIME_INDEX, ZONES
 from storage.offset_index import OffsetIndex
 from storage.partition_files import PartitionFiles
 from storage.time_index import TimeIndex
@@ -60,10 +61,13 @@ class Segment:
         "base_offset",
         "created_ms",
         "files",
+        "first_arrival_ms",
         "first_timestamp",
         "held",
         "indexes",
+        "is_removed",
         "jitter_ms",
+        "last_arrival_ms",
         "max_timestamp",
         "max_timestamp_offset",
         "mtime_ms",
@@ -92,6 +96,10 @@ class Segment:
         """Last offset of the earliest batch that holds it."""
         self.first_timestamp = UNKNOWN
         """Largest record time of the first batch: rolling by time counts from it."""
+        self.first_arrival_ms = UNKNOWN
+        """When the first batch arrived, by the broker's clock."""
+        self.last_arrival_ms = UNKNOWN
+        """When the last batch arrived; of a segment that takes appends, its zone map knows."""
         self.since_indexed = 0
         """Bytes appended since the batch that the last index entry speaks of."""
         self.indexes: Indexes | None = None
@@ -100,6 +108,8 @@ class Segment:
         self.name_is_durable = True
         self.synced = True
         """False from creation until the closed segment's files were synced."""
+        self.is_removed = False
+        """Whether its files carry, or are about to carry, the suffix `.deleted`."""
         self.verified = False
         """Whether the indexes were compared with the log in this process."""
 
@@ -108,11 +118,18 @@ class Segment:
         return f"Segment({self.files.path}, {self.base_offset})"
 
     def file(self) -> File:
-        """The `.log`, opened if need be."""
-        return self.held or self.files.get(self.base_offset, LOG)
+        """The `.log`, opened if need be, also by readers of a segment that was just removed."""
+        if self.held is not None:
+            return self.held
+        try:
+            return self.files.get(self.base_offset, LOG)
+        except FileMissing:
+            return self.files.get(self.base_offset, LOG + DELETED)
 
     def path_of(self, suffix: str) -> str:
         """Path of one of its files."""
+        if self.is_removed:
+            suffix += DELETED
         return self.files.name_of(self.base_offset, suffix)
 
     def make_indexes(self, rules: IndexRules) -> Indexes:
@@ -130,6 +147,13 @@ class Segment:
                 arrival_floor_ms=self.arrival_floor_ms,
             ),
         )
+
+    @property
+    def arrival_by_zones(self) -> int:
+        """The last arrival that the zone map in memory knows of, -1 if it has no zone."""
+        assert self.indexes is not None
+        zones = self.indexes.zones
+        return zones.last_arrival_ms if zones.row_count or zones.open_zone is not None else -1
 
     @property
     def largest_timestamp(self) -> int:

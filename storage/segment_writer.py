@@ -81,6 +81,8 @@ class SegmentWriter:
                 now_ms=now_ms,
             ),
             max_wait_ms=self._max_wait_ms,
+            age_ms=now_ms - segment.first_arrival_ms,
+            min_age_ms=self._config.horolog_roll_min_interval_ms,
             offset_index_full=offsets.is_full,
             time_index_full=times.is_full,
             base_offset=segment.base_offset,
@@ -125,6 +127,7 @@ class SegmentWriter:
         )
         if not position:
             segment.first_timestamp = max_timestamp
+            segment.first_arrival_ms = now_ms
             self._set_roll_after()
         segment.mtime_ms = now_ms
         segment.size_bytes = position + size

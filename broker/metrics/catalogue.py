@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Durations, Metric, Sample, counter, gauge, one
 from broker.metrics.partitions import PARTITION_METRICS
 from broker.metrics.probes import Histogram
+from broker.metrics.retention import RETENTION_METRICS
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -231,6 +232,7 @@ METRICS: tuple[Metric, ...] = (
         one(lambda broker: broker.catalog.image.partition_count),
     ),
     *PARTITION_METRICS,
+    *RETENTION_METRICS,
 )
 
 DURATIONS: tuple[Durations, ...] = (

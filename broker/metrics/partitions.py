@@ -24,21 +24,26 @@ def per_partition(
     merge: Callable[[float, float], float],
 ) -> Metric:
     """A gauge of each log; None has no series. `merge` joins two partitions of a topic."""
+    return gauge(name, text, LABELS, lambda broker: series(broker, value, merge))
 
-    def read(broker: "Broker") -> Iterable[Sample]:
-        image = broker.catalog.image
-        exact = image.partition_count <= MAX_EXACT
-        series: dict[tuple[str, ...], float] = {}
-        for topic in image.topics.values():
-            for partition in topic.partitions:
-                number = value(partition.log)
-                if number is None:
-                    continue
-                key = (topic.name, str(partition.index) if exact else "all")
-                series[key] = merge(series[key], number) if key in series else number
-        return series.items()
 
-    return gauge(name, text, LABELS, read)
+def series(
+    broker: "Broker",
+    value: "Callable[[Log], float | None]",
+    merge: Callable[[float, float], float],
+) -> Iterable[Sample]:
+    """The samples of such a gauge, for those that need more than the log to read it."""
+    image = broker.catalog.image
+    exact = image.partition_count <= MAX_EXACT
+    found: dict[tuple[str, ...], float] = {}
+    for topic in image.topics.values():
+        for partition in topic.partitions:
+            number = value(partition.log)
+            if number is None:
+                continue
+            key = (topic.name, str(partition.index) if exact else "all")
+            found[key] = merge(found[key], number) if key in found else number
+    return found.items()
 
 
 def _sum(first: float, second: float) -> float:

@@ -39,9 +39,15 @@ class TaskRunner:
         self._timer: asyncio.TimerHandle | None = None
         self._expected = 0.0
 
-    def every(self, name: str, seconds: Callable[[], float], work: Work) -> None:
-        """Runs `work` about every `seconds()`, first after that time; asked anew each time."""
-        self._tasks.append(_Task(name, seconds, work, self._clock.monotonic() + seconds()))
+    def every(
+        self, name: str, seconds: Callable[[], float], work: Work, *, first: float | None = None
+    ) -> None:
+        """Runs `work` about every `seconds()`, asked anew each time; first after `first` seconds.
+
+        Without `first` the first run waits as long as the others.
+        """
+        delay = seconds() if first is None else first
+        self._tasks.append(_Task(name, seconds, work, self._clock.monotonic() + delay))
 
     def start(self) -> None:
         """Begins to tick."""

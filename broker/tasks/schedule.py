@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from broker.commit import Durable
 from broker.gathering import wait_for
 from broker.logs import event
+from broker.tasks.rolling import CHECK_SECONDS
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -24,11 +25,19 @@ PRODUCER_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 
 def schedule(broker: "Broker") -> None:
     """Registers all tasks with the broker's runner."""
+    broker.config.subscribe(broker.rolling.settings_changed)
     settings = broker.config.broker_config
     every = broker.tasks.every
     every("connections", lambda: SWEEP_SECONDS, lambda: sweep(broker))
     every("flush", lambda: FLUSH_CHECK_SECONDS, lambda: flush_old(broker))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
+    every("rolling", lambda: CHECK_SECONDS, broker.rolling.run)
+    every(
+        "retention",
+        lambda: settings.log_retention_check_interval_ms / 1000,
+        broker.retention.run,
+        first=settings.log_initial_task_delay_ms / 1000,
+    )
     every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))
     every(
         "checkpoints",
@@ -60,7 +69,7 @@ async def flush_old(broker: "Broker") -> None:
 
 
 async def remove_deleted(broker: "Broker") -> None:
-    """Files of deleted partitions go, some at a time."""
+    """Files of deleted partitions and removed segments go, some at a time."""
     while await broker.lanes.run(broker.log_dir, broker.log_manager.remove_deleted):
         pass
 

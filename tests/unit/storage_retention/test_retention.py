@@ -1,23 +1,29 @@
 """Which segments go and which stay, with Kafka's cases told anew and a naive model beside."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.retention import (
+    JudgedBy,
     LogFacts,
     Reason,
+    RetentionClock,
     RetentionLimits,
     RetentionPlan,
     SegmentFacts,
+    judged,
     plan,
 )
 
 NOW = 1_000_000
 UNLIMITED = RetentionLimits(-1, -1)
+BY_RECORD = {"clock": RetentionClock.RECORD}
 
 
 def segments(*facts: tuple[int, int, int]) -> list[SegmentFacts]:
-    return [SegmentFacts(*fact) for fact in facts]
+    """Base offset, size and largest record time each; all of it came just now."""
+    return [SegmentFacts(base, size, at, NOW, NOW) for base, size, at in facts]
 
 
 THREE = segments((0, 100, NOW - 500), (10, 100, NOW - 400), (20, 50, NOW - 300))
@@ -67,7 +73,7 @@ def test_when_all_are_old_a_new_segment_begins_first() -> None:
 
 
 def test_an_empty_last_segment_never_goes() -> None:
-    facts = [*THREE, SegmentFacts(30, 0, 0)]
+    facts = [*THREE, SegmentFacts(30, 0, -1, -1, NOW)]
     found = decide(facts, RetentionLimits(10, 0))
     assert len(found.leaving) == 3
     assert not found.rolls_first
@@ -76,10 +82,14 @@ def test_an_empty_last_segment_never_goes() -> None:
 
 def test_a_time_in_the_future_holds_its_segment_and_all_behind_it() -> None:
     facts = segments((0, 100, NOW + 1), (10, 100, NOW - 400), (20, 50, NOW - 300))
-    found = decide(facts, RetentionLimits(0, -1))
+    found = decide(facts, RetentionLimits(0, -1, **BY_RECORD))
     assert leaving(found) == []
     reasons = [decision.reason for decision in found.decisions]
     assert reasons == [Reason.IN_THE_FUTURE, Reason.BEHIND, Reason.BEHIND]
+    assert [decision.blocked_by for decision in found.decisions] == [None, 0, 0]
+    assert found.blocker == found.decisions[0]
+    assert found.overdue(NOW) == 2
+    assert found.next_deadline_ms == NOW - 400
 
 
 def test_size_never_takes_the_log_below_its_limit() -> None:
@@ -120,18 +130,93 @@ def test_a_policy_without_delete_looks_at_the_start_offset_alone() -> None:
 
 
 def test_a_decision_tells_by_which_time_it_judged() -> None:
-    facts = [SegmentFacts(0, 100, NOW - 500, by_modification_time=True), *THREE[1:]]
+    facts = [SegmentFacts(0, 100, -1, -1, NOW - 500), *THREE[1:]]
     found = decide(facts, RetentionLimits(450, -1))
-    assert "modification time" in found.decisions[0].detail
-    assert "age 500 ms" in found.decisions[0].detail
-    assert "record time" in found.decisions[1].detail
+    first, second, _ = found.decisions
+    assert (first.judged_by, first.time_ms) == (JudgedBy.MODIFICATION, NOW - 500)
+    assert (second.judged_by, second.time_ms) == (JudgedBy.RECORD, NOW - 400)
+
+
+PAST, CAME, FUTURE = NOW - 900, NOW - 500, NOW + 900
+
+
+@pytest.mark.parametrize(
+    ("clock", "record", "expected"),
+    [
+        ("record", PAST, (PAST, JudgedBy.RECORD)),
+        ("record", FUTURE, (FUTURE, JudgedBy.RECORD)),
+        ("record", -1, (NOW, JudgedBy.MODIFICATION)),
+        ("arrival", PAST, (CAME, JudgedBy.ARRIVAL)),
+        ("arrival", FUTURE, (CAME, JudgedBy.ARRIVAL)),
+        ("arrival", -1, (CAME, JudgedBy.ARRIVAL)),
+        ("earlier", PAST, (PAST, JudgedBy.RECORD)),
+        ("earlier", FUTURE, (CAME, JudgedBy.ARRIVAL)),
+        ("earlier", -1, (CAME, JudgedBy.ARRIVAL)),
+        ("later", PAST, (CAME, JudgedBy.ARRIVAL)),
+        ("later", FUTURE, (FUTURE, JudgedBy.RECORD)),
+        ("later", -1, (CAME, JudgedBy.ARRIVAL)),
+    ],
+)
+def test_the_clock_chooses_the_time(clock: str, record: int, expected: tuple[int, str]) -> None:
+    segment = SegmentFacts(0, 100, record, CAME, NOW)
+    assert judged(segment, RetentionClock(clock)) == expected
+
+
+@pytest.mark.parametrize("clock", ["arrival", "earlier", "later"])
+def test_an_arrival_that_nobody_noted_is_the_modification_time(clock: str) -> None:
+    segment = SegmentFacts(0, 100, -1, -1, NOW - 7)
+    assert judged(segment, RetentionClock(clock)) == (NOW - 7, JudgedBy.MODIFICATION)
+
+
+def test_a_future_time_holds_nothing_by_the_earlier_clock() -> None:
+    facts = [SegmentFacts(0, 100, NOW + 10**9, NOW - 400, NOW), *THREE[1:]]
+    assert leaving(decide(facts, RetentionLimits(350, -1))) == [(0, Reason.TIME), (10, Reason.TIME)]
+
+
+def test_nothing_leaves_before_it_has_stayed() -> None:
+    facts = [SegmentFacts(0, 100, NOW - 10**6, NOW - 50, NOW), *THREE[1:]]
+    for limits in (RetentionLimits(10, -1, min_stay_ms=51), RetentionLimits(-1, 0, min_stay_ms=51)):
+        assert leaving(decide(facts, limits)) == []
+    found = decide(facts, RetentionLimits(10, -1, min_stay_ms=51))
+    assert found.decisions[0].reason == Reason.MIN_STAY
+    assert found.decisions[0].deadline_ms == NOW - 50 + 51
+    found = decide(facts, RetentionLimits(10, -1, min_stay_ms=50))
+    assert leaving(found) == [(0, Reason.TIME)]
+    found = decide(facts, RetentionLimits(10, 0, min_stay_ms=51), start=10)
+    assert leaving(found) == [(0, Reason.START_OFFSET)]
+
+
+def test_everything_older_than_an_instant_goes() -> None:
+    found = decide(THREE, RetentionLimits(-1, -1, before_ms=NOW - 300))
+    assert leaving(found) == [(0, Reason.BEFORE), (10, Reason.BEFORE)]
+    assert found.decisions[2].reason == Reason.NO_LIMIT
+    found = decide(THREE, RetentionLimits(450, -1, before_ms=NOW - 399))
+    assert leaving(found) == [(0, Reason.TIME), (10, Reason.BEFORE)]
+    assert leaving(decide(THREE, RetentionLimits(-1, -1, deletes=False, before_ms=NOW))) == []
+
+
+def test_while_the_clock_is_in_doubt_nothing_goes_by_time() -> None:
+    limits = RetentionLimits(10, 150, is_held=True, before_ms=NOW)
+    found = decide(THREE, limits)
+    assert leaving(found) == [(0, Reason.SIZE)]
+    assert found.decisions[1].reason == Reason.HELD
+    assert found.overdue(NOW) == 2
 
 
 def test_a_log_without_segments_has_nothing_to_decide() -> None:
     assert decide([], RetentionLimits(0, 0)) == ((), False, 0)
 
 
-limits = st.builds(RetentionLimits, st.integers(-1, 60), st.integers(-1, 300), st.booleans())
+limits = st.builds(
+    RetentionLimits,
+    st.integers(-1, 60),
+    st.integers(-1, 300),
+    st.booleans(),
+    clock=st.just(RetentionClock.RECORD),
+    min_stay_ms=st.just(0),
+    before_ms=st.just(-1),
+    is_held=st.just(False),
+)
 facts = st.lists(st.tuples(st.integers(0, 80), st.integers(-60, 20)), min_size=1, max_size=8)
 
 
@@ -139,7 +224,7 @@ facts = st.lists(st.tuples(st.integers(0, 80), st.integers(-60, 20)), min_size=1
 def test_it_agrees_with_kafkas_passes_run_one_by_one(
     sizes: list[tuple[int, int]], limit: RetentionLimits, start: int, hw: int
 ) -> None:
-    log = [SegmentFacts(n * 10, size, NOW + age) for n, (size, age) in enumerate(sizes)]
+    log = [SegmentFacts(n * 10, size, NOW + age, NOW, NOW) for n, (size, age) in enumerate(sizes)]
     end = log[-1].base_offset + (1 if log[-1].size_bytes else 0)
     start, hw = min(start, end), min(hw, end)
     left = list(log)
@@ -165,7 +250,7 @@ def test_it_agrees_with_kafkas_passes_run_one_by_one(
 
         run(over_size)
     if limit.deletes and limit.retention_ms >= 0:
-        run(lambda segment, next_base: NOW - segment.largest_timestamp > limit.retention_ms)
+        run(lambda segment, next_base: NOW - segment.record_ms > limit.retention_ms)
     found = plan(log, LogFacts(start, hw, end), limit, NOW)
     assert [d.base_offset for d in found.decisions if not d.goes] == [s.base_offset for s in left]
     assert [d.base_offset for d in found.decisions] == [s.base_offset for s in log]

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from storage.rolling import RollReason, jitter, max_wait, should_roll, waited
+from storage.rolling import (
+    RollReason,
+    jitter,
+    least_wait,
+    max_wait,
+    should_roll,
+    timer_deadline,
+    waited,
+)
 from tests.support.simenv import SeededRng
 
 DAY = 86_400_000
@@ -13,7 +21,8 @@ DAY = 86_400_000
 def decide(**facts: Any) -> RollReason | None:
     usual: dict[str, Any] = {
         "segment_size": 1000, "incoming_size": 100, "segment_bytes": 10_000, "waited_ms": 0,
-        "max_wait_ms": DAY, "offset_index_full": False, "time_index_full": False,
+        "max_wait_ms": DAY, "age_ms": DAY, "min_age_ms": 0,
+        "offset_index_full": False, "time_index_full": False,
         "base_offset": 50, "incoming_last_offset": 60,
     }  # fmt: skip
     return should_roll(**(usual | facts))
@@ -70,6 +79,37 @@ def test_records_with_time_wait_by_their_own_clock(
 def test_without_time_in_the_first_batch_only_the_wall_clock_counts() -> None:
     facts = {"first_batch_max_timestamp": -1, "created_ms": 100, "now_ms": 700}
     assert waited(incoming_max_timestamp=10**15, **facts) == 600
+
+
+def test_a_young_segment_ends_by_size_only() -> None:
+    young = {"age_ms": 9999, "min_age_ms": 10_000}
+    assert decide(waited_ms=10**15, **young) is None
+    assert decide(waited_ms=10**15, age_ms=10_000, min_age_ms=10_000) == RollReason.TIME
+    assert decide(segment_size=9901, **young) == RollReason.SIZE
+
+
+CAME = 50 * DAY
+
+
+def deadline(record: int, *, wait: int = DAY, floor: int = 10_000) -> int:
+    return timer_deadline(
+        first_record_ms=record, first_arrival_ms=CAME, max_wait_ms=wait, min_interval_ms=floor
+    )
+
+
+def test_the_timer_counts_from_the_earlier_of_record_time_and_arrival() -> None:
+    assert deadline(CAME) == CAME + DAY
+    assert deadline(CAME - DAY // 2) == CAME + DAY // 2
+    assert deadline(CAME + 9 * DAY) == CAME + DAY
+    assert deadline(-1) == CAME + DAY
+
+
+def test_the_timer_leaves_a_segment_some_time_whatever_its_records_claim() -> None:
+    assert deadline(0) == CAME + DAY // 100
+    assert deadline(0, wait=1000) == CAME + 10_000
+    assert deadline(CAME, wait=1000, floor=0) == CAME + 1000
+    assert least_wait(DAY, 10_000) == DAY // 100
+    assert least_wait(1000, 10_000) == 10_000
 
 
 def test_compaction_lag_bounds_the_wait_of_compacted_topics() -> None:

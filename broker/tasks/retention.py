@@ -1,0 +1,168 @@
+"""Old segments go: by start offset, size and time, with the reason told (time.md 4 and 5).
+
+A round looks at every log: times that are not known are looked up on a lane, some at a time;
+decisions are made there too, on snapshots; segments leave in steps that take their turn among the
+partition's writes. What stays although its age is up is counted, and the log says once what it
+waits for.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.gathering import wait_for
+from broker.logs import event
+from protocol.errors import KafkaError
+from storage.aging import learn_times, plan_retention
+from storage.errors import StorageError
+from storage.retention import Reason, RetentionPlan, SegmentDecision
+from storage.segment_removal import RemovalStep
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from broker.partition import Partition
+    from storage.log import Log
+
+LOGS_AT_A_TIME = 64
+SEGMENTS_LOOKED_UP = 32
+
+
+class Verdict(NamedTuple):
+    """What the last round found of a log's segments that stay."""
+
+    overdue_segments: int
+    """Those past their own deadline: something in front of them holds them."""
+    next_deadline_ms: int | None
+    """When the first of those that stay is due by its own age; it may be past."""
+    because: Reason | None
+    """Why the oldest of them stays."""
+
+
+class Retention:
+    """The rounds, and what they found. Used from the event loop."""
+
+    def __init__(self, broker: "Broker") -> None:
+        """Nothing was looked at."""
+        self._broker = broker
+        self.verdicts: dict[Log, Verdict] = {}
+        """Read by the scrape, from its own thread: changed by single assignments."""
+        self.removed_segments = 0
+        self.removed_bytes = 0
+
+    async def run(self) -> None:
+        """One round over all logs."""
+        partitions = [
+            partition
+            for topic in self._broker.catalog.image.topics.values()
+            for partition in topic.partitions
+        ]
+        for begin in range(0, len(partitions), LOGS_AT_A_TIME):
+            for partition, plan in await self._plans(partitions[begin : begin + LOGS_AT_A_TIME]):
+                await self._apply(partition, plan)
+        logs = {partition.log for partition in partitions}
+        self.verdicts = {log: found for log, found in self.verdicts.items() if log in logs}
+
+    async def look_at(self, partition: "Partition") -> RetentionPlan | None:
+        """A round over one log; the plan that was carried out."""
+        plans = await self._plans([partition])
+        for each, plan in plans:
+            await self._apply(each, plan)
+        return plans[0][1] if plans else None
+
+    async def _plans(
+        self, partitions: Sequence["Partition"]
+    ) -> "list[tuple[Partition, RetentionPlan]]":
+        broker = self._broker
+        known = [
+            partition
+            for partition in partitions
+            if partition.log.takes_changes and await self._knows_times(partition)
+        ]
+        now_ms = broker.clock.now_ms()
+        plans = await broker.lanes.run(
+            broker.log_dir,
+            lambda: [plan_retention(partition.log, now_ms) for partition in known],
+        )
+        found = list(zip(known, plans, strict=True))
+        for partition, plan in found:
+            self._judge(partition, plan, now_ms)
+        return found
+
+    async def _knows_times(self, partition: "Partition") -> bool:
+        broker = self._broker
+        try:
+            while not await broker.lanes.run(
+                broker.log_dir, learn_times, partition.log, SEGMENTS_LOOKED_UP
+            ):
+                continue
+        except StorageError as error:
+            event("retention_failed", "warning", log=partition, error=error)
+            return False
+        return True
+
+    def _judge(self, partition: "Partition", plan: RetentionPlan, now_ms: int) -> None:
+        blocker = plan.blocker
+        verdict = Verdict(
+            plan.overdue(now_ms),
+            plan.next_deadline_ms,
+            blocker.reason if blocker is not None else None,
+        )
+        before = self.verdicts.get(partition.log)
+        self.verdicts[partition.log] = verdict
+        was_blocked = before is not None and before.overdue_segments > 0
+        if verdict.overdue_segments and not was_blocked and blocker is not None:
+            event(
+                "retention_blocked",
+                "warning",
+                log=partition,
+                overdue_segments=verdict.overdue_segments,
+                blocked_by=blocker.base_offset,
+                because=blocker.reason,
+                judged_by=blocker.judged_by,
+                time_ms=blocker.time_ms,
+                until_ms=blocker.deadline_ms,
+            )
+
+    async def _apply(self, partition: "Partition", plan: RetentionPlan) -> None:
+        leaving = plan.leaving
+        if not leaving:
+            return
+        broker, log = self._broker, partition.log
+        remove = partial(
+            broker.log_manager.remove_segments, log, plan.start_offset, all_go=plan.rolls_first
+        )
+        gone: set[int] = set()
+        try:
+            step = RemovalStep((), 0, has_more=True)
+            while step.has_more:
+                step = await wait_for(partition.in_turn(remove))
+                gone.update(segment.base_offset for segment in step.segments)
+        except KafkaError as error:
+            event("retention_failed", "warning", log=partition, error=error)
+        self._report(partition, [each for each in leaving if each.base_offset in gone])
+
+    def _report(self, partition: "Partition", gone: Sequence[SegmentDecision]) -> None:
+        start_offset = partition.log.snapshot.log_start_offset
+        for alike in _alike(gone):
+            size = sum(each.size_bytes for each in alike)
+            self.removed_segments += len(alike)
+            self.removed_bytes += size
+            event(
+                "segments_removed",
+                log=partition,
+                because=alike[0].reason,
+                segments=len(alike),
+                bytes=size,
+                first_offset=alike[0].base_offset,
+                log_start_offset=start_offset,
+                judged_by=alike[-1].judged_by,
+                time_ms=alike[-1].time_ms,
+                deadline_ms=alike[-1].deadline_ms,
+            )
+
+
+def _alike(decisions: Sequence[SegmentDecision]) -> Iterator[list[SegmentDecision]]:
+    """Neighbours that went for the same reason, judged by the same kind of time."""
+    for _, alike in groupby(decisions, lambda each: (each.reason, each.judged_by)):
+        yield list(alike)

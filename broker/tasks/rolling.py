@@ -1,0 +1,126 @@
+"""Segments that nobody appends to end by a timer, so that their records can grow old (time.md 7).
+
+Deadlines are kept in a heap of wall times. A look at a log costs nothing but reading its facts, so
+appends need not tell of themselves: a log is looked at when its deadline may have come, at least
+once a minute, and at once when its settings have changed.
+"""
+
+import asyncio
+import heapq
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+from broker.gathering import wait_for
+from broker.logs import event
+from protocol.errors import KafkaError
+from storage.aging import knows_roll_deadline, roll_deadline, roll_if_due
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from broker.metadata import MetadataImage
+    from broker.partition import Partition
+
+CHECK_SECONDS = 1.0
+LOOK_AGAIN_SECONDS = 60.0
+LOOKS_AT_A_TIME = 256
+
+
+class Rolling:
+    """The heap and the rounds. Used from the event loop."""
+
+    def __init__(self, broker: "Broker") -> None:
+        """Knows no log."""
+        self._broker = broker
+        self._heap: list[tuple[float, int, Partition]] = []
+        self._numbers = count()
+        self._image: MetadataImage | None = None
+        self._entries: dict[Partition, int] = {}  # the number of each one's entry that counts
+        self.rolled_segments = 0
+
+    def settings_changed(self, topic: str | None) -> None:
+        """Look again at the logs of that topic, or at all."""
+        now = self._broker.clock.monotonic()
+        topics = self._broker.catalog.image.topics
+        for name in topics if topic is None else [topic]:
+            for partition in topics[name].partitions if name in topics else ():
+                if partition in self._entries:
+                    self._look_at(partition, now)
+
+    async def run(self) -> None:
+        """Ends what is due; looks at no more logs than are due to be looked at."""
+        self._take_in_new()
+        now = self._broker.clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            due = self._pop_due(now)
+            cold = [each for each in due if not knows_roll_deadline(each.log)]
+            if cold:
+                await self._broker.lanes.run(self._broker.log_dir, _learn, cold)
+            for partition in due:
+                await self._look(partition, now)
+            await asyncio.sleep(0)  # others' turn
+
+    def _take_in_new(self) -> None:
+        image = self._broker.catalog.image
+        if image is self._image:
+            return
+        self._image = image
+        present = {partition for topic in image.topics.values() for partition in topic.partitions}
+        for gone in self._entries.keys() - present:
+            del self._entries[gone]
+        now = self._broker.clock.monotonic()
+        for partition in present - self._entries.keys():
+            self._look_at(partition, now)
+
+    def _pop_due(self, now: float) -> "list[Partition]":
+        """Some of the logs to look at; entries that a later one replaced are dropped."""
+        due: list[Partition] = []
+        while self._heap and self._heap[0][0] <= now and len(due) < LOOKS_AT_A_TIME:
+            _, number, partition = heapq.heappop(self._heap)
+            if self._entries.get(partition) == number:
+                due.append(partition)
+        return due
+
+    async def _look(self, partition: "Partition", now: float) -> None:
+        again = now + LOOK_AGAIN_SECONDS
+        if partition.log.takes_changes and knows_roll_deadline(partition.log):
+            deadline = roll_deadline(partition.log)
+            if deadline is not None:
+                left = (deadline - self._broker.clock.now_ms()) / 1000
+                if left < 0:
+                    await self._roll(partition)
+                else:
+                    again = min(again, now + left)
+        if partition in self._entries:
+            self._look_at(partition, again)
+
+    async def _roll(self, partition: "Partition") -> None:
+        log = partition.log
+        now_ms = self._broker.clock.now_ms()
+        try:
+            rolled = await wait_for(partition.in_turn(partial(roll_if_due, log, now_ms)))
+        except KafkaError as error:
+            event("roll_failed", "warning", log=partition, error=error)
+            return
+        if rolled:
+            self.rolled_segments += 1
+            self._broker.commit.written(log, 0)
+            event("segment_rolled", log=partition, because="time", base_offset=_base(partition))
+
+    def _look_at(self, partition: "Partition", when: float) -> None:
+        number = self._entries[partition] = next(self._numbers)
+        heapq.heappush(self._heap, (when, number, partition))
+
+
+def _base(partition: "Partition") -> int:
+    return partition.log.snapshot.active.base_offset
+
+
+def _learn(partitions: "list[Partition]") -> None:
+    """On a lane: the times that a start has not looked up. Damage shows where it is read."""
+    for partition in partitions:
+        try:
+            roll_deadline(partition.log)
+        except StorageError:
+            continue
