@@ -41,7 +41,7 @@ class Deferred(Generic[T]):
         assert self._listener is None, "a deferred has one listener"
         self._listener = listener
         if self.settled:
-            listener(self._value, self._error)
+            self._deliver()
 
     def when_abandoned(self, callback: Callable[[], None]) -> None:
         """What to do when the peer goes away first (leave the waiting list, for example)."""
@@ -61,4 +61,16 @@ class Deferred(Generic[T]):
         self.settled = True
         self._value, self._error = value, error
         if self._listener is not None:
-            self._listener(value, error)
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Tells the listener and lets go of everything, so that nothing waits for the collector."""
+        listener, value, error = self._listener, self._value, self._error
+        self._listener, self._value, self._error = _heard, None, None
+        self._on_abandon = None
+        assert listener is not None
+        listener(value, error)
+
+
+def _heard(value: object, error: BaseException | None) -> None:
+    """Stands for a listener that was told."""

@@ -5,6 +5,7 @@ standard output; everything else is the log on standard error.
 """
 
 import asyncio
+import ctypes
 import gc
 import os
 import resource
@@ -24,6 +25,9 @@ from storage.posix import real_env
 
 FORCED_EXIT = 130
 GC_THRESHOLDS = (20_000, 50, 100)  # requests make few cycles; full collections are dear
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+MAPPED_BYTES = 1 * 1024 * 1024  # buffers of this size are mapped by themselves
+KEPT_HEAP_BYTES = 8 * 1024 * 1024  # free memory at the top of a heap
 SWITCH_SECONDS = 0.0005  # how long the loop may keep the fsync thread waiting for its turn
 
 
@@ -102,7 +106,20 @@ def _tune() -> None:
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.set_threshold(*GC_THRESHOLDS)
+    _return_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def _return_memory() -> None:
+    """Large buffers go back to the system when they are freed.
+
+    Left alone, glibc raises both bounds after the first large buffer that is freed, and then keeps
+    up to 64 MiB in the heap of every thread. (Only glibc has `mallopt`.)
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES)
+        mallopt(M_TRIM_THRESHOLD, KEPT_HEAP_BYTES)
 
 
 def _refused(status: int, error: Exception) -> int:

@@ -98,6 +98,7 @@ def _collect(codec: Codec, pieces: Iterator[bytes], limit_bytes: int) -> Buffer:
     joined = bytearray()
     for piece in pieces:
         if len(joined) + len(piece) > limit_bytes:
+            joined.clear()  # the error's traceback holds this frame
             raise InflateLimit(codec, limit_bytes)
         joined += piece
     return joined
