@@ -95,7 +95,7 @@ def plain_messages(
     view = memoryview(data)
     position, limit = 0, len(view)
     while position < limit:
-        if limit - position < OFFSET_AND_SIZE_BYTES + OVERHEAD_BYTES[magic]:
+        if limit - position < OFFSET_AND_SIZE_BYTES + OVERHEAD_BYTES[0]:
             raise CorruptBatch(f"{where} ends within a message", position)
         offset, size, crc, own_magic, attributes = HEAD.unpack_from(view, position)
         end = position + OFFSET_AND_SIZE_BYTES + size
