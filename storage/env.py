@@ -73,7 +73,13 @@ class File(Protocol):
         """Length in bytes."""
 
     def truncate(self, size: int) -> None:
-        """Cut or extend (with zeros) to `size` bytes."""
+        """Cut or extend (with zeros) to `size` bytes; lets go of what was reserved behind it."""
+
+    def reserve(self, position: int, size: int) -> None:
+        """Have room for `size` bytes at `position` without changing the length, if that is easy.
+
+        Never fails: it makes later writes cheaper, and those say what is wrong.
+        """
 
     def sync(self) -> None:
         """Make the bytes durable. The first failure is final: see the module's rules."""

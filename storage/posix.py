@@ -9,14 +9,16 @@ quota as `NoSpace`.
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from storage.env import Buffer, DirEntry, Env, parent_of, replace_file
 from storage.errors import DirectoryLocked, DiskError, FileMissing, NoSpace
 
+_KEEP_SIZE = 1  # of fallocate(2)
 _MAX_PARTS = 512  # well below every system's limit for one vectored write
 
 
@@ -29,6 +31,18 @@ def disk_error(path: str, operation: str, error: OSError) -> DiskError:
     if number == errno.ENOENT:
         return FileMissing(path, operation, text, number)
     return DiskError(path, operation, text, number)
+
+
+@functools.cache
+def _fallocate() -> Callable[[int, int, int, int], object]:
+    """The system's call, which Python's library lacks; one that does nothing elsewhere."""
+    import ctypes  # needed once a log is busy, not at start
+
+    call = getattr(ctypes.CDLL(None), "fallocate", None)
+    if call is None:
+        return lambda *_: None
+    call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return call  # type: ignore[no-any-return]
 
 
 class PosixFile:
@@ -126,6 +140,9 @@ class PosixFile:
             os.ftruncate(self._fd, size)
         except OSError as error:
             raise disk_error(self.path, "truncate", error) from error
+
+    def reserve(self, position: int, size: int) -> None:
+        _fallocate()(self._fd, _KEEP_SIZE, position, size)
 
     def sync(self) -> None:
         if self._fd < 0:

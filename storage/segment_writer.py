@@ -15,6 +15,8 @@ from storage.sparse_index import MAX_RELATIVE_OFFSET
 from storage.validation import CheckedBatch
 
 FOREVER = 1 << 62
+RESERVE_FROM = 4 * 1024 * 1024  # smaller segments reserve nothing: there may be thousands
+MAX_RESERVE_BYTES = 32 * 1024 * 1024
 
 
 class SegmentWriter:
@@ -27,6 +29,7 @@ class SegmentWriter:
         "_indexes",
         "_interval",
         "_max_wait_ms",
+        "_reserved_to",
         "_roll_after",
         "_roll_bytes",
         "_times_next",
@@ -42,6 +45,7 @@ class SegmentWriter:
         self._file = segment.held or segment.files.fs.open(segment.path_of(LOG), create=True)
         segment.held = self._file
         self._torn = False
+        self._reserved_to = 0
         self._update_full()
         self.reconfigure(config)
 
@@ -102,6 +106,8 @@ class SegmentWriter:
         size = len(data)
         if self._torn:
             self._cut_back()
+        if position >= RESERVE_FROM and position + size > self._reserved_to:
+            self._reserve(position)
         try:
             self._file.write_at(position, data)
         except DiskError:
@@ -140,9 +146,14 @@ class SegmentWriter:
         self._indexes.zones.close_zone()
 
     def trim(self) -> None:
-        """Take a failed write's left-overs off the file; DiskError if that fails."""
+        """Take left-overs of a failed write off the file, and what was reserved behind its end.
+
+        DiskError if the former fails.
+        """
         if self._torn:
             self._cut_back()
+        elif self._reserved_to:
+            self._cut_back_if_possible()
 
     def _index(self, last_offset: int, position: int) -> None:
         if not self._full:
@@ -164,9 +175,15 @@ class SegmentWriter:
         first = self.segment.first_timestamp
         self._roll_after = first + self._max_wait_ms if first >= 0 else FOREVER
 
+    def _reserve(self, position: int) -> None:
+        """Room for about as much as there is already: writing into it costs a sixth less CPU."""
+        self._reserved_to = position + min(position, MAX_RESERVE_BYTES)
+        self._file.reserve(position, min(self._reserved_to, self._roll_bytes) - position)
+
     def _cut_back(self) -> None:
         self._file.truncate(self.segment.size_bytes)
         self._torn = False
+        self._reserved_to = 0
 
     def _cut_back_if_possible(self) -> None:
         try:

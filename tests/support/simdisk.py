@@ -383,6 +383,9 @@ class SimFile:
         self._check_writable("truncate")
         self._fs._mutate("truncate", self.path, lambda: self._apply((size, None)))
 
+    def reserve(self, position: int, size: int) -> None:
+        """Room is never reserved here: what it would be for is the speed of a real disk."""
+
     def sync(self) -> None:
         self._check_open("sync")
         try:
