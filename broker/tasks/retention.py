@@ -163,6 +163,6 @@ class Retention:
 
 
 def _alike(decisions: Sequence[SegmentDecision]) -> Iterator[list[SegmentDecision]]:
-    """Neighbours that went for the same reason, judged by the same kind of time."""
-    for _, alike in groupby(decisions, lambda each: (each.reason, each.judged_by)):
+    """Neighbours that went for the same reason."""
+    for _, alike in groupby(decisions, lambda each: each.reason):
         yield list(alike)

@@ -310,3 +310,41 @@ def test_the_next_start_finds_no_hole_whatever_a_crash_kept_of_a_removal() -> No
     log = open_log(env, known, **SMALL)
     assert offsets_of(records_of(log)) == [3, 4]
     assert names(env, LOG) == ["00000000000000000003.log", "00000000000000000004.log"]
+
+
+def test_wild_times_do_not_make_a_segment_of_each_message() -> None:
+    clock = SimClock(NOW)
+    env = sim_env(clock=clock)
+    log = open_log(env, segment_ms=1000, horolog_roll_min_interval_ms=10_000)
+    for index in range(20):
+        append(log, NOW + index * 10**9)
+        clock.advance(1000)
+    assert [segment.base_offset for segment in log.snapshot.segments] == [0, 10]
+
+
+def test_without_the_floor_record_times_roll_as_in_kafka() -> None:
+    log = open_log(sim_env(), segment_ms=1000, horolog_roll_min_interval_ms=0)
+    for at in (NOW, NOW + 1000, NOW + 1001, NOW - 5000, NOW + 2001, NOW + 2002):
+        append(log, at)
+    assert [segment.base_offset for segment in log.snapshot.segments] == [0, 2, 5]
+
+
+def test_a_roll_leaves_empty_segments_alone() -> None:
+    log = open_log(sim_env())
+    assert not log.roll()
+    append(log, NOW)
+    assert log.roll()
+    assert not log.roll()
+    assert [segment.base_offset for segment in log.snapshot.segments] == [0, 1]
+
+
+def test_what_a_rolled_segment_knows_survives_a_clean_stop_without_a_sync() -> None:
+    env = sim_env()
+    log = open_log(env, **SMALL)
+    append(log, NOW)
+    make_durable(log)
+    log.roll()
+    log = reopened(log, env)
+    closed = log.snapshot.segments[0]
+    assert learn_times(log, 10)
+    assert (closed.max_timestamp, closed.last_arrival_ms) == (NOW, NOW)
