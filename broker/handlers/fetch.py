@@ -60,15 +60,15 @@ class _Fetch:
         """Finds or ends the session; raises the KafkaError that answers the whole request."""
         self.request = request
         self.context = context
-        by_id = context.api_version >= TOPIC_IDS_SINCE_VERSION
+        version = context.api_version
+        by_id = version >= TOPIC_IDS_SINCE_VERSION
         self.session: FetchSession | None = None
         self.starts_session = False
         wanted = _wanted(request.topics)
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             context.broker.fetch_sessions.close(request.session_id)
             self.starts_session = (
-                request.session_epoch == INITIAL_EPOCH
-                and context.api_version >= SESSIONS_SINCE_VERSION
+                request.session_epoch == INITIAL_EPOCH and version >= SESSIONS_SINCE_VERSION
             )
         else:
             wanted = self._resume(wanted, by_id=by_id)
@@ -79,7 +79,7 @@ class _Fetch:
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, context.broker.config.broker_config.fetch_max_bytes),
             news_only=self.session is not None,
-            each_whole=context.api_version < WHOLE_FIRST_SINCE_VERSION,
+            each_whole=version < WHOLE_FIRST_SINCE_VERSION,
         )
         self.deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
 
