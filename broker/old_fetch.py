@@ -81,16 +81,14 @@ class OldFetch:
         if partition.log.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch 10 or later")
         version = self._context.api_version
-        oversize = Oversize.CUT
-        room = max_bytes
-        if version >= WHOLE_FIRST_SINCE_VERSION:
-            oversize = Oversize.NOTHING if self._has_given else Oversize.WHOLE
-            room = min(max_bytes, self._room)
-            if self._has_given and room <= 0:
-                data.records = b""
-                return
         part: FileSlice | None = data.records
         data.records = b""
+        room = min(max_bytes, self._room)
+        if self._has_given and room <= 0:
+            return
+        oversize = Oversize.NOTHING if self._has_given else Oversize.WHOLE
+        if version < WHOLE_FIRST_SINCE_VERSION and room == max_bytes:
+            oversize = Oversize.CUT
         while part is not None and not data.records:
             reader = OldReader(
                 part,

@@ -311,6 +311,22 @@ async def test_the_limit_of_the_whole_answer_counts_what_was_converted(world: Wo
     assert sizes == [3400, 4000 // 34 * 34 - 3400]
 
 
+@pytest.mark.parametrize("version", range(3))
+async def test_answers_of_clients_that_state_no_limit_end_at_ours(version: int) -> None:
+    """And nothing is cut off there, which would tell the client to ask for more."""
+    world = World(fetch_max_bytes="4000")
+    for name in "tuw":
+        await world.make_topic(name)
+        await world.produce(*[b"" for _ in range(100)], topic=name)
+    one = len(build_message(0, magic_of(version), 0, None, b""))
+
+    response = await world.call(fetch_request(topics=("t", "u", "w")), version)
+
+    parts = [topic.partitions[0].records for topic in response.responses]
+    assert sum(map(len, parts)) == 4000 // one * one
+    assert len(read(parts[0])) == 100
+
+
 @pytest.mark.parametrize("version", range(4))
 async def test_zstd_has_no_old_form(world: World, version: int) -> None:
     await world.make_topic()
