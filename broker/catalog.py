@@ -29,6 +29,7 @@ from broker.partition import Partition, Serving
 from broker.topic_adoption import doomed_logs, reconciled
 from broker.topic_creation import NewTopic
 from broker.topic_names import fault_in_name, is_internal
+from config.errors import ConfigError
 from config.store import Change, ConfigStore
 from protocol.errors import KafkaError
 from storage.env import Env
@@ -60,7 +61,10 @@ class TopicCatalog:
         """Before any log is opened: the settings that clients changed while it ran last."""
         path = self._path(CONFIG_FILE_NAME)
         if self._env.fs.exists(path):
-            self._config.restore(self._env.fs.read_text(path))
+            try:
+                self._config.restore(self._env.fs.read_text(path))
+            except ConfigError as error:
+                raise error.at(path) from error
 
     def load(self) -> None:
         """After the logs are open: joins what the file says and what lies on the disk. Blocks."""

@@ -18,10 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from broker.topic_names import fault_in_name
 from storage.errors import CorruptCheckpoint, NewerFormat
 
 FILE_NAME = "horolog-topics.json"
 FORMAT = 1
+MAX_PARTITIONS = 1_000_000  # of one topic; above it the file cannot be meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +63,27 @@ def parse(data: bytes) -> CatalogState:
         document: Any = json.loads(data)
         _check_format(document["format"])
         topics = {
-            str(name): TopicEntry(id_of(entry["id"]), int(entry["partitions"]))
+            name: TopicEntry(id_of(entry["id"]), _partition_count(name, entry["partitions"]))
             for name, entry in document["topics"].items()
         }
         return CatalogState(topics, frozenset(_ids(document.get("deleted", ()))))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptCheckpoint(FILE_NAME, f"cannot be read: {error}") from error
 
 
 def _check_format(number: int) -> None:
     if number > FORMAT:
         raise NewerFormat(FILE_NAME, f"has format {number}, this version reads up to {FORMAT}")
+
+
+def _partition_count(name: str, count: object) -> int:
+    """The count, if it and the name can be those of a topic: both become directories."""
+    fault = fault_in_name(name)
+    if fault is not None:
+        raise ValueError(fault)
+    if not isinstance(count, int) or not 1 <= count <= MAX_PARTITIONS:
+        raise ValueError(f"topic {name!r} cannot have {count!r:.40} partitions")
+    return count
 
 
 def id_text(topic_id: UUID) -> str:
@@ -82,7 +94,7 @@ def id_text(topic_id: UUID) -> str:
 def id_of(text: str) -> UUID:
     """The id that `id_text` wrote; ValueError for anything else."""
     try:
-        return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+        return UUID(bytes=base64.b64decode(text + "==", altchars=b"-_", validate=True))
     except binascii.Error as error:
         raise ValueError(f"{text!r} is not a topic id") from error
 

@@ -65,7 +65,7 @@ def _parse(path: str, text: str | None) -> int:
     try:
         document = json.loads(text)
         known, end = document["format"] == FORMAT, int(document["reserved_below"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptCheckpoint(path, f"producer ids cannot be read: {error}") from error
     if not known:
         raise NewerFormat(path, f"has format {document['format']}, this version reads {FORMAT}")

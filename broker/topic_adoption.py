@@ -10,9 +10,12 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from broker.catalog_file import CatalogState, TopicEntry, id_text
+from storage.errors import StorageError
+
+MAX_GAP = 10_000  # partitions of a topic whose directories may be missing
 
 
-class TopicIdConflictError(Exception):
+class TopicIdConflictError(StorageError):
     """A partition's directory belongs to another topic of the same name."""
 
 
@@ -42,12 +45,17 @@ def reconciled(
     for name, logs in found.items():
         known = topics.get(name)
         topic_id = _one_id(name, logs, known) or new_id()
-        count = max(logs, default=-1) + 1
+        count = _partition_count(logs)
         if count:
             topics[name] = TopicEntry(
                 topic_id, max(count, known.partition_count if known is not None else 0)
             )
     return CatalogState(topics)
+
+
+def _partition_count(logs: Mapping[int, L]) -> int:
+    """One more than the highest number; numbers far above all others are strays, not partitions."""
+    return max((index for index in logs if index < len(logs) + MAX_GAP), default=-1) + 1
 
 
 def _one_id(name: str, logs: Mapping[int, L], known: TopicEntry | None) -> UUID | None:
@@ -58,7 +66,8 @@ def _one_id(name: str, logs: Mapping[int, L], known: TopicEntry | None) -> UUID 
         elif log.topic_id not in {None, topic_id}:
             assert log.topic_id is not None
             raise TopicIdConflictError(
-                f"{name}-{index} carries topic id {id_text(log.topic_id)}, but the topic {name} "
-                f"has {id_text(topic_id)}: move that directory away"
+                f"{name}-{index}",
+                f"it carries topic id {id_text(log.topic_id)}, but the topic {name} "
+                f"has {id_text(topic_id)}: move that directory away",
             )
     return topic_id

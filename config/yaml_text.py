@@ -27,7 +27,7 @@ def read_yaml(text: str) -> Iterator[tuple[str, str, int]]:
         line = f"line {mark.line + 1}: " if mark else ""
         raise ValueError(f"{line}{error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(" ".join(str(error).split())) from error
     except RecursionError as error:
         raise ValueError("settings are nested too deeply") from error
     if root is None or _is_null(root):

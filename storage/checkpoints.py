@@ -12,6 +12,8 @@ from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint, FileMissing
 from storage.layout import PartitionName
 
+MAX_INT64 = 2**63 - 1
+MOST_DIGITS = 20
 VERSION = "0"
 
 
@@ -71,7 +73,7 @@ def decode_rows(path: str, text: str, *, columns: int) -> list[list[str]]:
     if lines[0].strip() != VERSION:
         raise CorruptCheckpoint(path, f"version {lines[0][:20]!r} is not known")
     rows = [line.split() for line in lines[2:]]
-    if not (lines[1].isascii() and lines[1].isdigit()) or len(rows) != int(lines[1]):
+    if numbers(path, lines[1:2]) != [len(rows)]:
         raise CorruptCheckpoint(path, f"{len(rows)} rows, but it says {lines[1][:20]!r}")
     for row in rows:
         if len(row) != columns:
@@ -80,10 +82,12 @@ def decode_rows(path: str, text: str, *, columns: int) -> list[list[str]]:
 
 
 def numbers(path: str, words: Iterable[str]) -> list[int]:
-    """The words as numbers from 0; CorruptCheckpoint if one is not."""
+    """The words as numbers from 0 of 64 bits; CorruptCheckpoint if one is not."""
     found = []
     for word in words:
-        if not (word.isascii() and word.isdigit()):
+        if not (word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS):
             raise CorruptCheckpoint(path, f"{word[:40]!r} is not a number")
         found.append(int(word))
+    if max(found, default=0) > MAX_INT64:
+        raise CorruptCheckpoint(path, f"{max(found)} is out of range")
     return found

@@ -10,6 +10,7 @@ from uuid import UUID
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint, FileMissing, NewerFormat
 
+_KEYS = {"version", "node.id", "broker.id", "cluster.id", "directory.id"}
 _LATEST_VERSION = 1
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPED = str.maketrans({c: f"\\{c}" for c in "\\:=#!"})
@@ -34,8 +35,9 @@ def parse_kafka_uuid(text: str) -> UUID:
     """The UUID that Kafka wrote; ValueError if it is none."""
     import base64
 
-    raw = base64.urlsafe_b64decode(text + "==")
-    if len(text) > 24 or len(raw) != 16:
+    bare = text.removesuffix("==")
+    raw = base64.b64decode(bare + "==", altchars=b"-_", validate=True)
+    if len(bare) != 22:
         raise ValueError(f"{text[:40]!r} is not a UUID of Kafka's")
     return UUID(bytes=raw)
 
@@ -63,6 +65,8 @@ def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
         found = _properties(fs.read_text(path))
     except FileMissing:
         return None
+    if not found.keys() & _KEYS:
+        raise CorruptCheckpoint(path, "it says neither whose directory this is nor its version")
     version = found.get("version", "0")
     if version not in ("0", "1"):
         raise NewerFormat(path, f"version {version[:20]!r}; this release knows 0 and 1")

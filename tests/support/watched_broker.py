@@ -26,9 +26,9 @@ class WatchedBroker:
     """A running broker; a context manager."""
 
     def __init__(
-        self, data_dir: Path, settings: Mapping[str, str] | None = None, listen: str = "127.0.0.1:0"
+        self, data_dir: Path, settings: Mapping[str, str] | None = None, log: Path | None = None
     ) -> None:
-        self.process = start_broker(data_dir, settings, listen=listen)
+        self.process = start_broker(data_dir, settings, log=log)
         self.host, port = self.process.bootstrap.rsplit(":", 1)
         self.port = int(port)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from broker.catalog_file import CatalogState, TopicEntry, id_of, id_text, parse, render
 from storage.errors import CorruptCheckpoint, NewerFormat
 
-names = st.text("abcXYZ019._-", min_size=1, max_size=30)
+names = st.text("abcXYZ019._-", min_size=1, max_size=30).filter(lambda name: name.strip("."))
 entries = st.builds(TopicEntry, st.uuids(), st.integers(1, 10_000))
 states = st.builds(
     CatalogState, st.dictionaries(names, entries, max_size=5), st.frozensets(st.uuids(), max_size=3)

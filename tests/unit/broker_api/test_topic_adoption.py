@@ -68,5 +68,5 @@ def test_ids_of_finished_deletions_are_dropped() -> None:
 @pytest.mark.parametrize("stored", [None, CatalogState({"a": TopicEntry(ONE, 1)})])
 def test_two_histories_under_one_name_are_refused(stored: CatalogState | None) -> None:
     found = {"a": {0: Directory(ONE), 1: Directory(TWO)}}
-    with pytest.raises(TopicIdConflictError, match="a-1 carries topic id"):
+    with pytest.raises(TopicIdConflictError, match="a-1: it carries topic id"):
         reconciled(stored, found, fresh)
