@@ -12,6 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from broker.catalog import TopicCatalog
+from broker.clock_watch import ClockWatch
 from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
 from broker.dispatcher import Dispatcher
@@ -51,6 +52,7 @@ class Broker:
 
     env: Env
     clock: Clock
+    clock_watch: ClockWatch
     config: ConfigStore
     node_id: int
     cluster_id: str
@@ -74,6 +76,7 @@ class Broker:
         settings = config.broker_config
         self.env = env
         self.clock = env.clock
+        self.clock_watch = ClockWatch(env.clock, lambda: config.broker_config)
         self.loop = loop
         self.config = config
         self.log_dir = settings.log_dir
@@ -150,6 +153,7 @@ class Broker:
             await self._stop_network()
             await self._stop_threads()
             raise
+        self.clock_watch.started(self.log_manager.last_write_ms)
         schedule(self)
         self.tasks.start()
         self.ready = True

@@ -168,6 +168,22 @@ class BrokerConfig:
         importance="low",
         doc="When old segments are looked for first, after the start.",
     )
+    horolog_clock_step_ms: int = broker_key(
+        "horolog.clock.step.ms",
+        millis(1),
+        1000,
+        dynamic=True,
+        importance="low",
+        doc="A jump of the wall clock against the monotonic one that counts as a step.",
+    )
+    horolog_clock_hold_ms: int = broker_key(
+        "horolog.clock.hold.ms",
+        millis(),
+        600_000,
+        dynamic=True,
+        doc="After a step of the clock, or a start far from the last write on the disk, nothing is "
+        "removed or rolled by time for so long; 0 ends a hold.",
+    )
     horolog_flush_interval_ms: int = broker_key(
         "horolog.flush.interval.ms",
         millis(1),

@@ -80,6 +80,17 @@ class LogManager:
         """Segments whose indexes did not agree with their log and were made anew."""
         return self._indexes.rebuilt
 
+    @property
+    def last_write_ms(self) -> int | None:
+        """Wall time of the last write to a log that holds something; None if none does."""
+        written = (
+            segment.mtime_ms
+            for log in self.logs.values()
+            for segment in log.snapshot.segments
+            if segment.size_bytes
+        )
+        return max(written, default=None)
+
     def open_directory(self, cluster_id: str, node_id: int) -> None:
         """Lock and identify the directory; see `DataDirectory.open` for what is refused."""
         self._directory.open(cluster_id, node_id)

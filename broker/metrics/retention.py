@@ -57,6 +57,18 @@ RETENTION_METRICS = (
         one(lambda broker: broker.retention.removed_bytes),
     ),
     counter(
+        "horolog_broker_clock_steps",
+        "Jumps of the wall clock since the start.",
+        (),
+        one(lambda broker: broker.clock_watch.steps),
+    ),
+    gauge(
+        "horolog_clock_hold",
+        "1 while nothing is removed or rolled by time, because the wall clock is in doubt.",
+        (),
+        one(lambda broker: float(broker.clock_watch.is_held)),
+    ),
+    counter(
         "horolog_rolled_by_time_segments",
         "Segments that the timer ended since the start.",
         (),

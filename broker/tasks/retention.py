@@ -79,10 +79,10 @@ class Retention:
             for partition in partitions
             if partition.log.takes_changes and await self._knows_times(partition)
         ]
-        now_ms = broker.clock.now_ms()
+        is_held, now_ms = broker.clock_watch.look(), broker.clock.now_ms()
         plans = await broker.lanes.run(
             broker.log_dir,
-            lambda: [plan_retention(partition.log, now_ms) for partition in known],
+            lambda: [plan_retention(each.log, now_ms, is_held=is_held) for each in known],
         )
         found = list(zip(known, plans, strict=True))
         for partition, plan in found:

@@ -51,6 +51,8 @@ class Rolling:
     async def run(self) -> None:
         """Ends what is due; looks at no more logs than are due to be looked at."""
         self._take_in_new()
+        if self._broker.clock_watch.look():
+            return
         now = self._broker.clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
             due = self._pop_due(now)
@@ -97,6 +99,8 @@ class Rolling:
 
     async def _roll(self, partition: "Partition") -> None:
         log = partition.log
+        if self._broker.clock_watch.look():
+            return
         now_ms = self._broker.clock.now_ms()
         try:
             rolled = await wait_for(partition.in_turn(partial(roll_if_due, log, now_ms)))

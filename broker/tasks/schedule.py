@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SWEEP_SECONDS = 1.0
 DELETION_SECONDS = 1.0
 FLUSH_CHECK_SECONDS = 1.0
+CLOCK_CHECK_SECONDS = 1.0
 PRODUCER_CHECK_SECONDS = 600.0
 PRODUCER_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 
@@ -31,6 +32,7 @@ def schedule(broker: "Broker") -> None:
     every("connections", lambda: SWEEP_SECONDS, lambda: sweep(broker))
     every("flush", lambda: FLUSH_CHECK_SECONDS, lambda: flush_old(broker))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
+    every("clock", lambda: CLOCK_CHECK_SECONDS, lambda: watch_clock(broker))
     every("rolling", lambda: CHECK_SECONDS, broker.rolling.run)
     every(
         "retention",
@@ -56,6 +58,11 @@ def schedule(broker: "Broker") -> None:
 async def sweep(broker: "Broker") -> None:
     """Drops connections that are idle, slow or stalled."""
     await broker.server.sweep(broker.clock.monotonic())
+
+
+async def watch_clock(broker: "Broker") -> None:
+    """Notices a wall clock that steps."""
+    broker.clock_watch.look()
 
 
 async def flush_old(broker: "Broker") -> None:

@@ -227,3 +227,50 @@ async def test_a_sick_partition_does_not_keep_the_others(tmp_path: Path, clock: 
         assert broker.probes.failed_tasks["retention"] == 0
         await pass_time(broker, clock, 301)
         assert log_of(broker).snapshot.log_start_offset == 2
+
+
+class SteppedClock(HeldClock):
+    """As above; `stepped` moves the wall clock alone."""
+
+    stepped = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.stepped
+
+
+@pytest.mark.parametrize("step", [3600, 7 * DAY + 60, 3650 * DAY], ids=lambda step: f"{step}s")
+async def test_after_a_step_of_the_clock_nothing_goes_by_time_until_the_hold_is_over(
+    tmp_path: Path, step: int
+) -> None:
+    clock = SteppedClock()
+    env = replace(real_env(), clock=clock)
+    async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
+        await make_topic(client, {**SMALL, "retention.ms": "1000000", "segment.ms": "1000000"})
+        await produce(client, clock.now_ms(), 3)
+        clock.stepped = step * 1000
+        await pass_time(broker, clock, 301)
+        await pass_time(broker, clock, 290)
+        assert metric(broker, "horolog_clock_hold") == 1
+        assert metric(broker, "horolog_broker_clock_steps_total") == 1
+        assert log_of(broker).snapshot.log_start_offset == 0
+        assert len(log_of(broker).snapshot.segments) == 3
+        await pass_time(broker, clock, 311)
+        assert metric(broker, "horolog_clock_hold") == 0
+        assert log_of(broker).snapshot.log_start_offset == 3
+
+
+async def test_a_start_with_a_clock_far_ahead_deletes_nothing_at_first(tmp_path: Path) -> None:
+    clock = SteppedClock()
+    env = replace(real_env(), clock=clock)
+    async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
+        await make_topic(client, SMALL)
+        await produce(client, clock.now_ms(), 3)
+    clock.stepped = 30 * DAY * 1000
+    async with running_broker(tmp_path, PATIENT, env) as broker:
+        await pass_time(broker, clock, 500)
+        assert log_of(broker).snapshot.log_start_offset == 0
+        clock.stepped = 0
+        await pass_time(broker, clock, 400)
+        assert log_of(broker).snapshot.log_start_offset == 0
+        await pass_time(broker, clock, 900)
+        assert log_of(broker).snapshot.log_start_offset == 0
