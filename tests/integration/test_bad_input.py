@@ -6,7 +6,6 @@ One broker serves the whole module; after every test it must be unharmed.
 import socket
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

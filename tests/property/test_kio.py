@@ -28,7 +28,8 @@ LAST_SECOND = 253_402_300_799  # datetime ends with the year 9999
 TOO_OLD_FOR_KIO = {
     *(("Produce", version) for version in range(3)), *(("Fetch", version) for version in range(4)),
     ("ListOffsets", 0), ("CreateTopics", 0), ("CreateTopics", 1), ("DeleteTopics", 0),
-    ("DescribeConfigs", 0), ("OffsetForLeaderEpoch", 0), ("OffsetForLeaderEpoch", 1), ("DescribeLogDirs", 0),
+    ("DescribeConfigs", 0), ("OffsetForLeaderEpoch", 0), ("OffsetForLeaderEpoch", 1),
+    ("DescribeLogDirs", 0),
 }  # fmt: skip
 
 
