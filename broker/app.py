@@ -9,6 +9,7 @@ clean mark is written. Who fails to start leaves nothing running.
 """
 
 import asyncio
+from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
 
 from broker.catalog import TopicCatalog
@@ -22,7 +23,7 @@ from broker.http.door import HttpDoor
 from broker.http.health import Check
 from broker.http.pages import Pages
 from broker.lanes import DiskLanes
-from broker.limits import ConnectionLimits
+from broker.limits import ConnectionLimits, connections_within
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from broker.page_cache import PageCache
@@ -105,6 +106,7 @@ class Broker:
         self.server = Server(
             loop,
             ConnectionLimits(
+                max_by_open_files=connections_within(getrlimit(RLIMIT_NOFILE)[0]),
                 max_frame_bytes=settings.socket_request_max_bytes,
                 max_queued_bytes=settings.horolog_queued_max_response_bytes,
                 idle_seconds=settings.connections_max_idle_ms / 1000,

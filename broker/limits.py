@@ -4,11 +4,15 @@ from dataclasses import dataclass
 
 MIN_FRAME_RATE = 64 * 1024  # bytes per second that a large frame must arrive with, beyond the grace
 
+UNLIMITED = 1 << 30
+RESERVED_FILES_LEAST, RESERVED_FILES_MOST = 64, 5000  # not for connections: a quarter between these
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """Limits of one connection. Times in seconds of the monotonic clock, checked every second."""
 
+    max_by_open_files: int = UNLIMITED  # connections, whatever max.connections says
     max_frame_bytes: int = 100 * 1024 * 1024
     max_in_flight: int = 100  # requests that wait for their answer
     max_parked_bytes: int = 8 * 1024 * 1024  # of requests and answers that wait for one before them
@@ -19,6 +23,16 @@ class ConnectionLimits:
     frame_seconds: float = 30.0
     stalled_seconds: float = 60.0  # with output queued and nothing taken
     idle_seconds: float = 600.0
+
+
+def connections_within(open_files: int) -> int:
+    """How many connections leave the logs the files they need, when so many may be open.
+
+    A negative number means that the system sets no limit.
+    """
+    if open_files < 0:
+        return UNLIMITED
+    return open_files - min(max(open_files // 4, RESERVED_FILES_LEAST), RESERVED_FILES_MOST)
 
 
 class CloseConnection(Exception):  # noqa: N818 - an order, not a fault

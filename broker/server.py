@@ -127,6 +127,8 @@ class Server:
         reason = None
         if len(self.connections) >= settings.max_connections:
             reason = "max_connections"
+        elif len(self.connections) >= self.limits.max_by_open_files:
+            reason = "open_files"
         elif self._by_host[client_host] >= settings.max_connections_per_ip:
             reason = "max_connections_per_ip"
         if reason is not None:

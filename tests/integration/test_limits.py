@@ -15,6 +15,7 @@ import pytest
 
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.apis.metadata import MetadataRequest
+from tests.support import broker_process
 from tests.support.watched_broker import MIB, WatchedBroker, fetch_from, produce_to, small_batch
 from tests.support.wire import request_frame
 
@@ -110,6 +111,24 @@ def test_connections_beyond_the_limits_are_refused_and_counted(tmp_path: Path) -
         with crowd(broker, 30) as again:
             again[29].sendall(HELLO)
             assert again[29].recv(4)
+
+
+def test_connections_leave_the_logs_the_files_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = tmp_path / "few-files"
+    few.write_text(f'#!/bin/sh\nulimit -n 300\nexec {broker_process.HOROLOG} "$@"\n')
+    few.chmod(0o755)
+    monkeypatch.setattr(broker_process, "HOROLOG", few)
+    with WatchedBroker(tmp_path / "data") as broker:
+        broker.make_topic("t", 20)
+        with broker.client() as client, crowd(broker, 400) as many:
+            assert is_closed(many[-1])
+            for partition in range(20):
+                assert produce_to(client, small_batch(), partition=partition).error_code == 0
+            refused = "horolog_connections_refused_total"
+            assert broker.metric(refused, reason="open_files") > 100
+        broker.check_unharmed()
 
 
 def test_a_flood_of_short_connections_leaves_nothing_behind(tmp_path: Path) -> None:
