@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 LOGS_AT_A_TIME = 64
-SEGMENTS_LOOKED_UP = 32
+SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane
 
 
 class Verdict(NamedTuple):
@@ -74,11 +74,7 @@ class Retention:
         self, partitions: Sequence["Partition"]
     ) -> "list[tuple[Partition, RetentionPlan]]":
         broker = self._broker
-        known = [
-            partition
-            for partition in partitions
-            if partition.log.takes_changes and await self._knows_times(partition)
-        ]
+        known = await self._with_known_times(partitions)
         is_held, now_ms = broker.clock_watch.look(), broker.clock.now_ms()
         plans = await broker.lanes.run(
             broker.log_dir,
@@ -89,17 +85,19 @@ class Retention:
             self._judge(partition, plan, now_ms)
         return found
 
-    async def _knows_times(self, partition: "Partition") -> bool:
-        broker = self._broker
-        try:
-            while not await broker.lanes.run(
-                broker.log_dir, learn_times, partition.log, SEGMENTS_LOOKED_UP
-            ):
-                continue
-        except StorageError as error:
-            event("retention_failed", "warning", log=partition, error=error)
-            return False
-        return True
+    async def _with_known_times(self, partitions: "Sequence[Partition]") -> "list[Partition]":
+        """Those in service, once the times of all their segments are known."""
+        known: list[Partition] = []
+        left = [partition for partition in partitions if partition.log.takes_changes]
+        while left:
+            outcomes = await self._broker.lanes.run(self._broker.log_dir, _learn, left)
+            answered = list(zip(left, outcomes, strict=True))
+            known += [partition for partition, outcome in answered if outcome is True]
+            left = [partition for partition, outcome in answered if outcome is False]
+            for partition, outcome in answered:
+                if isinstance(outcome, StorageError):
+                    event("retention_failed", "warning", log=partition, error=outcome)
+        return known
 
     def _judge(self, partition: "Partition", plan: RetentionPlan, now_ms: int) -> None:
         blocker = plan.blocker
@@ -160,6 +158,17 @@ class Retention:
                 time_ms=alike[-1].time_ms,
                 deadline_ms=alike[-1].deadline_ms,
             )
+
+
+def _learn(partitions: "Sequence[Partition]") -> list[bool | StorageError]:
+    """On a lane: for each, whether all times are known now, or what went wrong."""
+    outcomes: list[bool | StorageError] = []
+    for partition in partitions:
+        try:
+            outcomes.append(learn_times(partition.log, SEGMENTS_LOOKED_UP))
+        except StorageError as error:
+            outcomes.append(error)
+    return outcomes
 
 
 def _alike(decisions: Sequence[SegmentDecision]) -> Iterator[list[SegmentDecision]]:

@@ -24,6 +24,8 @@ with warnings.catch_warnings():
 
 MakeTopic = Callable[..., str]
 start_node = start_kafka if os.environ.get("HOROLOG_CONFORMANCE_NODE") == "kafka" else start_broker
+NO_RETENTION = {"log.initial.task.delay.ms": "86400000"}
+"""The samples are years old: half a minute after the start they would be taken away."""
 ELSEWHERE = os.environ.get("HOROLOG_CONFORMANCE_BOOTSTRAP")
 
 
@@ -33,7 +35,8 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if ELSEWHERE:
         yield ELSEWHERE
         return
-    with start_node(tmp_path_factory.mktemp("conformance") / "data") as node:
+    data_dir = tmp_path_factory.mktemp("conformance") / "data"
+    with start_node(data_dir, NO_RETENTION) as node:
         yield node.bootstrap
 
 

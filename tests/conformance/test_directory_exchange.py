@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.conformance.conftest import create_topic, start_node
+from tests.conformance.conftest import NO_RETENTION, create_topic, start_node
 from tests.conformance.variety import CUT_TOPIC, everything, fill, offsets_by_time, topics_on
 from tests.support.kafka_oracle import available, start_kafka
 from tests.support.node_process import NodeProcess
@@ -60,7 +60,7 @@ def assert_same(there: dict[str, object], here: dict[str, object]) -> None:
 
 def test_kafka_serves_the_partitions_that_we_wrote(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    with start_node(ours) as node:
+    with start_node(ours, NO_RETENTION) as node:
         topics = fill(node.bootstrap)
         before = facts(node, topics)
     with start_kafka(theirs) as kafka:
@@ -83,6 +83,6 @@ def test_we_serve_the_directory_that_kafka_wrote(tmp_path: Path, end: str) -> No
         before = facts(kafka, topics)
         if end == "killed":
             kafka.kill()
-    with start_node(directory) as node:
+    with start_node(directory, NO_RETENTION) as node:
         assert topics_on(node.bootstrap).items() >= topics.items()
         assert_same(before, facts(node, topics))
