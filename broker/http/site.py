@@ -1,14 +1,28 @@
 """The HTTP server behind the door: paths in, text out. It decides nothing itself."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 MAX_REQUEST_BYTES = 64 * 1024
 
 Answers = Callable[[str, str], tuple[int, str, bytes]]
+
+
+class _MistakesOfClients(logging.Filter):
+    """Holds back what is no fault of ours: it was answered with its status."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is logged."""
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_logger = logging.getLogger("aiohttp.server")
+_logger.addFilter(_MistakesOfClients())
 
 
 class Site:

@@ -3,6 +3,7 @@
 One broker serves the whole module; after every test it must be unharmed.
 """
 
+import contextlib
 import socket
 import struct
 from collections.abc import Iterator
@@ -111,6 +112,31 @@ def test_a_client_that_vanishes_in_a_frame_is_forgotten(broker: WatchedBroker) -
         client.close()
     broker.check_unharmed()
     assert broker.metric("horolog_connections") <= 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 50_000 + b"\r\n",
+        b"\x00" * 1000 + b"\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\n",
+        b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFFFFF\r\n",
+        b"GET /%ff%00%0a HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=range(7),
+)
+def test_bad_http_on_the_http_port_is_answered_with_its_status(
+    broker: WatchedBroker, data: bytes
+) -> None:
+    host, port = broker.process.facts["http"].split(":")
+    with contextlib.closing(socket.create_connection((host, int(port)), timeout=20)) as sock:
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(data)
+        with contextlib.suppress(ConnectionResetError):
+            status = sock.recv(12)
+            assert status == b"" or status.split()[1].startswith(b"4")
 
 
 # -- wide requests
