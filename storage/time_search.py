@@ -48,17 +48,36 @@ def first_at_or_after(
 def first_with_largest(
     snapshot: LogSnapshot, indexes: TrustedIndexes, rules: IndexRules, *, inflate_limit: int
 ) -> TimestampOffset | None:
-    """The first record with the log's largest time; None if no record has one (KIP-734)."""
-    best, largest = None, -1
-    for index, segment in enumerate(snapshot.segments):
+    """The first record with the largest time at or after the log start; None if none has one.
+
+    KIP-734. Segments are looked into from the largest time down; only one that the log start cuts
+    may lack the record that its largest time is of.
+    """
+    candidates = []
+    for index in range(
+        index_of(snapshot.segments, snapshot.log_start_offset), len(snapshot.segments)
+    ):
         limit = limit_of(snapshot, index)
-        of_segment = indexes.largest_timestamp(segment, limit, rules) if limit else -1
-        if of_segment > largest:
-            best, largest = index, of_segment
-    if best is None:
-        return None
-    segment, limit = snapshot.segments[best], limit_of(snapshot, best)
-    return _first_in(segment, limit, indexes, rules, largest, 0, inflate_limit)
+        if limit:
+            largest = indexes.largest_timestamp(snapshot.segments[index], limit, rules)
+            candidates.append((largest, -index))
+    best: TimestampOffset | None = None
+    for largest, negative_index in sorted(candidates, reverse=True):
+        floor = 0 if best is None else best.timestamp + 1
+        if largest < floor:
+            break
+        segment, limit = snapshot.segments[-negative_index], limit_of(snapshot, -negative_index)
+        low, high, asked = floor, largest, largest
+        while low <= high:
+            found = _first_in(
+                segment, limit, indexes, rules, asked, snapshot.log_start_offset, inflate_limit
+            )
+            if found is None:
+                high = asked - 1
+            else:
+                best, low = found, found.timestamp + 1
+            asked = (low + high + 1) // 2
+    return best
 
 
 def _first_in(  # noqa: PLR0917 - private, called by position

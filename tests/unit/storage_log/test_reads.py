@@ -109,3 +109,14 @@ def test_reads_after_a_clean_restart_need_no_scan() -> None:
     assert log.max_timestamp_offset() == (1059, 59, 0)
     assert log._indexes.rebuilt == 0
     assert append(log, 2000).base_offset == 60
+
+
+def test_the_largest_time_is_looked_for_at_or_after_the_log_start() -> None:
+    log = open_log()
+    for at in (100, 500, 50, 300, 200):
+        append(log, at)
+    make_durable(log)
+    log.delete_records(2)
+    assert log.max_timestamp_offset() == (300, 3, 0)
+    log.delete_records(5)
+    assert log.max_timestamp_offset() is None
