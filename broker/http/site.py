@@ -9,6 +9,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 MAX_REQUEST_BYTES = 64 * 1024
+MAX_CONNECTIONS = 100
 
 Answers = Callable[[str, str], tuple[int, str, bytes]]
 
@@ -34,15 +35,28 @@ class Site:
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_get("/{path:.*}", self._get)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._listener: asyncio.Server | None = None
 
     async def start(self, listening: socket.socket) -> None:
         """Serves the connections of a listening socket."""
         await self._runner.setup()
-        await web.SockSite(self._runner, listening).start()
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(self._admit, sock=listening)
 
     async def stop(self) -> None:
         """Answers what is in flight, then ends."""
+        if self._listener is not None:
+            self._listener.close()
         await self._runner.cleanup()
+
+    def _admit(self) -> asyncio.Protocol:
+        """A new connection; in a crowd the oldest one goes, so that a probe always gets in."""
+        server = self._runner.server
+        assert server is not None
+        connections = server.connections
+        if len(connections) >= MAX_CONNECTIONS:
+            connections[0].force_close()
+        return server()
 
     async def _get(self, request: web.Request) -> web.Response:
         loop = asyncio.get_running_loop()

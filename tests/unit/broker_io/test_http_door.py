@@ -48,3 +48,17 @@ async def test_the_first_request_and_later_ones_are_answered() -> None:
 async def test_it_closes_without_ever_having_been_asked() -> None:
     async with served() as port:
         assert port > 0
+
+
+async def test_a_crowd_that_never_asks_does_not_keep_a_probe_out() -> None:
+    async with served() as port:
+        await get(port, "/known")
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(150)]
+        for _, writer in crowd:
+            writer.write(b"GET /kn")
+        assert (await get(port, "/known")).startswith(b"HTTP/1.1 200 ")
+        async with asyncio.timeout(5):
+            assert await crowd[0][0].read() == b""
+        assert not crowd[-1][0].at_eof()
+        for _, writer in crowd:
+            writer.close()
