@@ -19,6 +19,7 @@ from broker.context import Peer
 from broker.dispatcher import Parts, Pending
 from broker.framing import ForeignProtocol, FrameReader
 from broker.limits import MIN_FRAME_RATE, CloseConnection, ConnectionLimits
+from broker.lockstep import Lockstep
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from broker.page_cache import PageCache
@@ -26,6 +27,7 @@ from broker.sender import SocketSender
 
 TURN_BYTES = 1024 * 1024  # received from one client before the others have their turn
 TURN_SECONDS = 0.02  # or worked for it, beyond the request that is being handled
+SMALL_BYTES = 16 * 1024  # what arrives at once when single requests go back and forth
 FLUSH_PARTS = 64  # answers of one read leave together, up to so many buffers
 FLUSH_BYTES = 64 * 1024  # and one of this size does not wait for others
 
@@ -39,6 +41,7 @@ class Host(Protocol):
     probes: BrokerProbes
     loop: asyncio.AbstractEventLoop
     dispatch: "Callable[[memoryview, Peer], Parts | Pending | None]"
+    lockstep: Lockstep
 
     def admit(
         self, connection: "Connection", transport: asyncio.Transport, listener_name: str
@@ -162,6 +165,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._out:
             self._flush()
+            if nbytes < SMALL_BYTES:
+                self._host.lockstep.answered(self._turn_ends - TURN_SECONDS)
         if self._frames.held:
             self._transport.pause_reading()
             return

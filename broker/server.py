@@ -18,6 +18,7 @@ from broker.context import Peer
 from broker.dispatcher import Parts, Pending
 from broker.endpoints import BoundListener, Endpoint
 from broker.limits import ConnectionLimits
+from broker.lockstep import Lockstep
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from broker.page_cache import PageCache
@@ -65,6 +66,7 @@ class Server:
         self.pool = BufferPool()
         self.page_cache = page_cache
         self.dispatch = dispatch
+        self.lockstep = Lockstep(loop, probes.monotonic)
         self.http_address: Endpoint | None = None
         self.connections: set[Connection] = set()
         self.listeners: dict[str, BoundListener] = {}
