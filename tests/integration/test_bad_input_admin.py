@@ -28,7 +28,8 @@ TOPIC, BROKER = 2, 4
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedBroker]:
     with WatchedBroker(tmp_path_factory.mktemp("bad") / "data") as broker:
         broker.make_topic("t")
-        broker.make_topic("dirty", message_timestamp_after_max_ms=str(INT64_MAX))
+        for name in ("dirty", "extreme"):
+            broker.make_topic(name, message_timestamp_after_max_ms=str(INT64_MAX))
         yield broker
 
 
@@ -249,12 +250,12 @@ def test_records_with_extreme_times_are_stored_and_found(client: WireClient) -> 
     from protocol.records.builder import build_batch
 
     for at in (INT64_MAX, 0):
-        answer = produce_to(client, build_batch([(at, None, b"v")]), topic="dirty")
+        answer = produce_to(client, build_batch([(at, None, b"v")]), topic="extreme")
         assert answer.error_code == 0, answer
     spread = build_batch([(0, None, b"v"), (INT64_MAX, None, b"v")])
-    assert produce_to(client, spread, topic="dirty").error_code in {0, Code.INVALID_RECORD}
+    assert produce_to(client, spread, topic="extreme").error_code in {0, Code.INVALID_RECORD}
     query = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=INT64_MAX)
-    topics = [list_offsets.ListOffsetsTopic(name="dirty", partitions=[query])]
+    topics = [list_offsets.ListOffsetsTopic(name="extreme", partitions=[query])]
     request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=topics)
     (found,) = client.call(request, 7).topics[0].partitions
     assert (found.error_code, found.timestamp) == (0, INT64_MAX)
