@@ -5,6 +5,8 @@ timestamp is at least T. Segments, time index, zones and batch headers only narr
 look; the answer is read from the records of a batch whose CRC was checked.
 """
 
+from collections.abc import Callable
+
 from protocol.errors import DecodeError
 from protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, crc_matches, read_header
 from protocol.records.compression import inflate
@@ -16,6 +18,8 @@ from storage.reader import limit_of
 from storage.segment import IndexRules, Segment
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot, TimestampOffset
+
+_Found = TimestampOffset | None
 
 
 def first_at_or_after(
@@ -67,16 +71,25 @@ def first_with_largest(
         if largest < floor:
             break
         segment, limit = snapshot.segments[-negative_index], limit_of(snapshot, -negative_index)
-        low, high, asked = floor, largest, largest
-        while low <= high:
-            found = _first_in(
-                segment, limit, indexes, rules, asked, snapshot.log_start_offset, inflate_limit
-            )
-            if found is None:
-                high = asked - 1
-            else:
-                best, low = found, found.timestamp + 1
-            asked = (low + high + 1) // 2
+
+        def at_least(timestamp: int, segment: Segment = segment, limit: int = limit) -> _Found:
+            start = snapshot.log_start_offset
+            return _first_in(segment, limit, indexes, rules, timestamp, start, inflate_limit)
+
+        best = _latest(at_least, floor, largest) or best
+    return best
+
+
+def _latest(at_least: Callable[[int], _Found], low: int, high: int) -> _Found:
+    """The first record with the largest time from `low` to `high`, by halving what is between."""
+    best, asked = None, high
+    while low <= high:
+        found = at_least(asked)
+        if found is None:
+            high = asked - 1
+        else:
+            best, low = found, found.timestamp + 1
+        asked = (low + high + 1) // 2
     return best
 
 
