@@ -17,6 +17,7 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.app import Broker
+    from broker.context import RequestContext
 
 TOPIC, BROKER = 2, 4
 
@@ -29,6 +30,7 @@ class Resource(Protocol):
 
 
 R = TypeVar("R", bound=Resource)
+Response = TypeVar("Response")
 
 
 def check_resource(resource: Resource, broker: "Broker") -> None:
@@ -80,6 +82,28 @@ async def alter_each(
             else:
                 outcomes.append(None)
     return outcomes
+
+
+def alter_responses(
+    kind: Callable[..., Response],
+    resources: Sequence[Resource],
+    outcomes: Iterable[KafkaError | None],
+    context: "RequestContext",
+) -> list[Response]:
+    """What became of each resource, as responses of `kind`, each error counted."""
+    responses = []
+    for resource, error in zip(resources, outcomes, strict=True):
+        code = error.code if error is not None else 0
+        context.count_error(code)
+        responses.append(
+            kind(
+                error_code=code,
+                error_message=error.message if error is not None else "",
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return responses
 
 
 def _check_asked_once(times: int) -> None:

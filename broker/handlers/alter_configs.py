@@ -1,6 +1,6 @@
 """AlterConfigs: replaces all settings of a resource; what is not named returns to its default."""
 
-from broker.config_resources import TOPIC, alter_each
+from broker.config_resources import TOPIC, alter_each, alter_responses
 from broker.context import RequestContext
 from config.store import Change
 from protocol.apis.alter_configs import (
@@ -27,15 +27,5 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
     outcomes = await alter_each(
         request.resources, prepare, context.broker, validate_only=request.validate_only
     )
-    responses = []
-    for resource, error in zip(request.resources, outcomes, strict=True):
-        context.count_error(error.code if error is not None else 0)
-        responses.append(
-            AlterConfigsResourceResponse(
-                error_code=error.code if error is not None else 0,
-                error_message=error.message if error is not None else "",
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        )
+    responses = alter_responses(AlterConfigsResourceResponse, request.resources, outcomes, context)
     return AlterConfigsResponse(responses=responses)
