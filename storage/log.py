@@ -18,18 +18,17 @@ from storage.env import Env
 from storage.errors import CorruptIndex, CorruptLog, DiskError, NoSpace
 from storage.file_slice import FetchData
 from storage.index_trust import TrustedIndexes
-from storage.layout import LOG, TXN_INDEX
+from storage.layout import LOG
 from storage.leader_epochs import EpochEnd, LeaderEpochs
 from storage.loading import LoadedLog
+from storage.log_reading import LogReads, told
 from storage.partition_files import PartitionFiles
 from storage.producer_state import ProducerStates, RememberedBatch
 from storage.reader import read
 from storage.segment import IndexRules
 from storage.segment_removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
-from storage.segments import index_of
 from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
-from storage.time_search import first_at_or_after, first_with_largest
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.txn_index import AbortedTransaction
 from storage.validation import InvalidRecordError
 
 __all__ = [
@@ -52,10 +51,10 @@ class Log:
         "_config",
         "_corruption",
         "_durability",
-        "_indexes",
         "_is_changing",
         "_marks",
         "_on_start_moved",
+        "_reads",
         "_start_offset",
         "files",
         "is_closed",
@@ -86,11 +85,11 @@ class Log:
         self.files: PartitionFiles = loaded.files
         self.is_closed = False
         self._config = config
-        self._indexes = indexes
         self._on_start_moved = on_start_moved
         self._start_offset = loaded.start_offset
         self._corruption = loaded.corruption
         self._appender = LogAppender(loaded, config, env, indexes)
+        self._reads = LogReads(loaded.files, indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._is_changing = False
         self._marks = 0
@@ -145,6 +144,7 @@ class Log:
         """Follow new settings from the next append on; index sizes from the next segment on."""
         self._config = config
         self._appender.reconfigure(config)
+        self._reads.reconfigure(config)
         self._durability.reconfigure(config)
 
     # --- append ---
@@ -264,7 +264,7 @@ class Log:
             self._appender.watermark_moved(self.snapshot.high_watermark)
             self._publish()
 
-    # --- read ---
+    # --- read: any thread, on the snapshot of the moment ---
 
     def read(self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool) -> FetchData:
         """Whole batches from the one with `offset` to before `up_to`; see `storage.reader`.
@@ -275,8 +275,7 @@ class Log:
         try:
             return read(
                 self.snapshot,
-                self._indexes,
-                self._appender.index_rules,
+                *self._reads.lookup,
                 offset,
                 max_bytes,
                 up_to=up_to,
@@ -291,46 +290,23 @@ class Log:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def offset_for_timestamp(
-        self, timestamp_ms: int, *, last_fetchable: int
+        self,
+        timestamp_ms: int,
+        *,
+        last_fetchable: int,
     ) -> TimestampOffset | None:
-        """The smallest offset with a time of at least `timestamp_ms`, if below `last_fetchable`.
-
-        KafkaError KAFKA_STORAGE_ERROR (56) when the disk refuses, CORRUPT_MESSAGE (2) when the
-        batch that would answer is damaged.
-        """
-        with _told():
-            return first_at_or_after(
-                self.snapshot,
-                self._indexes,
-                self._appender.index_rules,
-                timestamp_ms,
-                last_fetchable=last_fetchable,
-                inflate_limit=self._config.max_decompressed_message_bytes,
-            )
+        """The smallest offset with a time of at least `timestamp_ms`; see `LogReads`."""
+        return self._reads.offset_for_timestamp(
+            self.snapshot, timestamp_ms, last_fetchable=last_fetchable
+        )
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record with the log's largest time (KIP-734). Errors as above."""
-        with _told():
-            return first_with_largest(
-                self.snapshot,
-                self._indexes,
-                self._appender.index_rules,
-                inflate_limit=self._config.max_decompressed_message_bytes,
-            )
+        """The first record with the log's largest record time (KIP-734); see `LogReads`."""
+        return self._reads.max_timestamp_offset(self.snapshot)
 
     def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:
         """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
-        found: list[AbortedTransaction] = []
-        segments = self.snapshot.segments
-        for segment in segments[index_of(segments, offset) :]:
-            if segment.base_offset >= up_to:
-                break
-            index = TxnIndex(self.files.fs, segment.path_of(TXN_INDEX), segment.base_offset)
-            search = index.search(offset, up_to)
-            found += search.transactions
-            if search.is_complete:
-                break
-        return found
+        return self._reads.aborted_transactions(self.snapshot, offset, up_to)
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -394,7 +370,7 @@ class Log:
     @property
     def lookup(self) -> tuple[TrustedIndexes, IndexRules]:
         """How the indexes of its segments are reached, for those who look at segments."""
-        return self._indexes, self._appender.index_rules
+        return self._reads.lookup
 
     def _raise_start(self, offset: int) -> int:
         """Move the start offset up, durably; how many segments may go in one step.
@@ -438,7 +414,7 @@ class Log:
                 f"Offset {before_offset} is above the high watermark {watermark}",
             )
         if before_offset > self._start_offset:
-            with self._change(), _told():
+            with self._change(), told():
                 self._start_offset = before_offset
                 self._publish()
                 self._on_start_moved()
@@ -466,16 +442,5 @@ class Log:
         self.is_closed = True
         for segment in self.snapshot.segments:
             self.files.pool.forget(segment.path_of(LOG))
-            self._indexes.forget(segment)
+            self._reads.forget(segment)
         self._appender.abandon()
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Faults of disk and log as a client is told of them."""
-    try:
-        yield
-    except DiskError as error:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-    except CorruptLog as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error

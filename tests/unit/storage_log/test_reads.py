@@ -103,11 +103,11 @@ def test_reads_after_a_clean_restart_need_no_scan() -> None:
         append(log, 1000 + offset)
     make_durable(log)
     log = reopened(log, env)
-    assert log._indexes.rebuilt == 0
+    assert log.lookup[0].rebuilt == 0
     assert [record.offset for record in records_of(log)] == list(range(60))
     assert log.offset_for_timestamp(1030, last_fetchable=60) == (1030, 30, 0)
     assert log.max_timestamp_offset() == (1059, 59, 0)
-    assert log._indexes.rebuilt == 0
+    assert log.lookup[0].rebuilt == 0
     assert append(log, 2000).base_offset == 60
 
 

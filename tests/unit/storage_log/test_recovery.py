@@ -202,7 +202,7 @@ def test_arrival_of_zones_that_were_written_is_kept_and_of_lost_ones_estimated()
     append(log, 9, value=bytes(3000))
     log = open_log(env, horolog_zone_bytes=4096)
     segment = log.snapshot.segments[0]
-    indexes = log._indexes.of(segment, segment.size_bytes, log._appender.index_rules)
+    indexes = log.lookup[0].of(segment, segment.size_bytes, log.lookup[1])
     flags = [zone.flags & ARRIVAL_ESTIMATED for zone in indexes.zones.zones()]
     assert flags == [0, 0, ARRIVAL_ESTIMATED]
 

@@ -1,0 +1,102 @@
+"""The searches of one log: by time, for the largest time, for aborted transactions.
+
+Each works on the snapshot it is given, on any thread, and may block. Disk faults and damage become
+the errors that clients know.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from config.topic import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import CorruptLog, DiskError
+from storage.index_trust import TrustedIndexes
+from storage.layout import TXN_INDEX
+from storage.partition_files import PartitionFiles
+from storage.segment import IndexRules, Segment
+from storage.segments import index_of
+from storage.snapshot import LogSnapshot, TimestampOffset
+from storage.time_search import first_at_or_after, first_with_largest
+from storage.txn_index import AbortedTransaction, TxnIndex
+
+
+class LogReads:
+    """What a log answers beside its bytes."""
+
+    __slots__ = ("_files", "_indexes", "_inflate_limit", "_rules")
+
+    def __init__(self, files: PartitionFiles, indexes: TrustedIndexes, config: TopicConfig) -> None:
+        """Nothing is read."""
+        self._files = files
+        self._indexes = indexes
+        self.reconfigure(config)
+
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Follow the topic's settings."""
+        self._rules = IndexRules.of(config)
+        self._inflate_limit = config.max_decompressed_message_bytes
+
+    @property
+    def lookup(self) -> tuple[TrustedIndexes, IndexRules]:
+        """How the indexes of the log's segments are reached."""
+        return self._indexes, self._rules
+
+    def forget(self, segment: Segment) -> None:
+        """The segment is gone."""
+        self._indexes.forget(segment)
+
+    def offset_for_timestamp(
+        self,
+        snapshot: LogSnapshot,
+        timestamp_ms: int,
+        *,
+        last_fetchable: int,
+    ) -> TimestampOffset | None:
+        """The smallest offset with a time of at least `timestamp_ms`, if below `last_fetchable`.
+
+        KafkaError KAFKA_STORAGE_ERROR (56) when the disk refuses, CORRUPT_MESSAGE (2) when the
+        batch that would answer is damaged.
+        """
+        with told():
+            return first_at_or_after(
+                snapshot,
+                self._indexes,
+                self._rules,
+                timestamp_ms,
+                last_fetchable=last_fetchable,
+                inflate_limit=self._inflate_limit,
+            )
+
+    def max_timestamp_offset(self, snapshot: LogSnapshot) -> TimestampOffset | None:
+        """The first record with the log's largest record time (KIP-734). Errors as above."""
+        with told():
+            return first_with_largest(
+                snapshot, self._indexes, self._rules, inflate_limit=self._inflate_limit
+            )
+
+    def aborted_transactions(
+        self, snapshot: LogSnapshot, offset: int, up_to: int
+    ) -> list[AbortedTransaction]:
+        """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
+        found: list[AbortedTransaction] = []
+        segments = snapshot.segments
+        for segment in segments[index_of(segments, offset) :]:
+            if segment.base_offset >= up_to:
+                break
+            index = TxnIndex(self._files.fs, segment.path_of(TXN_INDEX), segment.base_offset)
+            search = index.search(offset, up_to)
+            found += search.transactions
+            if search.is_complete:
+                break
+        return found
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Faults of disk and log as a client is told of them."""
+    try:
+        yield
+    except DiskError as error:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+    except CorruptLog as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
