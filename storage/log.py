@@ -89,7 +89,7 @@ class Log:
         self._start_offset = loaded.start_offset
         self._corruption = loaded.corruption
         self._appender = LogAppender(loaded, config, env, indexes)
-        self._reads = LogReads(loaded.files, indexes, config)
+        self._reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._is_changing = False
         self._marks = 0

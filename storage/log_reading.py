@@ -11,23 +11,20 @@ from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import CorruptLog, DiskError
 from storage.index_trust import TrustedIndexes
-from storage.layout import TXN_INDEX
-from storage.partition_files import PartitionFiles
 from storage.segment import IndexRules, Segment
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot, TimestampOffset
 from storage.time_search import first_at_or_after, first_with_largest
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.txn_index import AbortedTransaction
 
 
 class LogReads:
     """What a log answers beside its bytes."""
 
-    __slots__ = ("_files", "_indexes", "_inflate_limit", "_rules")
+    __slots__ = ("_indexes", "_inflate_limit", "_rules")
 
-    def __init__(self, files: PartitionFiles, indexes: TrustedIndexes, config: TopicConfig) -> None:
+    def __init__(self, indexes: TrustedIndexes, config: TopicConfig) -> None:
         """Nothing is read."""
-        self._files = files
         self._indexes = indexes
         self.reconfigure(config)
 
@@ -83,8 +80,7 @@ class LogReads:
         for segment in segments[index_of(segments, offset) :]:
             if segment.base_offset >= up_to:
                 break
-            index = TxnIndex(self._files.fs, segment.path_of(TXN_INDEX), segment.base_offset)
-            search = index.search(offset, up_to)
+            search = segment.aborted.search(offset, up_to)
             found += search.transactions
             if search.is_complete:
                 break

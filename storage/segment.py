@@ -12,10 +12,11 @@ from typing import NamedTuple
 from config.topic import TopicConfig
 from storage.env import File
 from storage.errors import FileMissing
-from storage.layout import DELETED, LOG, OFFSET_INDEX, TIME_INDEX, ZONES
+from storage.layout import DELETED, LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES
 from storage.offset_index import OffsetIndex
 from storage.partition_files import PartitionFiles
 from storage.time_index import TimeIndex
+from storage.txn_index import TxnIndex
 from storage.zone_map import ZoneMap
 
 CACHED_SEGMENTS = 512
@@ -57,6 +58,7 @@ class Segment:
     """Files `<base>.log`, `.index`, `.timeindex`, `.zones` of one partition."""
 
     __slots__ = (
+        "_aborted",
         "arrival_floor_ms",
         "base_offset",
         "created_ms",
@@ -112,6 +114,7 @@ class Segment:
         """Whether its files carry, or are about to carry, the suffix `.deleted`."""
         self.verified = False
         """Whether the indexes were compared with the log in this process."""
+        self._aborted: TxnIndex | None = None
 
     def __repr__(self) -> str:
         """Directory and base offset."""
@@ -147,6 +150,13 @@ class Segment:
                 arrival_floor_ms=self.arrival_floor_ms,
             ),
         )
+
+    @property
+    def aborted(self) -> TxnIndex:
+        """Its aborted transactions, kept in memory once asked for: every fetch asks, few exist."""
+        if self._aborted is None:
+            self._aborted = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
+        return self._aborted
 
     @property
     def arrival_by_zones(self) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.lanes import DiskLanes
-from broker.page_cache import BLIND_AFTER, WARM_BYTES, PageCache
-from broker.sender import INLINE_BYTES, Part, SocketSender
+from broker.page_cache import BLIND_AFTER, WARM_BYTES, WINDOW_BYTES, PageCache
+from broker.sender import Part, SocketSender
 from storage.file_slice import FileSlice
 from storage.posix import real_env
 
@@ -79,7 +79,7 @@ async def test_buffers_and_file_pieces_arrive_in_order(data_file: str, content: 
         for _ in range(30):
             parts: list[Part] = []
             for _ in range(rng.randrange(1, 6)):
-                size = rng.choice([1, 100, INLINE_BYTES, INLINE_BYTES + 1, 200_000])
+                size = rng.choice([1, 100, 20_000, 200_000, WINDOW_BYTES + 1])
                 position = rng.randrange(len(content) - size)
                 piece = content[position : position + size]
                 expected += piece
