@@ -27,6 +27,7 @@ MAGIC_POSITION = 16
 OVERHEAD_BYTES = (14, 22)  # by format: what a message takes after offset and size
 KEY_POSITION = (18, 26)
 NO_TIMESTAMP = -1
+OUTER, INNER = "the set", "a compressed set"  # what errors call them
 
 HEAD = Struct(">qiIbb")  # offset, size, CRC, magic, attributes
 _TIMESTAMP = Struct(">q")
@@ -71,22 +72,38 @@ def read_facts(data: memoryview) -> SetFacts:
 def read_messages(data: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Message]:
     """Each message of a set with its final offset and time; wrappers are unpacked.
 
-    Errors come with the message that has the fault: CorruptBatch (2 on the wire) for sizes, formats
-    and CRCs; InvalidRecords (87) for what a sound message may not say; UnknownCodec (76);
+    For tools and tests; the broker's own paths make no message (`convert`). Errors come with the
+    message that has the fault: CorruptBatch (2 on the wire) for sizes, formats and CRCs;
+    InvalidRecords (87) for what a sound message may not say; UnknownCodec (76);
     CorruptCompression, or InflateLimit past `limit_bytes`. A set with a wrapper holds nothing else.
     """
     magic, codec = read_facts(data)
     if codec is Codec.NONE:
         yield from plain_messages(data, magic)
         return
+    wrapper, inner = unwrap(data, magic, codec, limit_bytes)
+    yield from _unpacked(wrapper, inner, magic)
+
+
+def unwrap(data: memoryview, magic: int, codec: Codec, limit_bytes: int) -> tuple[Message, Buffer]:
+    """The one wrapper that a compressed set is, and the set in it; errors as `read_messages`."""
     outer = list(_at_most_two(plain_messages(data, magic, wrappers=True)))
     if len(outer) > 1:
         raise InvalidRecords("a compressed set holds more than its one wrapper")
-    yield from _unpacked(outer[0], magic, codec, limit_bytes)
+    (wrapper,) = outer
+    if wrapper.value is None:
+        raise InvalidRecords("a compressed message without a value")
+    packed: Buffer = wrapper.value
+    if codec is Codec.LZ4 and magic == 0:
+        packed = with_right_checksum(wrapper.value)
+    inner = inflate(codec, packed, limit_bytes=limit_bytes)
+    if not inner:
+        raise InvalidRecords("a compressed message without messages in it")
+    return wrapper, inner
 
 
 def plain_messages(
-    data: Buffer, magic: int, *, wrappers: bool = False, where: str = "the set"
+    data: Buffer, magic: int, *, wrappers: bool = False, where: str = OUTER
 ) -> Iterator[Message]:
     """Each message of a set as it lies there, with the errors named above.
 
@@ -118,24 +135,23 @@ def claims_log_append_time(magic: int, attributes: int) -> bool:
     return magic == 1 and bool(attributes & LOG_APPEND_TIME)
 
 
-def unpack(codec: Codec, magic: int, value: memoryview, limit_bytes: int) -> Buffer:
-    """The inner set of a wrapper."""
-    packed: Buffer = value
-    if codec is Codec.LZ4 and magic == 0:
-        packed = with_right_checksum(value)
-    return inflate(codec, packed, limit_bytes=limit_bytes)
+def base_offset(wrapper_offset: int, last: int) -> int:
+    """What the relative offsets of a wrapper of format 1 count from, `last` being the last of them.
+
+    0 for a wrapper at 0, an old habit of librdkafka. InvalidRecords for one below `last`.
+    """
+    if wrapper_offset == 0:
+        return 0
+    if wrapper_offset < last:
+        raise InvalidRecords(f"a wrapper at {wrapper_offset} holds a message at {last}")
+    return wrapper_offset - last
 
 
-def _unpacked(wrapper: Message, magic: int, codec: Codec, limit_bytes: int) -> Iterator[Message]:
+def _unpacked(wrapper: Message, inner: Buffer, magic: int) -> Iterator[Message]:
     """The inner messages; a stamped wrapper's time is theirs (semantics.md 6.5)."""
-    if wrapper.value is None:
-        raise InvalidRecords("a compressed message without a value")
-    inner = unpack(codec, magic, wrapper.value, limit_bytes)
-    if not inner:
-        raise InvalidRecords("a compressed message without messages in it")
-    base = _base_offset(wrapper.offset, memoryview(inner)) if magic else 0
+    base = base_offset(wrapper.offset, _last_offset(memoryview(inner))) if magic else 0
     stamped = claims_log_append_time(magic, wrapper.attributes)
-    for message in plain_messages(inner, magic, where="a compressed set"):
+    for message in plain_messages(inner, magic, where=INNER):
         offset, attributes, timestamp, key, value = message
         if stamped:
             attributes |= LOG_APPEND_TIME
@@ -143,16 +159,6 @@ def _unpacked(wrapper: Message, magic: int, codec: Codec, limit_bytes: int) -> I
         elif magic:
             attributes &= ~LOG_APPEND_TIME
         yield _make(Message, (base + offset, attributes, timestamp, key, value))
-
-
-def _base_offset(wrapper_offset: int, inner: memoryview) -> int:
-    """What relative offsets count from; 0 for a wrapper at 0, an old habit of librdkafka."""
-    last = _last_offset(inner)
-    if wrapper_offset == 0:
-        return 0
-    if wrapper_offset < last:
-        raise InvalidRecords(f"a wrapper at {wrapper_offset} holds a message at {last}")
-    return wrapper_offset - last
 
 
 def _last_offset(inner: memoryview) -> int:
