@@ -1,6 +1,7 @@
 """`scripts/compile` on a machine without a C compiler, and after the source has changed."""
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
-MODULES = ("walk", "scan", "convert_up", "convert_down")
+MODULES = runpy.run_path(str(ROOT / "scripts" / "compile"))["MODULES"]
 
 
 @pytest.fixture
