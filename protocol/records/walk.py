@@ -173,6 +173,50 @@ def find_timestamp(  # noqa: PLR0917 - likewise
     return None
 
 
+def find_between(  # noqa: PLR0917 - likewise
+    payload: Buffer,
+    count: cython.longlong,
+    base_offset: cython.longlong,
+    base_timestamp: cython.longlong,
+    low: cython.longlong,
+    high: cython.longlong,
+    min_offset: cython.longlong,
+    max_offset: cython.longlong,
+    with_untimed: cython.bint,
+) -> tuple[int, int, int, int]:
+    """Count the records with a time from `low` to `high` ms and such an offset, all included.
+
+    Gives their number, the first one's offset and time, and the last one's offset; zeros when there
+    are none. Records without a time count if `with_untimed` says so, and only then.
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    limit: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = 0
+    index: cython.longlong
+    timestamp: cython.longlong
+    offset: cython.longlong
+    _key_size: cython.longlong
+    fault: cython.int
+    found: cython.longlong = 0
+    first_offset: cython.longlong = 0
+    first_timestamp: cython.longlong = 0
+    last_offset: cython.longlong = 0
+    for index in range(count):
+        at, timestamp, offset, _key_size, fault = record_at(data, at, limit, base_timestamp)
+        if fault or leaves_int64(base_offset, offset):
+            raise damaged(index, fault or OFFSET_FAULT)
+        offset += base_offset
+        if offset < min_offset or offset > max_offset:
+            continue
+        if with_untimed if timestamp == -1 else low <= timestamp <= high:
+            if not found:
+                first_offset = offset
+                first_timestamp = timestamp
+            found += 1
+            last_offset = offset
+    return found, first_offset, first_timestamp, last_offset
+
+
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)

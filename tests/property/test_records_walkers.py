@@ -85,6 +85,35 @@ def test_searches_agree(
     )
 
 
+@given(
+    payloads(), INT64 | TIMES, INT64 | TIMES, st.tuples(TIMES, INT64, TIMES, INT64, st.booleans())
+)
+def test_counts_between_agree(
+    case: tuple[bytes, int], base_offset: int, base: int, bounds: tuple[int, int, int, int, bool]
+) -> None:
+    arguments = (*case, base_offset, base, *bounds)
+
+    assert outcome(walk.find_between, *arguments) == outcome(SOURCE_WALK.find_between, *arguments)
+
+
+@given(ROWS, TIMES, TIMES, st.integers(-1, 9), st.integers(-1, 9), st.booleans())
+def test_counts_between_are_those_of_a_list(  # noqa: PLR0917
+    rows: list[NewRecord], low: int, high: int, first: int, last: int, with_untimed: bool
+) -> None:
+    batch = build_batch(rows)
+    base = int.from_bytes(batch[27:35], "big", signed=True)
+    wanted = [
+        (offset, at)
+        for offset, (at, *_) in enumerate(rows)
+        if first <= offset <= last and (with_untimed if at == -1 else low <= at <= high)
+    ]
+    found = walk.find_between(
+        batch[HEADER_BYTES:], len(rows), 0, base, low, high, first, last, with_untimed
+    )
+
+    assert found == ((len(wanted), *wanted[0], wanted[-1][0]) if wanted else (0, 0, 0, 0))
+
+
 @given(logs(), st.integers(0, 200))
 def test_scans_agree(data: bytes, position: int) -> None:
     assert scan.scan_batches(data, position) == SOURCE_SCAN.scan_batches(data, position)
