@@ -1,68 +1,68 @@
-"""The command line: `horolog serve`, and the other commands, each in a module of its own.
+"""The command line `horolog`: its commands, each loaded when it is asked for, and how they end.
 
 Mistakes of the user end in one line on standard error and an exit status that says why: 1 bad
-settings, 2 data directory or port not usable, 3 damage that cannot be mended, 4 a failed fsync.
+settings, 2 data directory or port not usable (and a command line that cannot be read), 3 damage
+that cannot be mended, 4 a failed fsync. A command returns its exit status.
 """
 
-import argparse
 import asyncio
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from types import MappingProxyType
 
-from broker.cli_config import add_config_commands
+import click
 
 BAD_SETTINGS, NOT_USABLE, CORRUPT, NOT_DURABLE = 1, 2, 3, 4
+INTERRUPTED = 130
+
+COMMANDS: Mapping[str, str] = MappingProxyType({
+    "serve": "broker.cli_serve",
+    "config": "broker.cli_config",
+})  # fmt: skip
+"""Where each command lives: the module has it as `command`."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands; each sets `run`."""
-    root = argparse.ArgumentParser(
-        prog="horolog", description="A broker that speaks the Kafka protocol and gets time right."
-    )
-    commands = root.add_subparsers(required=True, metavar="COMMAND")
-    serve = commands.add_parser("serve", help="run the broker")
-    serve.add_argument("--config", metavar="FILE", help="YAML or server.properties")
-    serve.add_argument("--data-dir", metavar="DIR", help="where the logs are (default ./data)")
-    serve.add_argument("--listen", metavar="HOST:PORT", help="for clients; port 0 takes any")
-    serve.add_argument("--http", metavar="HOST:PORT", help="for health and metrics; '' for none")
-    serve.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        dest="settings",
-        help="a setting by its key; may be repeated",
-    )
-    serve.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    serve.add_argument("--log-format", choices=("logfmt", "json"), default="logfmt")
-    serve.set_defaults(run=run_serve)
-    add_config_commands(commands)
-    return root
+class LazyCommands(click.Group):
+    """Commands whose modules are imported when they are used, since `serve` must start at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; a name that is none of ours is a mistake of the user."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            near = get_close_matches(cmd_name, COMMANDS, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            ctx.fail(f"there is no command {cmd_name!r}{hint}")
+        command: click.Command = import_module(module).command
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command, quietly to its end when whoever read our output has gone."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
 
 
-def flags_of(arguments: argparse.Namespace) -> list[str]:
-    """The options of `serve` as settings; `--set` wins over the named options."""
-    flags = []
-    if arguments.data_dir is not None:
-        flags.append(f"log.dirs={arguments.data_dir}")
-    if arguments.listen is not None:
-        flags.append(f"listeners=PLAINTEXT://{arguments.listen}")
-    if arguments.http is not None:
-        flags.append(f"horolog.http.listener={arguments.http}")
-    return flags + list(arguments.settings)
-
-
-def run_serve(arguments: argparse.Namespace) -> int:
-    """Runs the broker until it is told to stop; returns the exit status."""
-    from broker.serve import serve
-
-    return serve(
-        flags=flags_of(arguments),
-        file=arguments.config,
-        log_level=arguments.log_level,
-        log_as_json=arguments.log_format == "json",
-        loop_factory=arguments.loop_factory,
-    )
+@click.group(
+    cls=LazyCommands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="horolog", message="horolog %(version)s")
+@click.pass_context
+def horolog(context: click.Context) -> int:
+    """A broker that speaks the Kafka protocol and gets time right."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+    return NOT_USABLE
 
 
 def main(
@@ -70,10 +70,21 @@ def main(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> int:
     """Parses and runs; returns the exit status. `loop_factory` None means asyncio's own loop."""
-    parsed = parser().parse_args(arguments, argparse.Namespace(loop_factory=loop_factory))
-    run: Callable[[argparse.Namespace], int] = parsed.run
     try:
-        return run(parsed)
-    except BrokenPipeError:  # whoever read our output has gone
-        sys.stderr.close()
-        return 0
+        status: int | None = horolog.main(
+            arguments, prog_name="horolog", standalone_mode=False, obj=loop_factory
+        )
+    except click.ClickException as error:
+        _say(error)
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    return status or 0
+
+
+def _say(error: click.ClickException) -> None:
+    """One line: what was wrong, and where the right way is written."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "horolog"
+    hint = f" (see {path} --help)" if context else ""
+    click.echo(f"{path}: {' '.join(error.format_message().split())}{hint}", err=True)

@@ -5,10 +5,12 @@ Prints to standard output; mistakes go to standard error with exit status 1. Rea
 starting broker would, and starts nothing.
 """
 
-import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 if TYPE_CHECKING:
     from config.describe import Described
@@ -16,78 +18,71 @@ if TYPE_CHECKING:
     from config.store import ConfigStore
 
 
-def add_config_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds `config` and its commands; each sets `run`, a function of the parsed arguments.
+@click.group("config", no_args_is_help=False)
+def command() -> None:
+    """Explain and check settings."""
 
-    `run(arguments)` returns the exit status: 0, or 1 when a setting is wrong.
+
+@command.command("explain")
+@click.argument("key", required=False)
+@click.option("--config", "file", metavar="FILE", help="YAML or server.properties.")
+@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="As serve takes it.")
+def explain(key: str | None, file: str | None, flags: Sequence[str]) -> int:
+    """Every setting, its value and where it is from; or KEY alone, in full.
+
+    KEY may be a topic's name of the setting (retention.ms) or the broker's (log.retention.ms).
     """
-    commands = subparsers.add_parser("config", help="explain and check settings").add_subparsers(
-        required=True, metavar="COMMAND"
-    )
-    explain = commands.add_parser("explain", help="every setting, its value and where it is from")
-    explain.add_argument("key", nargs="?", help="this setting alone")
-    explain.add_argument("--config", metavar="FILE", help="YAML or server.properties")
-    explain.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="flags")
-    explain.set_defaults(run=run_explain)
-    check = commands.add_parser("check", help="whether a file of settings is right")
-    check.add_argument("file", metavar="FILE")
-    check.set_defaults(run=run_check)
-    docs = commands.add_parser("docs", help="the tables and the example file, from the code")
-    docs.add_argument("--write", action="store_true", help="bring the files up to date")
-    docs.add_argument("--check", action="store_true", help="exit 1 when a file is out of date")
-    docs.set_defaults(run=run_docs)
-
-
-def run_explain(arguments: argparse.Namespace) -> int:
-    """Prints one setting in full, or all of them; returns the exit status."""
     from config.errors import ConfigError
     from config.names import broker_name
     from config.sources import load
 
     try:
-        loaded = load(flags=arguments.flags, file=arguments.config)
+        loaded = load(flags=flags, file=file)
         store = _store(loaded)
-        if arguments.key is None:
+        if key is None:
             _print_all(store, loaded)
         else:
-            name = _name_on_broker(arguments.key)
-            key = broker_name(name).keys[0]
-            (entry,) = store.describe_broker(names=[key.broker_name])
+            name = broker_name(_name_on_broker(key)).keys[0].broker_name
+            (entry,) = store.describe_broker(names=[name])
             _print_one(entry)
     except ConfigError as error:
         return _refused(error)
     return 0
 
 
-def run_check(arguments: argparse.Namespace) -> int:
-    """Reads one file as the broker would; returns 1 when it names mistakes."""
+@command.command("check")
+@click.argument("file")
+def check(file: str) -> int:
+    """Read FILE as the broker would, and name every mistake in it."""
     from config.errors import ConfigError
     from config.sources import load
 
     try:
-        loaded = load(file=arguments.file, environment={})
+        loaded = load(file=file, environment={})
         _store(loaded)
     except ConfigError as error:
         return _refused(error)
     for each in loaded.ignored:
         print(each)
     count = sum(len(layer.settings) for layer in loaded.layers)
-    print(f"{arguments.file}: {count} settings, all right")
+    print(f"{file}: {count} settings, all right")
     return 0
 
 
-def run_docs(arguments: argparse.Namespace) -> int:
-    """Prints the tables, or writes or checks the files that hold them."""
-
-    if not (arguments.write or arguments.check):
+@command.command("docs")
+@click.option("--write", is_flag=True, help="Bring the files up to date.")
+@click.option("--check", "fail", is_flag=True, help="Exit 1 when a file is out of date.")
+def docs(*, write: bool, fail: bool) -> int:
+    """Print the tables and the example file that are made from the code."""
+    if not (write or fail):
         print("\n".join(_tables().values()), end="")
         return 0
     stale = _stale_files(Path(__file__).resolve().parents[1])
     for path, text in stale.items():
-        if arguments.write:
+        if write:
             path.write_text(text, encoding="utf-8")
-        print(f"{path.name}: {'written' if arguments.write else 'out of date'}")
-    return 1 if stale and arguments.check else 0
+        print(f"{path.name}: {'written' if write else 'out of date'}")
+    return 1 if stale and fail else 0
 
 
 def _tables() -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from broker import serve as module
-from broker.cli import flags_of, parser
+from broker.cli import main
 from broker.logs import journal
 from broker.server import ListenError
 from storage.errors import CorruptLog, DirectoryLocked, DiskError, NewerFormat
@@ -32,7 +32,7 @@ class FakeBroker:
     clean = True
     bootstrap, http, loop = "127.0.0.1:1", None, None
 
-    def __init__(self, env: Any, config: Any, loop: Any) -> None:
+    def __init__(self, env: Any, config: Any, loop: Any, **_: Any) -> None:
         self.catalog = self
         self.image = self
         self.topics: dict[str, Any] = {}
@@ -94,12 +94,34 @@ def test_bad_settings_end_with_status_1(
     assert "node.id" in capsys.readouterr().err
 
 
-def test_options_of_serve_are_settings() -> None:
-    line = "serve --data-dir /d --listen :1 --http h:2 --set a=b --set log.dirs=/e"
-    assert flags_of(parser().parse_args(line.split())) == [
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What `serve` was called with; it returns 4."""
+    given: dict[str, Any] = {}
+
+    def note(**arguments: Any) -> int:
+        given.update(arguments)
+        return 4
+
+    monkeypatch.setattr(module, "serve", note)
+    return given
+
+
+def test_options_of_serve_are_settings_and_its_status_is_the_command_line_s(
+    served: dict[str, Any],
+) -> None:
+    line = "serve --data-dir /d --listen :1 --http h:2 --set a=b --set log.dirs=/e --config c.yaml"
+    assert main(line.split()) == 4
+    assert served["file"] == "c.yaml"
+    assert served["flags"] == [
         "log.dirs=/d",
         "listeners=PLAINTEXT://:1",
         "horolog.http.listener=h:2",
         "a=b",
         "log.dirs=/e",
     ]
+
+
+def test_no_http_is_an_empty_setting(served: dict[str, Any]) -> None:
+    main(["serve", "--http", ""])
+    assert served["flags"] == ["horolog.http.listener="]

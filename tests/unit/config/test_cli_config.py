@@ -1,19 +1,14 @@
 """`horolog config`: what it prints, and how it exits."""
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from broker.cli_config import add_config_commands
+from broker.cli import main
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    add_config_commands(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(["config", *arguments])
-    status: int = parsed.run(parsed)
-    return status
+    return main(["config", *arguments])
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,74 @@
+"""`horolog` itself: help, mistakes in one line, statuses, and what a start does not load."""
+
+import subprocess
+import sys
+
+import pytest
+
+from broker.cli import COMMANDS, main
+
+
+def test_without_a_command_there_is_help_and_a_status_that_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 2
+    out = capsys.readouterr().out
+    assert "gets time right" in out
+    assert all(f"\n  {name} " in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"Usage: horolog {name}")
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("sreve", "horolog: there is no command 'sreve'; did you mean serve? (see horolog --help)"),
+        ("serve --prot 1", "horolog serve: No such option"),
+        ("serve --log-level loud", "'loud' is not one of"),
+        ("config", "horolog config: Missing command. (see horolog config --help)"),
+        ("serve --listen", "horolog: Option '--listen' requires an argument."),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_one_line(
+    line: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert error in output.err
+    assert output.err.count("\n") == 1
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("horolog ")
+
+
+def test_serve_loads_nothing_that_other_commands_need() -> None:
+    """A start must stay fast: no tables, no HTTP client, no module of another command."""
+    code = (
+        "import sys, broker.serve; from broker.cli import main; main(['serve', '--help']); "
+        "print(*sorted(n for n in sys.modules if n.split('.')[0] in ('rich', 'http', 'urllib3') "
+        "or n.startswith('broker.cli_') and n != 'broker.cli_serve'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_reader_who_leaves_early_ends_the_command_quietly() -> None:
+    """As `horolog ... | head -1` does; the output is larger than a pipe."""
+    writes = "import sys, broker.cli as c; sys.exit(c.main(['config', 'docs']))"
+    done = subprocess.run(
+        ["sh", "-c", f'{{ "{sys.executable}" -c "{writes}"; echo $? >&2; }} | head -1'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == "0\n"
