@@ -9,6 +9,8 @@ clean mark is written. Who fails to start leaves nothing running.
 """
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
 
@@ -19,9 +21,12 @@ from broker.context import RequestContext
 from broker.dispatcher import Dispatcher
 from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
+from broker.held_clock import HeldClock
+from broker.held_time import HeldTime
 from broker.http.door import HttpDoor
 from broker.http.health import Check
 from broker.http.pages import Pages
+from broker.http.token import read_token
 from broker.lanes import DiskLanes
 from broker.limits import ConnectionLimits, connections_within
 from broker.logs import event
@@ -42,6 +47,7 @@ from storage.env import Clock, Env
 from storage.manager import LogManager
 
 if TYPE_CHECKING:
+    from broker.http.front import Front
     from broker.partition import Partition
     from storage.log import Log
 
@@ -69,12 +75,27 @@ class Broker:
     server: Server
     retention: Retention
     rolling: Rolling
+    held_time: HeldTime | None
+    """What moves the clock, with `--test-clock`."""
     served: tuple[Api, ...]
     ready: bool
 
-    def __init__(self, env: Env, config: ConfigStore, loop: asyncio.AbstractEventLoop) -> None:
-        """Makes everything that needs neither the directory nor the network."""
+    def __init__(
+        self,
+        env: Env,
+        config: ConfigStore,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        held_clock: HeldClock | None = None,
+    ) -> None:
+        """Makes everything that needs neither the directory nor the network.
+
+        With `held_clock` (`serve --test-clock`) that is the broker's clock in place of `env`'s.
+        """
         settings = config.broker_config
+        machine = env.clock
+        if held_clock is not None:
+            machine, env = held_clock.machine, replace(env, clock=held_clock)
         self.env = env
         self.clock = env.clock
         self.clock_watch = ClockWatch(env.clock, lambda: config.broker_config)
@@ -85,7 +106,7 @@ class Broker:
         self.cluster_id = settings.cluster_id
         self.ready = False
         self.not_ready_because = "starting"
-        self.probes = BrokerProbes(env.clock.monotonic)
+        self.probes = BrokerProbes(machine.monotonic)
         self.lanes = DiskLanes(loop)
         self.waiters = FetchWaiters(loop)
         self.fetch_sessions = FetchSessions(
@@ -93,7 +114,7 @@ class Broker:
         )
         self.commit = GroupCommit(
             loop,
-            env.clock.monotonic,
+            machine.monotonic,
             self.probes,
             interval_seconds=settings.horolog_flush_interval_ms / 1000,
             interval_bytes=settings.horolog_flush_interval_bytes,
@@ -117,6 +138,9 @@ class Broker:
             page_cache=PageCache(self.lanes, self.log_dir),
         )
         self.tasks = TaskRunner(loop, env.clock, self.probes)
+        self.held_time = None
+        if held_clock is not None:
+            self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
         self.retention = Retention(self)
         self.rolling = Rolling(self)
         self._door: HttpDoor | None = None
@@ -196,10 +220,20 @@ class Broker:
             )
         http = settings.horolog_http_listener
         if http is not None:
-            pages = Pages(self._live_checks(), self._ready_checks(), self._scrape)
+            token = read_token(self.env.fs, settings.horolog_http_token_file)
             listening, self.server.http_address = self.server.bind_http(http.host, http.port)
-            self._door = HttpDoor(self.loop, listening, pages.answer)
+            self._door = HttpDoor(self.loop, listening, partial(self._front, http.host, token))
             self._door.open()
+
+    def _front(self, host: str, token: str | None) -> "Front":
+        """On a thread, when the first one knocks."""
+        from broker.http.front import Front
+        from broker.http.gate import Gate
+
+        names = self.config.broker_config.horolog_http_hosts.replace(",", " ").split()
+        gate = Gate(host, names, token, is_test=self.held_time is not None)
+        pages = Pages(self._live_checks(), self._ready_checks(), self._scrape)
+        return Front(self, pages, gate)
 
     def _load(self) -> None:
         """On a lane: everything that reads the data directory before clients may come."""

@@ -3,18 +3,28 @@
 Wall time is compared with monotonic time, every second and before each decision that deletes or
 rolls by time. When it has stepped, or when the broker starts at a time far from the last write
 on its disk, such decisions are held for `horolog.clock.hold.ms`. An operator who has looked at the
-clock ends the hold by setting that key to 0.
+clock ends the hold: `confirm`, or that key set to 0.
 
 A machine that slept has stepped, too: its monotonic clock stood still.
 """
 
+import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from broker.logs import event
 from config.broker import BrokerConfig
 from storage.env import Clock
 
 FAR_AHEAD_MS = 86_400_000  # of the last write, at a start: a day without a write is no news
+
+
+class Doubt(NamedTuple):
+    """Why the wall clock is in doubt: what was seen, by how many ms, and when (monotonic)."""
+
+    because: str
+    ms: int
+    since: float
 
 
 class ClockWatch:
@@ -26,7 +36,7 @@ class ClockWatch:
         self._settings = settings
         self._wall_ms = clock.now_ms()
         self._monotonic = clock.monotonic()
-        self._doubted_at: float | None = None
+        self._doubt: Doubt | None = None
         self.steps = 0
         """How often the wall clock stepped since the start."""
 
@@ -37,7 +47,7 @@ class ClockWatch:
         ahead_ms = self._clock.now_ms() - last_write_ms
         if -self._settings().horolog_clock_step_ms <= ahead_ms <= FAR_AHEAD_MS:
             return
-        self._doubt("start_far_from_last_write", ahead_ms)
+        self._begin_hold("start_far_from_last_write", ahead_ms)
 
     def look(self) -> bool:
         """Compare the clocks; whether what depends on wall time must wait."""
@@ -47,21 +57,35 @@ class ClockWatch:
         self._wall_ms, self._monotonic = wall_ms, monotonic
         if abs(step_ms) > self._settings().horolog_clock_step_ms:
             self.steps += 1
-            self._doubt("clock_stepped", step_ms)
-        if self._doubted_at is not None and not self.is_held:
-            self._doubted_at = None
+            self._begin_hold("clock_stepped", step_ms)
+        if self._doubt is not None and not self.is_held:
+            self._doubt = None
             event("clock_hold_over")
         return self.is_held
+
+    def confirm(self) -> bool:
+        """An operator has looked at the clock: it is right. Whether a hold ended by that."""
+        was_held = self.look()
+        self._doubt = None
+        if was_held:
+            event("clock_confirmed")
+        return was_held
 
     @property
     def is_held(self) -> bool:
         """Whether a hold is on, by what was seen so far."""
-        since = self._doubted_at
-        if since is None:
-            return False
-        held_ms = (self._clock.monotonic() - since) * 1000
-        return held_ms < self._settings().horolog_clock_hold_ms
+        return self.hold is not None
 
-    def _doubt(self, what: str, ms: int) -> None:
-        self._doubted_at = self._clock.monotonic()
+    @property
+    def hold(self) -> tuple[Doubt, int] | None:
+        """The reason for the hold that is on, and how many ms of it are left; None without one."""
+        doubt = self._doubt
+        if doubt is None:
+            return None
+        passed_ms = (self._clock.monotonic() - doubt.since) * 1000
+        left_ms = self._settings().horolog_clock_hold_ms - passed_ms
+        return (doubt, math.ceil(left_ms)) if left_ms > 0 else None
+
+    def _begin_hold(self, what: str, ms: int) -> None:
+        self._doubt = Doubt(what, ms, self._clock.monotonic())
         event(what, "warning", ms=ms, held_ms=self._settings().horolog_clock_hold_ms)

@@ -192,9 +192,11 @@ class GroupCommit:
         """About how much of this directory is not yet synced."""
         return self._unsynced_bytes
 
-    def flush_older_than(self, seconds_of: Callable[[Durable], float]) -> None:
-        """Syncs each log that has had unsynced bytes for longer than `seconds_of(log)`."""
-        now = self._monotonic()
+    def flush_older_than(self, seconds_of: Callable[[Durable], float], now: float) -> None:
+        """Syncs each log that has had unsynced bytes for longer than `seconds_of(log)`.
+
+        `now` is of the clock that `first_dirty_at` was taken from.
+        """
         for log in list(self._unsynced):
             since = log.first_dirty_at
             if since is not None and now - since >= seconds_of(log):

@@ -15,11 +15,14 @@ from collections.abc import Callable, Sequence
 
 from broker.app import Broker
 from broker.cli import BAD_SETTINGS, CORRUPT, NOT_DURABLE, NOT_USABLE
+from broker.held_clock import HeldClock
+from broker.instants import iso, parse_instant
 from broker.logs import configure, event
 from broker.server import ListenError
 from config.errors import ConfigError
 from config.sources import load
 from config.store import ConfigStore
+from storage.env import Clock
 from storage.errors import CorruptLog, StorageError
 from storage.posix import real_env
 
@@ -41,20 +44,44 @@ def serve(
     log_level: str,
     log_as_json: bool,
     loop_factory: LoopFactory | None,
+    test_clock: str | None = None,
 ) -> int:
-    """Runs until a signal; returns the exit status."""
+    """Runs until a signal; returns the exit status.
+
+    `test_clock` is the first time of a clock that tests hold; None leaves time alone. The log keeps
+    to the machine's time in any case.
+    """
     env = real_env()
     configure(level=log_level, as_json=log_as_json, now_ms=env.clock.now_ms)
     try:
         loaded = load(flags=flags, file=file)
         config = ConfigStore(loaded.layers)
+        held_clock = _held_clock(test_clock, env.clock)
     except ConfigError as error:
         return _refused(BAD_SETTINGS, error)
     for ignored in loaded.ignored:
         event("setting_ignored", "warning", detail=ignored)
     _tune()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_serve(Broker(env, config, runner.get_loop())))
+        broker = Broker(env, config, runner.get_loop(), held_clock=held_clock)
+        return runner.run(_serve(broker))
+
+
+def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
+    """The clock of `--test-clock START`; ConfigError when START is no time."""
+    if start is None:
+        return None
+    try:
+        clock = HeldClock(machine, parse_instant(start, machine.now_ms()))
+    except ValueError as error:
+        raise ConfigError("", str(error), where="--test-clock") from error
+    event(
+        "test_clock",
+        "warning",
+        detail="time is held for tests: POST /api/clock/... moves it; never for real data",
+        starts_at=iso(clock.now_ms()),
+    )
+    return clock
 
 
 async def _serve(broker: Broker) -> int:

@@ -14,9 +14,12 @@ from itertools import count
 
 
 class Waiter:
-    """One waiting fetch. `missing` is how many readable bytes it still waits for."""
+    """One waiting fetch. `missing` is how many readable bytes it still waits for.
 
-    __slots__ = ("callback", "deadline", "done", "keys", "missing")
+    `is_over`: no more waiting, whatever there is; its deadline has passed or the broker stops.
+    """
+
+    __slots__ = ("callback", "deadline", "done", "is_over", "keys", "missing")
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class Waiter:
         self.deadline = deadline
         self.callback = callback
         self.done = False
+        self.is_over = False
 
 
 class FetchWaiters:
@@ -70,6 +74,19 @@ class FetchWaiters:
             self._set_timer()
         return waiter
 
+    def remaining_ms(self, waiter: Waiter) -> int:
+        """How much of its wait a waiter has left, to wait again with."""
+        return max(0, round((waiter.deadline - self._loop.time()) * 1000))
+
+    def pass_over(self, seconds: float) -> None:
+        """So many seconds have passed for the waiters that the loop's clock does not know of."""
+        for _, _, waiter in self._deadlines:
+            waiter.deadline -= seconds
+        self._deadlines = [(each[2].deadline, *each[1:]) for each in self._deadlines]
+        if self._timer is not None:
+            self._timer.cancel()
+        self._expire()
+
     def wake(self, key: Hashable, size_bytes: int) -> None:
         """`size_bytes` more have become readable in `key`."""
         waiters = self._by_key.get(key)
@@ -98,6 +115,7 @@ class FetchWaiters:
         """Everybody is answered with what there is (at a graceful stop)."""
         for _, _, waiter in list(self._deadlines):
             if not waiter.done:
+                waiter.is_over = True
                 self._complete(waiter)
 
     def _complete(self, waiter: Waiter) -> None:
@@ -135,6 +153,7 @@ class FetchWaiters:
         while self._deadlines and (self._deadlines[0][2].done or self._deadlines[0][0] <= now):
             waiter = heapq.heappop(self._deadlines)[2]
             if not waiter.done:
+                waiter.is_over = True
                 self._complete(waiter)
         if self._deadlines:
             self._set_timer()

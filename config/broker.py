@@ -8,7 +8,17 @@ from dataclasses import dataclass
 
 from config.declare import broker_key
 from config.endpoints import Address, HostPort, Listener, Listeners
-from config.values import INT_MAX, LONG_MAX, Flag, Text, count, millis, size
+from config.values import (
+    DOUBLE_MAX,
+    INT_MAX,
+    LONG_MAX,
+    Decimal,
+    Flag,
+    Text,
+    count,
+    millis,
+    size,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +67,21 @@ class BrokerConfig:
         "horolog.http.listener",
         HostPort(),
         Address("127.0.0.1", 9404),
-        doc="Address of health and metrics; empty serves none.",
+        doc="Address of health, metrics and the admin API; empty serves none.",
+    )
+    horolog_http_token_file: str = broker_key(
+        "horolog.http.token.file",
+        Text(),
+        "",
+        doc="File with the token that changes through the admin API need, and everything of it on "
+        "a listener that is not loopback.",
+    )
+    horolog_http_hosts: str = broker_key(
+        "horolog.http.hosts",
+        Text(r"[A-Za-z0-9_.,\- ]*", "names separated by commas"),
+        "",
+        doc="Further names that the admin API is reached by, separated by commas; requests to "
+        "other names are refused.",
     )
     auto_create_topics_enable: bool = broker_key(
         "auto.create.topics.enable",
@@ -167,6 +191,55 @@ class BrokerConfig:
         30_000,
         importance="low",
         doc="When old segments are looked for first, after the start.",
+    )
+    log_cleaner_enable: bool = broker_key(
+        "log.cleaner.enable",
+        Flag(),
+        True,
+        doc="Whether logs of topics with cleanup.policy compact are compacted.",
+    )
+    log_cleaner_threads: int = broker_key(
+        "log.cleaner.threads",
+        count(1, 64),
+        1,
+        dynamic=True,
+        doc="Logs that are compacted at one time.",
+    )
+    log_cleaner_dedupe_buffer_size: int = broker_key(
+        "log.cleaner.dedupe.buffer.size",
+        size(1_048_576, LONG_MAX),
+        134_217_728,
+        dynamic=True,
+        doc="Memory for the last offsets of keys, 24 bytes each, of all compactions together; at "
+        "least 1 MiB each. What does not fit is left to the next run.",
+    )
+    log_cleaner_io_buffer_load_factor: float = broker_key(
+        "log.cleaner.io.buffer.load.factor",
+        Decimal(0, 1),
+        0.9,
+        dynamic=True,
+        doc="How full that memory may become: more is slower.",
+    )
+    log_cleaner_io_buffer_size: int = broker_key(
+        "log.cleaner.io.buffer.size",
+        size(1024),
+        524_288,
+        dynamic=True,
+        doc="Memory for reading, of all compactions together; a larger batch takes what it needs.",
+    )
+    log_cleaner_io_max_bytes_per_second: float = broker_key(
+        "log.cleaner.io.max.bytes.per.second",
+        Decimal(),
+        DOUBLE_MAX,
+        dynamic=True,
+        doc="Bytes that compaction reads and writes in a second, at the most.",
+    )
+    log_cleaner_backoff_ms: int = broker_key(
+        "log.cleaner.backoff.ms",
+        millis(1),
+        15_000,
+        dynamic=True,
+        doc="How long the cleaner rests when there is nothing to compact.",
     )
     horolog_clock_step_ms: int = broker_key(
         "horolog.clock.step.ms",

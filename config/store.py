@@ -15,7 +15,7 @@ from config.errors import ConfigError, ConfigRequestError
 from config.layers import Layer, Setting, Source, candidates, snapshot
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
-from config.rules import check_broker
+from config.rules import check_broker, check_topic
 from config.topic import TopicConfig
 
 Listener = Callable[[str | None], None]
@@ -68,6 +68,15 @@ class ConfigStore:
         if config is None:
             config = self._topics[topic] = snapshot(TopicConfig, self._layers_of(topic))
         return config
+
+    def topic_config_with(self, topic: str, overrides: Mapping[str, str | None]) -> TopicConfig:
+        """What the settings of `topic` would be with these set too. Nothing changes; any thread.
+
+        Raises as `prepare_topic`.
+        """
+        layers = self._layers_of(topic)
+        own = {**layers[0].settings, **replaced(overrides, topic_name)}
+        return snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers[1:]])
 
     def topic_overrides(self, topic: str) -> dict[str, str]:
         """What is set on `topic` itself, as text."""
@@ -162,12 +171,17 @@ class ConfigStore:
         self._compute()
 
     def _topic_change(self, topic: str, settings: Mapping[str, Setting]) -> Change:
+        own = Layer(Source.TOPIC, settings)
+        check_topic(snapshot(TopicConfig, [own, *self._broker_layers(self._overrides)]), topic)
         return Change(self._overrides, self._overrides.with_topic(topic, settings), topic)
 
     def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> Change:
         self._check_node(node)
         after = self._overrides.with_broker(node, settings)
-        _checked(self._broker_layers(after))
+        layers = self._broker_layers(after)
+        _checked(layers)
+        for topic, own in after.topics.items():
+            check_topic(snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers]), topic)
         return Change(self._overrides, after, None)
 
     def _compute(self) -> None:
@@ -217,6 +231,7 @@ def _checked(layers: Sequence[Layer]) -> BrokerConfig:
     config = snapshot(BrokerConfig, layers)
     try:
         check_broker(config)
+        check_topic(snapshot(TopicConfig, layers))
     except ConfigError as error:
         found = next(candidates(broker_name(error.key).keys[0], layers), None)
         raise error.at(found.setting.where if found else "") from error

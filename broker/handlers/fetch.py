@@ -18,6 +18,7 @@ from broker.fetch_sessions import (
     PartitionKey,
 )
 from broker.old_fetch import FORMAT_2_SINCE_VERSION, WHOLE_FIRST_SINCE_VERSION, OldFetch
+from broker.waiters import Waiter
 from protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -47,14 +48,15 @@ def handle(
         context.count_error(error.code)
         return FetchResponse(error_code=error.code, session_id=NO_SESSION)
     if context.api_version < FORMAT_2_SINCE_VERSION:
-        return OldFetch(fetch.plan, fetch.deadline, context).convert(fetch.begin())
+        deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
+        return OldFetch(fetch.plan, deadline, context).convert(fetch.begin())
     return fetch.begin()
 
 
 class _Fetch:
     """One request on its way: what it asks, and the session it belongs to."""
 
-    __slots__ = ("context", "deadline", "plan", "request", "session", "starts_session")
+    __slots__ = ("context", "plan", "request", "session", "starts_session", "wait_ms")
 
     def __init__(self, request: FetchRequest, context: RequestContext) -> None:
         """Finds or ends the session; raises the KafkaError that answers the whole request."""
@@ -81,7 +83,7 @@ class _Fetch:
             news_only=self.session is not None,
             each_whole=version < WHOLE_FIRST_SINCE_VERSION,
         )
-        self.deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
+        self.wait_ms = request.max_wait_ms
 
     def begin(self) -> FetchResponse | Deferred[FetchResponse]:
         """The first reading; the answer if it is enough."""
@@ -104,21 +106,20 @@ class _Fetch:
 
     def _wait(self, answer: Deferred[FetchResponse], result: FetchResult) -> None:
         waiters = self.context.broker.waiters
-        remaining = self.deadline - self.context.broker.clock.monotonic()
         waiter = waiters.register(
             result.watched,
             self.plan.min_bytes - result.size_bytes,
-            max(0, int(remaining * 1000)),
-            lambda: self._look_again(answer),
+            self.wait_ms,
+            lambda: self._look_again(answer, waiter),
         )
         answer.when_abandoned(lambda: waiters.cancel(waiter))
 
-    def _look_again(self, answer: Deferred[FetchResponse]) -> None:
+    def _look_again(self, answer: Deferred[FetchResponse], waiter: Waiter) -> None:
         result = self.plan.read(self.context.broker.catalog.image)
-        over = self.context.broker.clock.monotonic() >= self.deadline - 0.001
-        if over or self.plan.is_enough(result):
+        if waiter.is_over or self.plan.is_enough(result):
             answer.resolve(self._respond(result))
         else:
+            self.wait_ms = self.context.broker.waiters.remaining_ms(waiter)
             self._wait(answer, result)
 
     def _respond(self, result: FetchResult) -> FetchResponse:

@@ -1,16 +1,29 @@
 """The HTTP port: open from the first moment; the HTTP library is loaded when somebody knocks.
 
-Loading takes 0.2 s and 20 MB, which a start should not pay for. Until then the system queues
-the connection. Only `site.py` imports the library.
+Loading it and the pages takes 0.2 s and 20 MB, which a start should not pay for. Until then the
+system queues the connection. Only `site.py` imports the library.
 """
 
 import asyncio
 import importlib
 import socket
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.logs import event
+
+if TYPE_CHECKING:
+    from broker.http.exchange import Request, Response
+
+
+class Answering(Protocol):
+    """Who answers the requests of a site."""
+
+    def answer(self, request: "Request") -> "Awaitable[Response]":
+        """Called on the loop; raises nothing for what a client did."""
+
+    def close(self) -> None:
+        """No more requests come."""
 
 
 class HttpDoor:
@@ -20,12 +33,12 @@ class HttpDoor:
         self,
         loop: asyncio.AbstractEventLoop,
         listening: socket.socket,
-        answers: Callable[[str, str], tuple[int, str, bytes]],
+        load: Callable[[], Answering],
     ) -> None:
-        """`answers(path, query)` gives status, content type and body; it may run on a thread."""
+        """`load()` makes the one who answers; it runs on a thread, once, and may import much."""
         self._loop = loop
         self._socket = listening
-        self._answers = answers
+        self._load = load
         self._watched: socket.socket | None = None
         self._opening: asyncio.Task[None] | None = None
         self._site: Any = None
@@ -58,10 +71,11 @@ class HttpDoor:
 
     async def _start(self) -> None:
         try:
-            module = await self._loop.run_in_executor(
-                None, importlib.import_module, "broker.http.site"
-            )
-            self._site = module.Site(self._answers)
+            self._site = await self._loop.run_in_executor(None, self._make_site)
             await self._site.start(self._socket)
         except Exception as error:  # noqa: BLE001 - health must not take the broker with it
             event("http_failed", "error", error=repr(error))
+
+    def _make_site(self) -> Any:
+        module = importlib.import_module("broker.http.site")
+        return module.Site(self._load())

@@ -1,4 +1,4 @@
-"""What the HTTP port answers: /livez, /readyz, /metrics, and a list of them at /."""
+"""What everybody may see at the HTTP port: /livez, /readyz, /metrics, and a list at /."""
 
 from collections.abc import Callable, Sequence
 from urllib.parse import parse_qs
@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 from broker.http.health import Check, judge
 
 TEXT = "text/plain; charset=utf-8"
-INDEX = b"/livez\n/readyz\n/metrics\n"
+INDEX = b"/livez\n/readyz\n/metrics\n/api/openapi.json\n"
 
 Answer = tuple[int, str, bytes]
 

@@ -1,17 +1,21 @@
-"""The HTTP server behind the door: paths in, text out. It decides nothing itself."""
+"""The HTTP server behind the door: requests in, responses out. It decides nothing itself.
+
+Bodies are small and come soon, or the request is refused before anybody looks at it.
+"""
 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-MAX_REQUEST_BYTES = 64 * 1024
-MAX_CONNECTIONS = 100
+from broker.http.door import Answering
+from broker.http.exchange import ApiError, Request, Response
 
-Answers = Callable[[str, str], tuple[int, str, bytes]]
+MAX_BODY_BYTES = 64 * 1024
+MAX_CONNECTIONS = 100
+BODY_SECONDS = 10.0
 
 
 class _MistakesOfClients(logging.Filter):
@@ -27,13 +31,13 @@ _logger.addFilter(_MistakesOfClients())
 
 
 class Site:
-    """Serves GET for whatever `answers` knows."""
+    """Serves what `answering` knows."""
 
-    def __init__(self, answers: Answers) -> None:
-        """`answers(path, query)` runs on a thread: a scrape must not hold up the loop."""
-        self._answers = answers
-        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
-        app.router.add_get("/{path:.*}", self._get)
+    def __init__(self, answering: Answering) -> None:
+        """Nothing is listened to yet."""
+        self._answering = answering
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         self._listener: asyncio.Server | None = None
 
@@ -48,6 +52,7 @@ class Site:
         if self._listener is not None:
             self._listener.close()
         await self._runner.cleanup()
+        self._answering.close()
 
     def _admit(self) -> asyncio.Protocol:
         """A new connection; in a crowd the oldest one goes, so that a probe always gets in."""
@@ -58,14 +63,43 @@ class Site:
             connections[0].force_close()
         return server()
 
-    async def _get(self, request: web.Request) -> web.Response:
-        loop = asyncio.get_running_loop()
-        status, content_type, body = await loop.run_in_executor(
-            None, self._answers, request.path, request.query_string
-        )
-        headers = {
-            "Content-Type": content_type,
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-        }
-        return web.Response(status=status, body=body, headers=headers)
+    async def _handle(self, request: web.Request) -> web.Response:
+        try:
+            asked = await _read(request)
+        except ApiError as error:
+            return _web_response(error.response())
+        return _web_response(await self._answering.answer(asked))
+
+
+async def _read(request: web.Request) -> Request:
+    """The request with its body; ApiError when that is too large or too slow."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        message = f"A body of more than {MAX_BODY_BYTES} bytes is not read"
+        raise ApiError(413, "body_too_large", message, {"Connection": "close"}) from error
+    except TimeoutError as error:
+        message = f"The body did not come within {BODY_SECONDS:.0f} seconds"
+        raise ApiError(408, "body_too_slow", message, {"Connection": "close"}) from error
+    headers = request.headers
+    return Request(
+        request.method,
+        request.path,
+        request.rel_url.raw_query_string,
+        headers.get("Host"),
+        headers.get("Origin"),
+        headers.get("Authorization"),
+        body,
+    )
+
+
+def _web_response(response: Response) -> web.Response:
+    headers = {
+        "Content-Type": response.content_type,
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        **response.headers,
+    }
+    return web.Response(status=response.status, body=response.body, headers=headers)

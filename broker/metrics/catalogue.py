@@ -148,6 +148,12 @@ METRICS: tuple[Metric, ...] = (
         ("protocol",),
         lambda broker: _labelled(broker.probes.foreign),
     ),
+    counter(
+        "horolog_http_refused_requests",
+        "Requests that the HTTP API refused, by the code in the answer.",
+        ("code",),
+        lambda broker: _labelled(broker.probes.http_refusals),
+    ),
     gauge(
         "horolog_waiting_fetches",
         "Fetches that wait for data.",

@@ -59,6 +59,7 @@ class BrokerProbes:
         self.connections_accepted = 0
         self.connections_refused: Counter[str] = Counter()
         self.connections_closed: Counter[str] = Counter()
+        self.http_refusals: Counter[str] = Counter()
         self.foreign: Counter[str] = Counter()
         self.crashes: Counter[int] = Counter()
         self.failed_tasks: Counter[str] = Counter()
@@ -120,6 +121,10 @@ class BrokerProbes:
     def connection_closed(self, reason: str) -> None:
         """We closed a connection, and why (a closed set, see broker/connection.py)."""
         self.connections_closed[reason] += 1
+
+    def http_refused(self, code: str) -> None:
+        """The API refused a request: the code of its answer (a closed set, see broker/http)."""
+        self.http_refusals[code] += 1
 
     def foreign_protocol(self, kind: str) -> None:
         """A client spoke tls, http or ssh on the Kafka port."""

@@ -1,12 +1,13 @@
 """Periodic work: what runs, how often, and what happens when it fails.
 
-One tick a second looks at all deadlines, which are kept in the injected clock's monotonic seconds,
-so a test that moves the clock moves the work. A task that is still running is not started again. A
-task that fails is logged and counted, and runs again at its next deadline.
+One tick a second looks at all deadlines, which are kept in the broker's own monotonic seconds: who
+moves that clock moves the work, and `settle` waits for it. Work that guards against the outside
+world keeps to the machine's time (`physical`). A task that is still running is not started again.
+A task that fails is logged and counted, and runs again at its next deadline.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 
 from broker.logs import event
@@ -23,6 +24,7 @@ class _Task:
     name: str
     seconds: Callable[[], float]
     work: Work
+    monotonic: Callable[[], float]
     due: float
     running: asyncio.Task[None] | None = None
 
@@ -38,20 +40,30 @@ class TaskRunner:
         self._tasks: list[_Task] = []
         self._timer: asyncio.TimerHandle | None = None
         self._expected = 0.0
+        self.tick_seconds = TICK_SECONDS
+        """How often deadlines are looked at, by the machine's time."""
 
     def every(
-        self, name: str, seconds: Callable[[], float], work: Work, *, first: float | None = None
+        self,
+        name: str,
+        seconds: Callable[[], float],
+        work: Work,
+        *,
+        first: float | None = None,
+        physical: bool = False,
     ) -> None:
         """Runs `work` about every `seconds()`, asked anew each time; first after `first` seconds.
 
-        Without `first` the first run waits as long as the others.
+        Without `first` the first run waits as long as the others. `physical`: by the loop's time,
+        whatever becomes of the broker's clock.
         """
+        monotonic = self._loop.time if physical else self._clock.monotonic
         delay = seconds() if first is None else first
-        self._tasks.append(_Task(name, seconds, work, self._clock.monotonic() + delay))
+        self._tasks.append(_Task(name, seconds, work, monotonic, monotonic() + delay))
 
     def start(self) -> None:
         """Begins to tick."""
-        self._expected = self._loop.time() + TICK_SECONDS
+        self._expected = self._loop.time() + self.tick_seconds
         self._timer = self._loop.call_at(self._expected, self._tick)
 
     async def stop(self) -> None:
@@ -63,11 +75,30 @@ class TaskRunner:
 
     def run_due(self) -> None:
         """Begins everything whose deadline has passed (the tick does this; tests may, too)."""
-        now = self._clock.monotonic()
         for task in self._tasks:
-            if task.due <= now and task.running is None:
-                task.due = now + task.seconds()
-                task.running = self._loop.create_task(self._run(task))
+            if task.due <= task.monotonic() and task.running is None:
+                self._begin(task)
+
+    async def settle(self, also: Container[str] = ()) -> int:
+        """Runs what is due, one after the other in the order of registration; how many ran.
+
+        Waits for those that run already, and runs them again if the clock has moved past their next
+        deadline. Those named in `also` run in any case. Each runs once at most, so it ends even
+        while the clock is fast.
+        """
+        runs = 0
+        for task in self._tasks:
+            if task.running is not None:
+                await asyncio.wait([task.running])
+            if task.name in also or task.due <= task.monotonic():
+                await asyncio.wait([self._begin(task)])
+                runs += 1
+        return runs
+
+    def _begin(self, task: _Task) -> asyncio.Task[None]:
+        task.due = task.monotonic() + task.seconds()
+        task.running = self._loop.create_task(self._run(task))
+        return task.running
 
     def _tick(self) -> None:
         self._probes.loop_lagged(self._loop.time() - self._expected)

@@ -1,7 +1,9 @@
 """Which periodic work a broker has, and how often each runs: one line per task.
 
 Everything that touches the disk runs on a lane. Intervals are read anew each time, so settings that
-change take effect with the next round.
+change take effect with the next round. The order matters when a held clock is moved, because then
+they run one after the other: the clock is looked at first, segments end before they may go, and
+what went leaves files to remove.
 """
 
 from functools import partial
@@ -29,10 +31,9 @@ def schedule(broker: "Broker") -> None:
     broker.config.subscribe(broker.rolling.settings_changed)
     settings = broker.config.broker_config
     every = broker.tasks.every
-    every("connections", lambda: SWEEP_SECONDS, lambda: sweep(broker))
-    every("flush", lambda: FLUSH_CHECK_SECONDS, lambda: flush_old(broker))
-    every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
+    every("connections", lambda: SWEEP_SECONDS, lambda: sweep(broker), physical=True)
     every("clock", lambda: CLOCK_CHECK_SECONDS, lambda: watch_clock(broker))
+    every("flush", lambda: FLUSH_CHECK_SECONDS, lambda: flush_old(broker))
     every("rolling", lambda: CHECK_SECONDS, broker.rolling.run)
     every(
         "retention",
@@ -40,6 +41,7 @@ def schedule(broker: "Broker") -> None:
         broker.retention.run,
         first=settings.log_initial_task_delay_ms / 1000,
     )
+    every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
     every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))
     every(
         "checkpoints",
@@ -57,7 +59,7 @@ def schedule(broker: "Broker") -> None:
 
 async def sweep(broker: "Broker") -> None:
     """Drops connections that are idle, slow or stalled."""
-    await broker.server.sweep(broker.clock.monotonic())
+    await broker.server.sweep(broker.probes.monotonic())
 
 
 async def watch_clock(broker: "Broker") -> None:
@@ -72,7 +74,7 @@ async def flush_old(broker: "Broker") -> None:
         log: Log = durable  # type: ignore[assignment]
         return log.config.flush_ms / 1000
 
-    broker.commit.flush_older_than(flush_seconds)
+    broker.commit.flush_older_than(flush_seconds, broker.clock.monotonic())
 
 
 async def remove_deleted(broker: "Broker") -> None:

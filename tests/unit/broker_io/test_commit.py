@@ -181,7 +181,7 @@ async def test_a_log_that_is_dirty_for_too_long_is_synced() -> None:
             log.write(10)
             log.first_dirty_at = time.monotonic() - age
             commit.written(log, 10, interval=False)
-        commit.flush_older_than(lambda log: 50)
+        commit.flush_older_than(lambda log: 50, time.monotonic())
         await until(lambda: old.syncs == 1)
         await asyncio.sleep(0.01)
         assert young.syncs == 0

@@ -6,19 +6,27 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from broker.http.door import HttpDoor
+from broker.http.exchange import Request, Response
 
 
-def answers(path: str, query: str) -> tuple[int, str, bytes]:
-    return (
-        (200, "text/plain", f"{path}?{query}".encode()) if path == "/known" else (404, "x/y", b"")
-    )
+class Echo:
+    """Says what it was asked."""
+
+    async def answer(self, request: Request) -> Response:
+        if request.path != "/known":
+            return Response(404, "x/y", b"")
+        asked = f"{request.method} {request.path}?{request.query} {request.body.decode()}"
+        return Response(200, "text/plain", asked.encode())
+
+    def close(self) -> None:
+        pass
 
 
 @asynccontextmanager
 async def served() -> AsyncIterator[int]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    door = HttpDoor(asyncio.get_running_loop(), listening, answers)
+    door = HttpDoor(asyncio.get_running_loop(), listening, Echo)
     door.open()
     try:
         yield listening.getsockname()[1]
@@ -40,8 +48,8 @@ async def test_the_first_request_and_later_ones_are_answered() -> None:
     async with served() as port:
         first, *later = await asyncio.gather(*(get(port, "/known?a=1") for _ in range(5)))
         assert first.startswith(b"HTTP/1.1 200 ")
-        assert first.endswith(b"/known?a=1")
-        assert all(answer.endswith(b"/known?a=1") for answer in later)
+        assert first.endswith(b"GET /known?a=1 ")
+        assert all(answer.endswith(b"GET /known?a=1 ") for answer in later)
         assert (await get(port, "/other")).startswith(b"HTTP/1.1 404 ")
 
 
