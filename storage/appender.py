@@ -1,10 +1,12 @@
 """The write side of a log: what happens to one batch between its arrival and its bytes on the file.
 
-Check, compare with what is remembered of its producer, give it offsets and epoch in place, roll if
-due, write, index, remember. One owner: the holder of the partition's writer gate. Nothing here is
-seen by readers until `Log` publishes it.
+Check, roll if due, compare with what is remembered of its producer, give it offsets and epoch in
+place, write, index, remember. The order is Kafka's: a batch that is refused for its sequence
+number, or repeats another, may end a segment all the same (semantics.md 3). One owner: the holder
+of the partition's writer gate. Nothing here is seen by readers until `Log` publishes it.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from config.topic import TopicConfig
@@ -19,7 +21,7 @@ from storage.layout import LEADER_EPOCHS_FILE
 from storage.leader_epochs import LeaderEpochs
 from storage.loading import LoadedLog
 from storage.producer_state import RememberedBatch
-from storage.segment import UNKNOWN, IndexRules
+from storage.segment import UNKNOWN, IndexRules, Segment
 from storage.segment_writer import SegmentWriter
 from storage.segments import create_segment
 from storage.validation import BatchRules, CheckedBatch
@@ -95,25 +97,25 @@ class LogAppender:
         """Append one batch; a remembered one is what this one repeats.
 
         KafkaError when it is refused; DiskError, CorruptIndex or CorruptLog when the disk failed.
-        Nothing has changed then.
+        Nothing has changed then, but that a segment may have ended.
         """
         now_ms = self._now_ms()
         batch = self._batch_rules.check(records, now_ms)
         header = batch.header
+        base_offset = self.end_offset
+        last_offset = base_offset + header.last_offset_delta
+        data = batch.records
+        writer = self._writer or self._open_writer()
+        size = len(data)
+        if writer.roll_reason(size, batch.max_timestamp, last_offset, now_ms) is not None:
+            writer = self._roll(writer)
         if header.producer_id >= 0:
             duplicate = self.producers.check(header)
             if duplicate is not None:
                 return duplicate
-        base_offset = self.end_offset
-        last_offset = base_offset + header.last_offset_delta
-        data = batch.records
         patch_offset_and_epoch(data, 0, base_offset, leader_epoch)
-        writer = self._writer or self._open_writer()
         if leader_epoch != self._epoch:
             self._begin_epoch(leader_epoch, base_offset)
-        size = len(data)
-        if writer.roll_reason(size, batch.max_timestamp, last_offset, now_ms) is not None:
-            writer = self._roll(writer)
         segment = writer.segment
         position = segment.size_bytes
         writer.append(batch, base_offset, last_offset, _zone_flags(batch), now_ms)
@@ -145,6 +147,16 @@ class LogAppender:
         for segment in self.segments[:leaving]:
             self._indexes.forget(segment)
         self.segments = self.segments[leaving:]
+
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put one closed segment in the place of neighbours, all of them closed."""
+        first = self.segments.index(old[0])
+        behind = first + len(old)
+        assert self.segments[first:behind] == tuple(old)
+        assert behind < len(self.segments)
+        for segment in old:
+            self._indexes.forget(segment)
+        self.segments = (*self.segments[:first], new, *self.segments[behind:])
 
     def watermark_moved(self, high_watermark: int) -> None:
         """Transactions that end below it are settled."""
@@ -193,6 +205,7 @@ class LogAppender:
         segment = self.segments[-1]
         self._indexes.of(segment, segment.size_bytes, self.index_rules)
         segment.synced = False
+        segment.since_indexed = 0  # as Kafka: the first batch after a start is never indexed
         if segment.size_bytes and segment.first_timestamp == UNKNOWN:
             first = batch_at(segment.file(), 0, segment.size_bytes)
             segment.first_timestamp = first.max_timestamp

@@ -177,8 +177,8 @@ class Log:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
             self._is_changing = False
-            if self._marks:
-                self._catch_up()
+            if self._marks or self._appender.segments is not self.snapshot.segments:
+                self._catch_up()  # a batch that was not stored may have ended a segment
         result: AppendResult = _new(
             AppendResult,
             (

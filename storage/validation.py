@@ -1,6 +1,7 @@
 """Checks one batch from a client, record by record, and makes it ready to be given its offsets.
 
-Order as in Kafka (semantics.md 7.3, 6.2): size, shape, CRC, header, records, keys, times. Every
+Order as in Kafka (semantics.md 7.3, 6.2): shape, size, CRC, header, records, keys, times, segment's
+size. Every
 record is looked at, through the compiled walker; nothing per record happens here. The batch is
 stamped or corrected in place where the topic asks for it, and repacked only when the topic's codec
 differs. A refusal is a `KafkaError` and leaves the log untouched.
@@ -110,6 +111,7 @@ class BatchRules:
             size = len(records)
             self._check_size(size)
             header = read_header(records)
+        self._check_fits_segment(size)
         if self._stamps:
             stamp_log_append_time(records, 0, size, now_ms)
             return CheckedBatch(records, header, now_ms, facts, now_ms)
@@ -129,18 +131,20 @@ class BatchRules:
         except CorruptBatch as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
         batch_size = header.length + LENGTH_ENDS
-        self._check_size(batch_size)
         if batch_size != size:
             raise _invalid(
                 f"A produce request carries exactly one whole batch for a partition, not a batch "
                 f"of {batch_size} bytes in {size}"
             )
+        if header.base_offset:
+            raise _invalid(_header_fault(header))
+        self._check_size(size)
         if not crc_matches(records, 0, header):
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"The batch does not have the CRC {header.crc:08x}"
             )
         if not (
-            header.base_offset == 0 < header.record_count == header.last_offset_delta + 1
+            0 < header.record_count == header.last_offset_delta + 1
             and header.attributes & CONTROL == 0
             and (header.producer_id < 0 or header.base_sequence >= 0)
         ):
@@ -155,6 +159,9 @@ class BatchRules:
                 f"The batch has {size} bytes, more than max.message.bytes "
                 f"({config.max_message_bytes}) allows",
             )
+
+    def _check_fits_segment(self, size: int) -> None:
+        config = self._config
         if size > config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
