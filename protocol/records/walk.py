@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="untyped-decorator,valid-type"
+# mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
 """What is inside batches: every record checked, times found, headers walked. No object a record.
 
 Written once and run twice: `scripts/compile` turns this file into C (Cython, pure Python mode), and
@@ -36,6 +36,19 @@ _FAULTS = (
 )
 
 
+class Outline(NamedTuple):
+    """Positions of one record's parts in its payload, as `outline_records` notes them."""
+
+    start: int  # of its length
+    time: int  # of the timestamp delta
+    offset: int  # of the offset delta
+    key: int  # of the key's size
+    headers: int  # of the header count
+    end: int
+    timestamp: int  # ms
+    key_size: int  # -1: null
+
+
 class RecordFacts(NamedTuple):
     """What a walk over all records of a batch has seen; times in ms."""
 
@@ -60,7 +73,7 @@ def check_records(
 
     InvalidRecords when a record is damaged, when there are fewer records than `count` or bytes
     after them, or when a timestamp leaves the 64-bit range. Times out of bounds and null keys are
-    counted, not refused; `find_faults` names them. `low` and `high` (ms) both belong to the bounds.
+    counted, not refused. `low` and `high` (ms) both belong to the bounds.
     """
     data: cython.const[cython.uchar][::1] = payload
     limit: cython.Py_ssize_t = len(payload)
@@ -108,6 +121,48 @@ def check_records(
         keyless,
         consecutive,
     )
+
+
+def outline_records(  # noqa: PLR0917 - called by position, a chunk at a time
+    payload: Buffer,
+    at: cython.Py_ssize_t,
+    first: cython.longlong,
+    count: cython.longlong,
+    base_timestamp: cython.longlong,
+    outline: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Note where the parts of `count` records lie, from the record number `first` at `at` on.
+
+    A record takes eight numbers of `outline`, in the order of `Outline`. Gives the position after
+    the last one. InvalidRecords when one is damaged.
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    limit: cython.Py_ssize_t = len(payload)
+    index: cython.longlong
+    row: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    _offset_delta: cython.longlong
+    key_size: cython.longlong
+    fault: cython.int
+    timestamp: cython.longlong
+    for index in range(count):
+        end, timestamp, _offset_delta, key_size, fault = record_at(data, at, limit, base_timestamp)
+        if fault:
+            raise damaged(first + index, fault)
+        row = index * 8
+        outline[row] = at
+        at = after_number(data, at) + 1
+        outline[row + 1] = at
+        at = after_number(data, at)
+        outline[row + 2] = at
+        at = after_number(data, at)
+        outline[row + 3] = at
+        outline[row + 4] = headers_of(data, at, end, key_size)
+        outline[row + 5] = end
+        outline[row + 6] = timestamp
+        outline[row + 7] = key_size
+        at = end
+    return at
 
 
 def find_faults(  # noqa: PLR0917 - called by position from the append path
@@ -296,6 +351,30 @@ def after_field(
     if at < 0 or size < least or size > end - at:
         return -1
     return at + size if size > 0 else at
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def after_number(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Position after a varint of a record that was walked before."""
+    while data[at] > 127:
+        at += 1
+    return at + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def headers_of(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    key_size: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Position of the header count of a record that was walked before; `at` is its key's."""
+    at = after_number(data, at) + max(0, key_size)
+    return after_field(data, at, end, -1)
 
 
 @cython.cfunc

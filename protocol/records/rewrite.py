@@ -1,0 +1,328 @@
+# cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
+"""Writes records anew after `mistimed` has judged them: other times, more headers, some left out.
+
+Like `walk`, written once and run compiled or as it stands. What comes in is an outline
+(`walk.outline_records`) and a verdict for each record; what goes out is a payload of format v2.
+Records keep their attributes, key, value and headers to the byte. Rules: semantics.md 7.2, time.md
+2. Room for the largest possible result is made first, so that no write can miss the buffer.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import cython
+
+from protocol.records.mistimed import BAD_VERDICTS
+from protocol.records.varint import zigzag_bytes
+
+ALL, GOOD, BAD = range(3)  # which records are written
+
+EIGHT = cython.declare(cython.Py_ssize_t, 8)  # numbers of an outline's row
+GROWTH = cython.declare(cython.Py_ssize_t, 96)  # numbers that get longer, two headers' values
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Rewriting(NamedTuple):
+    """What becomes of records. Times in ms; `low` and `high` are where bad ones are brought to.
+
+    A bad record gets headers: those of its verdict's entry in `marks`, the time it claimed under
+    the name in `claimed_name`, and, under that in `offset_name` unless it is empty, its offset.
+    """
+
+    takes: int
+    base_timestamp: int
+    low: int
+    high: int
+    marks: bytes
+    mark_ends: array[int]
+    mark_headers: int
+    claimed_name: bytes
+    offset_name: bytes
+    base_offset: int
+    renumbers: bool
+
+
+def header_name(name: str) -> bytes:
+    """The name of a header as a record holds it."""
+    data = name.encode()
+    return zigzag_bytes(len(data)) + data
+
+
+def header_bytes(name: str, value: str) -> bytes:
+    """A whole header as a record holds it."""
+    data = value.encode("utf-8", "replace")
+    return header_name(name) + zigzag_bytes(len(data)) + data
+
+
+def marks_of(headers: Sequence[bytes]) -> tuple[bytes, array[int]]:
+    """The `marks` and `mark_ends` of a rewriting: headers by verdict, from verdict 0 on."""
+    ends = array("q", [0])
+    ends.extend(accumulate(map(len, headers)))
+    return b"".join(headers), ends
+
+
+def rewrite_records(  # noqa: PLR0917 - called by position, a chunk at a time
+    payload: Buffer,
+    outline: cython.const[cython.longlong][::1],
+    first: cython.longlong,
+    count: cython.Py_ssize_t,
+    verdicts: cython.const[cython.uchar][::1],
+    rewriting: Rewriting,
+    written: cython.longlong,
+) -> tuple[bytearray, int]:
+    """Write `count` records, the first of which has the index `first` in its batch.
+
+    Gives the bytes, and how many records of the batch are written by now: `written` before.
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    marks: cython.const[cython.uchar][::1] = rewriting.marks
+    mark_ends: cython.const[cython.longlong][::1] = rewriting.mark_ends
+    claimed_name: cython.const[cython.uchar][::1] = rewriting.claimed_name
+    offset_name: cython.const[cython.uchar][::1] = rewriting.offset_name
+    takes: cython.int = rewriting.takes
+    base: cython.longlong = rewriting.base_timestamp
+    low: cython.longlong = rewriting.low
+    high: cython.longlong = rewriting.high
+    base_offset: cython.longlong = rewriting.base_offset
+    mark_headers: cython.longlong = rewriting.mark_headers
+    renumbers: cython.bint = rewriting.renumbers
+    bad_verdicts: cython.int = BAD_VERDICTS
+    result: bytearray = bytearray(
+        room(outline, count, verdicts, mark_ends, len(claimed_name) + len(offset_name))
+    )
+    out: cython.uchar[::1] = result
+    to: cython.Py_ssize_t = 0
+    index: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    extra: cython.longlong
+    timestamp: cython.longlong
+    verdict: cython.int
+    is_bad: cython.bint
+    for index in range(count):
+        verdict = verdicts[index]
+        is_bad = 0 < verdict < bad_verdicts
+        if (takes == 1 and is_bad) or (takes == 2 and not is_bad):
+            continue
+        row = index * EIGHT
+        timestamp = outline[row + 6]
+        if not is_bad:
+            to = put_record(
+                out, to, data, outline, row, timestamp - base, written if renumbers else -1, 0, 0
+            )
+            written += 1
+            continue
+        extra = mark_ends[verdict + 1] - mark_ends[verdict]
+        extra += decimal_width(claimed_name, timestamp)
+        extra += decimal_width(offset_name, base_offset + first + index)
+        timestamp = min(max(timestamp, low), high)
+        to = put_record(
+            out, to, data, outline, row, timestamp - base, written if renumbers else -1,
+            mark_headers + 1 + (len(offset_name) > 0), extra,
+        )  # fmt: skip
+        to = put_bytes(out, to, marks, mark_ends[verdict], mark_ends[verdict + 1])
+        to = put_decimal(out, to, claimed_name, outline[row + 6])
+        to = put_decimal(out, to, offset_name, base_offset + first + index)
+        written += 1
+    return result[:to], written
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_record(  # noqa: PLR0917 - private, inlined
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1],
+    outline: cython.const[cython.longlong][::1],
+    row: cython.Py_ssize_t,
+    time_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    more_headers: cython.longlong,
+    extra: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Write a record up to where its `extra` bytes of more headers go; where that is.
+
+    With an `offset_delta` below zero it keeps its own.
+    """
+    headers: cython.longlong
+    headers_at: cython.Py_ssize_t
+    size: cython.longlong
+    headers, headers_at = number_at(data, outline[row + 4])
+    headers += more_headers
+    size = 1 + width_of(time_delta) + width_of(headers) + extra
+    size += outline[row + 4] - outline[row + 3] + outline[row + 5] - headers_at
+    size += outline[row + 3] - outline[row + 2] if offset_delta < 0 else width_of(offset_delta)
+    to = put_number(out, to, size)
+    out[to] = data[outline[row + 1] - 1]  # attributes
+    to = put_number(out, to + 1, time_delta)
+    if offset_delta < 0:
+        to = put_bytes(out, to, data, outline[row + 2], outline[row + 3])
+    else:
+        to = put_number(out, to, offset_delta)
+    to = put_bytes(out, to, data, outline[row + 3], outline[row + 4])
+    to = put_number(out, to, headers)
+    return put_bytes(out, to, data, headers_at, outline[row + 5])
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def room(
+    outline: cython.const[cython.longlong][::1],
+    count: cython.Py_ssize_t,
+    verdicts: cython.const[cython.uchar][::1],
+    mark_ends: cython.const[cython.longlong][::1],
+    name_sizes: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Give the most that the records may take."""
+    index: cython.Py_ssize_t
+    verdict: cython.int
+    total: cython.Py_ssize_t = 0
+    for index in range(count):
+        verdict = verdicts[index]
+        total += outline[index * EIGHT + 5] - outline[index * EIGHT] + GROWTH
+        if verdict + 1 < len(mark_ends):
+            total += mark_ends[verdict + 1] - mark_ends[verdict] + name_sizes
+    return total
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def number_at(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """Read the small zigzag number at a place that was walked before; also where it ends."""
+    raw: cython.ulonglong = 0
+    shift: cython.int = 0
+    while data[at] > 127:
+        raw |= cython.cast(cython.ulonglong, data[at] & 127) << shift
+        shift += 7
+        at += 1
+    raw |= cython.cast(cython.ulonglong, data[at]) << shift
+    return cython.cast(cython.longlong, raw >> 1), at + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def zigzag_of(number: cython.longlong) -> cython.ulonglong:
+    """Give the unsigned number that a signed one is written as."""
+    if number < 0:
+        return (cython.cast(cython.ulonglong, -(number + 1)) << 1) | 1
+    return cython.cast(cython.ulonglong, number) << 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def width_of(number: cython.longlong) -> cython.longlong:
+    """Give the bytes that a zigzag number takes."""
+    raw: cython.ulonglong = zigzag_of(number)
+    width: cython.longlong = 1
+    while raw > 127:
+        raw >>= 7
+        width += 1
+    return width
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_number(
+    out: cython.uchar[::1], to: cython.Py_ssize_t, number: cython.longlong
+) -> cython.Py_ssize_t:
+    """Write a zigzag number; where it ends."""
+    raw: cython.ulonglong = zigzag_of(number)
+    while raw > 127:
+        out[to] = (raw & 127) | 128
+        raw >>= 7
+        to += 1
+    out[to] = raw
+    return to + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.boundscheck(False)
+@cython.exceptval(check=False)
+def put_bytes(
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Copy bytes for which there is room; where they end."""
+    index: cython.Py_ssize_t
+    if cython.compiled:
+        for index in range(end - at):
+            out[to + index] = data[at + index]
+    else:
+        out[to : to + end - at] = data[at:end]
+    return to + end - at
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def magnitude_of(number: cython.longlong) -> cython.ulonglong:
+    """Give the number without its sign."""
+    if number < 0:
+        return cython.cast(cython.ulonglong, -(number + 1)) + 1
+    return cython.cast(cython.ulonglong, number)
+
+
+@cython.cfunc
+@cython.inline
+@cython.cdivision(True)
+@cython.exceptval(check=False)
+def digits_of(number: cython.longlong) -> cython.longlong:
+    """Give the characters that a number takes in decimal text."""
+    raw: cython.ulonglong = magnitude_of(number)
+    digits: cython.longlong = 1 + (number < 0)
+    while raw > 9:
+        raw //= 10
+        digits += 1
+    return digits
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def decimal_width(
+    name: cython.const[cython.uchar][::1], number: cython.longlong
+) -> cython.longlong:
+    """Give the bytes that `put_decimal` writes."""
+    return len(name) + 1 + digits_of(number) if len(name) else 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.cdivision(True)
+@cython.exceptval(check=False)
+def put_decimal(
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    name: cython.const[cython.uchar][::1],
+    number: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Write a header whose value is a number in decimal text; nothing without a name."""
+    raw: cython.ulonglong = magnitude_of(number)
+    digits: cython.Py_ssize_t = digits_of(number)
+    at: cython.Py_ssize_t
+    if not len(name):
+        return to
+    to = put_bytes(out, to, name, 0, len(name))
+    to = put_number(out, to, digits)
+    for at in range(to + digits - 1, to - 1, -1):
+        out[at] = 48 + raw % 10
+        raw //= 10
+    if number < 0:
+        out[to] = 45
+    return to + digits
