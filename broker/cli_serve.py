@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 @click.option(
     "--log-format", type=click.Choice(("logfmt", "json")), default="logfmt", show_default=True
 )
+@click.option(
+    "--test-clock",
+    metavar="[START]",
+    is_flag=False,
+    flag_value="now",
+    help="For tests: a clock that POST /api/clock/... stops, moves and speeds up. START is its "
+    "first time (ISO-8601 or milliseconds; default now).",
+)
 @click.pass_obj
 def command(
     loop_factory: "LoopFactory | None",
@@ -41,6 +49,7 @@ def command(
     settings: Sequence[str],
     log_level: str,
     log_format: str,
+    test_clock: str | None,
 ) -> int:
     """Run the broker until SIGTERM or Ctrl-C.
 
@@ -54,6 +63,7 @@ def command(
         log_level=log_level,
         log_as_json=log_format == "json",
         loop_factory=loop_factory,
+        test_clock=test_clock,
     )
 
 

@@ -43,7 +43,7 @@ class HeldClock:
     def now_ms(self) -> int:
         """Wall time in milliseconds since 1970, as it is held."""
         hands = self._hands
-        return int(hands.wall_ms + self._passed(hands) * 1000)
+        return round(hands.wall_ms + self._passed(hands) * 1000)
 
     def monotonic(self) -> float:
         """Seconds that never go backwards."""

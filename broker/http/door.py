@@ -75,6 +75,7 @@ class HttpDoor:
             await self._site.start(self._socket)
         except Exception as error:  # noqa: BLE001 - health must not take the broker with it
             event("http_failed", "error", error=repr(error))
+            self._socket.close()  # who asks is refused, not left waiting
 
     def _make_site(self) -> Any:
         module = importlib.import_module("broker.http.site")

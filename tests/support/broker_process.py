@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.node_process import NodeProcess
@@ -17,14 +17,17 @@ def start_broker(
     listen: str = "127.0.0.1:0",
     log: Path | None = None,
     ready_within_seconds: float = 60,
+    options: Sequence[str] = (),
 ) -> NodeProcess:
     """A running broker on `data_dir`; `settings` are given as `--set key=value`.
+
+    `options` are further ones of the command line.
 
     Its log goes beside the data directory unless `log` names another file. Settings in our own
     environment do not reach it; the variables that steer tests would be refused as unknown ones.
     """
     command = [str(HOROLOG), "serve", "--data-dir", str(data_dir)]
-    command += ["--listen", listen, "--http", "127.0.0.1:0"]
+    command += ["--listen", listen, "--http", "127.0.0.1:0", *options]
     for key, value in (settings or {}).items():
         command += ["--set", f"{key}={value}"]
     data_dir.mkdir(parents=True, exist_ok=True)

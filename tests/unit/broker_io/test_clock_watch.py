@@ -77,3 +77,24 @@ def test_a_start_far_from_the_last_write_is_held(
     world.watch.started(None if last_write is None else world.clock.now_ms() + last_write)
     assert world.watch.look() == held
     assert world.watch.steps == 0
+
+
+def test_an_operator_who_confirms_ends_the_hold(world: Watched) -> None:
+    assert not world.watch.confirm()
+    world.clock.step(DAY)
+    assert world.watch.confirm(), "a step that nobody had looked at yet"
+    assert not world.watch.is_held
+    assert not world.watch.look()
+    world.clock.step(-DAY)
+    assert world.watch.look(), "what comes after is doubted anew"
+    assert world.watch.steps == 2
+
+
+def test_a_hold_says_why_and_for_how_long(world: Watched) -> None:
+    assert world.watch.hold is None
+    world.clock.step(DAY)
+    world.watch.look()
+    world.clock.advance(1000)
+    assert world.watch.hold is not None
+    doubt, left_ms = world.watch.hold
+    assert (doubt.because, doubt.ms, left_ms) == ("clock_stepped", DAY, HOLD - 1000)

@@ -3,7 +3,7 @@
 import asyncio
 
 from broker.metrics.probes import BrokerProbes
-from broker.tasks.runner import TaskRunner
+from broker.tasks.runner import TaskRunner, Work
 
 
 class HeldClock:
@@ -94,3 +94,68 @@ async def test_a_failure_is_counted_and_the_work_goes_on() -> None:
         await asyncio.sleep(0)
     assert len(runs) == 3
     assert probes.failed_tasks["broken"] == 3
+
+
+async def test_settling_runs_what_is_due_in_order_and_waits_for_it() -> None:
+    runner, clock, _ = make()
+    done: list[str] = []
+
+    def noted(name: str, pause: float) -> Work:
+        async def work() -> None:
+            await asyncio.sleep(pause)
+            done.append(name)
+
+        return work
+
+    runner.every("slow", lambda: 10, noted("slow", 0.01))
+    runner.every("quick", lambda: 10, noted("quick", 0))
+    runner.every("later", lambda: 1000, noted("later", 0))
+    assert await runner.settle() == 0
+    clock.now += 11
+    assert await runner.settle() == 2
+    assert done == ["slow", "quick"]
+    assert await runner.settle(also=("later",)) == 1
+    assert done[2:] == ["later"]
+
+
+async def test_settling_runs_again_what_was_running_when_time_moved() -> None:
+    runner, clock, _ = make()
+    seen: list[float] = []
+
+    async def work() -> None:
+        began = clock.now
+        await asyncio.sleep(0.01)
+        seen.append(began)
+
+    runner.every("work", lambda: 10, work)
+    clock.now += 10
+    runner.run_due()
+    await asyncio.sleep(0)
+    clock.now += 10
+    assert await runner.settle() == 1
+    assert seen == [110, 120]
+
+
+async def test_settling_ends_though_the_work_is_always_due_or_fails() -> None:
+    runner, clock, probes = make()
+
+    async def work() -> None:
+        clock.now += 5
+        raise OSError("no luck")
+
+    runner.every("restless", lambda: 0, work)
+    assert await runner.settle() == 1
+    assert probes.failed_tasks["restless"] == 1
+
+
+async def test_physical_work_keeps_to_the_time_of_the_loop() -> None:
+    runner, clock, _ = make()
+    runs: list[float] = []
+
+    async def work() -> None:
+        runs.append(clock.now)
+
+    runner.every("guard", lambda: 3600, work, physical=True)
+    clock.now += 10**9
+    assert await runner.settle() == 0
+    assert runs == []

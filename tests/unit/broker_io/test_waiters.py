@@ -96,3 +96,31 @@ async def test_many_finished_waiters_leave_no_memory_behind() -> None:
     assert len(woken.names) == 5000
     assert len(waiters._deadlines) < 200
     assert not waiters._by_key
+
+
+async def test_time_that_the_loop_does_not_know_of_ends_waits() -> None:
+    waiters, woken = make()
+    short = waiters.register(["a"], 1, 60_000, lambda: woken("short"))
+    long = waiters.register(["a"], 1, 600_000, lambda: woken("long"))
+    waiters.pass_over(59)
+    await settle()
+    assert woken.names == []
+    assert waiters.remaining_ms(short) <= 1000
+    waiters.pass_over(2)
+    await settle()
+    assert woken.names == ["short"]
+    assert short.is_over
+    assert not long.is_over
+    assert 530_000 < waiters.remaining_ms(long) <= 539_000
+    waiters.complete_all()
+    await settle()
+    assert long.is_over
+
+
+async def test_who_is_woken_by_data_may_wait_on() -> None:
+    waiters, woken = make()
+    waiter = waiters.register(["a"], 1, 60_000, lambda: woken("x"))
+    waiters.wake("a", 1)
+    await settle()
+    assert not waiter.is_over
+    assert 59_000 < waiters.remaining_ms(waiter) <= 60_000
