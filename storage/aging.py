@@ -62,7 +62,7 @@ def knows_roll_deadline(log: Log) -> bool:
     return known or not log.snapshot.end_position
 
 
-def roll_deadline(log: Log) -> int | None:
+def roll_deadline(log: Log, now_ms: int) -> int | None:
     """When the timer ends the active segment, in wall time ms; None while it is empty.
 
     DiskError, CorruptLog.
@@ -77,6 +77,7 @@ def roll_deadline(log: Log) -> int | None:
         first_arrival_ms=segment.first_arrival_ms,
         max_wait_ms=max_wait_ms(log.config) - segment.jitter_ms,
         min_interval_ms=log.config.horolog_roll_min_interval_ms,
+        now_ms=now_ms,
     )
 
 
@@ -84,5 +85,5 @@ def roll_if_due(log: Log, now_ms: int) -> bool:
     """End the active segment if the timer says so; whether it did. As `Log.roll`."""
     if not log.takes_changes:
         return False
-    deadline = roll_deadline(log)
+    deadline = roll_deadline(log, now_ms)
     return deadline is not None and now_ms > deadline and log.roll()

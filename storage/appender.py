@@ -12,7 +12,6 @@ from typing import NamedTuple
 from config.topic import TopicConfig
 from protocol.records.batch import patch_offset_and_epoch
 from storage import producer_snapshots
-from storage.batch_walk import batch_at
 from storage.env import Env
 from storage.errors import DiskError
 from storage.index_rebuild import write_indexes
@@ -21,7 +20,8 @@ from storage.layout import LEADER_EPOCHS_FILE
 from storage.leader_epochs import LeaderEpochs
 from storage.loading import LoadedLog
 from storage.producer_state import RememberedBatch
-from storage.segment import UNKNOWN, IndexRules, Segment
+from storage.segment import IndexRules, Segment
+from storage.segment_times import last_arrival_of, learn_first_times
 from storage.segment_writer import SegmentWriter
 from storage.segments import create_segment
 from storage.validation import BatchRules, CheckedBatch
@@ -203,12 +203,12 @@ class LogAppender:
 
     def _open_writer(self) -> SegmentWriter:
         segment = self.segments[-1]
+        if not segment.size_bytes and len(self.segments) > 1:
+            segment.arrival_floor_ms = last_arrival_of(self.segments[-2], self.index_rules)
         self._indexes.of(segment, segment.size_bytes, self.index_rules)
         segment.synced = False
         segment.since_indexed = 0  # as Kafka: the first batch after a start is never indexed
-        if segment.size_bytes and segment.first_timestamp == UNKNOWN:
-            first = batch_at(segment.file(), 0, segment.size_bytes)
-            segment.first_timestamp = first.max_timestamp
+        learn_first_times(segment, segment.size_bytes, self._indexes, self.index_rules)
         self._writer = SegmentWriter(segment, self._config)
         return self._writer
 

@@ -23,6 +23,7 @@ from storage.log_scan import STALE, LogScan
 from storage.producer_state import ProducerStates
 from storage.replay import replay_rows
 from storage.segment import IndexRules, Segment
+from storage.segment_times import last_arrival_of
 from storage.segments import index_of
 from storage.zone_mend import mend_zones
 
@@ -68,6 +69,9 @@ class LogRecovery:
         """Scan, cut and rebuild; `producers` and `epochs` take in what is scanned. DiskError."""
         first = index_of(self._segments, self._scan_from)
         self._kept = list(self._segments[:first])
+        if first:
+            floor = last_arrival_of(self._segments[first - 1], self._rules)
+            self._segments[first].arrival_floor_ms = floor
         for index in range(first, len(self._segments)):
             segment = self._segments[index]
             if index > first and self._is_behind_a_gap(segment):
@@ -102,6 +106,8 @@ class LogRecovery:
         indexes = rebuild.finish(scan.end_position, scan.next_offset, closed=True)
         mend_zones(segment, indexes.zones, scan.end_position, scan.next_offset)
         segment.indexes = indexes
+        for each in following:
+            each.arrival_floor_ms = indexes.zones.last_arrival_ms
         return goes_on
 
     def _settle_fault(self, scan: LogScan, index: int) -> bool:

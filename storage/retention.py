@@ -220,6 +220,9 @@ class _Case(NamedTuple):
         segment = self.segments[index]
         time_ms, by = judged(segment, self.limits.clock)
         deadline = self._deadline(segment, time_ms)
+        if index == first_that_stays and self._stays_over_size(index):
+            by_size = arrival_of(segment) + self.limits.min_stay_ms
+            deadline = by_size if deadline is None else min(deadline, by_size)
         reason = self._why_it_stays(index, first_that_stays, time_ms, deadline)
         blocked_by = None
         if reason is Reason.BEHIND:
@@ -250,7 +253,7 @@ class _Case(NamedTuple):
             return Reason.NO_LIMIT
         if not self._stayed(self.segments[index]):
             return Reason.MIN_STAY
-        if self.limits.is_held and deadline < self.now_ms:
+        if self.limits.is_held and self._due(index) is not None:
             return Reason.HELD
         return Reason.IN_THE_FUTURE if time_ms > self.now_ms else Reason.NOT_DUE
 
@@ -276,6 +279,13 @@ class _Case(NamedTuple):
         if deadline is None or not limits.min_stay_ms:
             return deadline
         return max(deadline, arrival_of(segment) + limits.min_stay_ms)
+
+    def _stays_over_size(self, index: int) -> bool:
+        """Whether the log's size lets the segment go, and its stay alone keeps it."""
+        limits = self.limits
+        if self._stayed(self.segments[index]) or not limits.deletes or limits.retention_bytes < 0:
+            return False
+        return sum(each.size_bytes for each in self.segments[index + 1 :]) >= limits.retention_bytes
 
     def _stayed(self, segment: SegmentFacts) -> bool:
         """Whether it has been here for as long as the topic promises."""

@@ -46,11 +46,12 @@ def should_roll(
 
     Sizes are in bytes. `waited_ms` is from `waited`, `max_wait_ms` from `max_wait` less the
     segment's jitter. `age_ms` is the time since the first batch came: under `min_age_ms` nothing
-    rolls by time. An empty segment rolls neither by size nor by time.
+    rolls by time; one that came long after now came by a wrong clock, and its age is no matter.
+    An empty segment rolls neither by size nor by time.
     """
     if segment_size > segment_bytes - incoming_size and segment_size:
         return RollReason.SIZE
-    if waited_ms > max_wait_ms and age_ms >= min_age_ms and segment_size:
+    if waited_ms > max_wait_ms and abs(age_ms) >= min_age_ms and segment_size:
         return RollReason.TIME
     if offset_index_full:
         return RollReason.OFFSET_INDEX_FULL
@@ -95,12 +96,20 @@ def least_wait(max_wait_ms: int, min_interval_ms: int) -> int:
 
 
 def timer_deadline(
-    *, first_record_ms: int, first_arrival_ms: int, max_wait_ms: int, min_interval_ms: int
+    *,
+    first_record_ms: int,
+    first_arrival_ms: int,
+    max_wait_ms: int,
+    min_interval_ms: int,
+    now_ms: int,
 ) -> int:
     """When the timer ends a segment that holds something, in wall time.
 
-    `first_record_ms` is the largest time of the first batch, negative if it has none.
+    `first_record_ms` is the largest time of the first batch, negative if it has none. An arrival
+    more than a whole wait after now is that of a clock that was wrong: it is over already.
     """
+    if first_arrival_ms - now_ms > max_wait_ms:
+        return now_ms - 1
     earlier = first_arrival_ms
     if 0 <= first_record_ms < first_arrival_ms:
         earlier = first_record_ms

@@ -44,6 +44,15 @@ def learn_first_times(
         learn_times(segment, limit, indexes, rules)
 
 
+def last_arrival_of(segment: Segment, rules: IndexRules) -> int:
+    """The last arrival that the segment's zone map knows of: those of later segments begin there.
+
+    Reads nothing but that file.
+    """
+    indexes = segment.indexes or segment.make_indexes(rules)
+    return indexes.zones.last_arrival_ms
+
+
 def facts_of(snapshot: LogSnapshot) -> tuple[list[SegmentFacts], LogFacts]:
     """What retention has to know of a log whose segments' times are known. Reads no file."""
     segments = [

@@ -163,9 +163,11 @@ class SegmentWriter:
         self.segment.since_indexed = 0
 
     def _offer_time(self, end_offset: int, *, at_roll: bool = False) -> None:
-        segment = self.segment
+        segment, times = self.segment, self._indexes.times
+        if segment.max_timestamp <= times.last_entry.timestamp:
+            return  # whatever its offset says: the meaning of entries may have changed since
         offset = end_offset if self._times_next else segment.max_timestamp_offset
-        self._indexes.times.maybe_append(segment.max_timestamp, offset, skip_full_check=at_roll)
+        times.maybe_append(segment.max_timestamp, offset, skip_full_check=at_roll)
 
     def _update_full(self) -> None:
         offsets, times, _ = self._indexes

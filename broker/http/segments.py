@@ -184,7 +184,7 @@ def _roll(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object]:
     snapshot, config = log.snapshot, log.config
     segment = snapshot.active
     try:
-        deadline, fault = roll_deadline(log), None
+        deadline, fault = roll_deadline(log, now_ms), None
     except StorageError as error:
         deadline, fault = None, str(error)
     is_empty = not snapshot.end_position

@@ -87,9 +87,10 @@ class Rolling:
     async def _look(self, partition: "Partition", now: float) -> None:
         again = now + LOOK_AGAIN_SECONDS
         if partition.log.takes_changes and knows_roll_deadline(partition.log):
-            deadline = roll_deadline(partition.log)
+            now_ms = self._broker.clock.now_ms()
+            deadline = roll_deadline(partition.log, now_ms)
             if deadline is not None:
-                left = (deadline - self._broker.clock.now_ms()) / 1000
+                left = (deadline - now_ms) / 1000
                 if left < 0:
                     await self._roll(partition)
                 else:
@@ -125,6 +126,6 @@ def _learn(partitions: "list[Partition]") -> None:
     """On a lane: the times that a start has not looked up. Damage shows where it is read."""
     for partition in partitions:
         try:
-            roll_deadline(partition.log)
+            roll_deadline(partition.log, now_ms=0)
         except StorageError:
             continue

@@ -122,7 +122,7 @@ class RetentionMachine(RuleBasedStateMachine):
         rolled = roll_if_due(self.log, self.clock.now_ms())
         if not part.records:
             assert not rolled
-            assert roll_deadline(self.log) is None
+            assert roll_deadline(self.log, self.clock.now_ms()) is None
             return
         waited_since = min(part.first_ms, part.records[0])
         due = max(waited_since + WAIT, part.first_ms + FLOOR)

@@ -255,3 +255,15 @@ def test_it_agrees_with_kafkas_passes_run_one_by_one(
     assert [d.base_offset for d in found.decisions if not d.goes] == [s.base_offset for s in left]
     assert [d.base_offset for d in found.decisions] == [s.base_offset for s in log]
     assert found.rolls_first == (not left)
+
+
+def test_what_is_over_the_size_and_came_just_now_stays_for_that() -> None:
+    found = decide(THREE, RetentionLimits(-1, 50, min_stay_ms=200))
+    oldest = found.decisions[0]
+    assert (oldest.reason, oldest.deadline_ms) == (Reason.MIN_STAY, NOW + 200)
+    assert found.overdue(NOW) == 0
+
+
+def test_what_an_instant_would_let_go_is_held_by_a_clock_in_doubt() -> None:
+    found = decide(THREE, RetentionLimits(-1, -1, before_ms=NOW, is_held=True))
+    assert found.decisions[0].reason == Reason.HELD

@@ -86,14 +86,20 @@ def test_a_young_segment_ends_by_size_only() -> None:
     assert decide(waited_ms=10**15, **young) is None
     assert decide(waited_ms=10**15, age_ms=10_000, min_age_ms=10_000) == RollReason.TIME
     assert decide(segment_size=9901, **young) == RollReason.SIZE
+    assert decide(waited_ms=10**15, age_ms=-9999, min_age_ms=10_000) is None
+    assert decide(waited_ms=10**15, age_ms=-10_000, min_age_ms=10_000) == RollReason.TIME
 
 
 CAME = 50 * DAY
 
 
-def deadline(record: int, *, wait: int = DAY, floor: int = 10_000) -> int:
+def deadline(record: int, *, wait: int = DAY, floor: int = 10_000, now: int = CAME) -> int:
     return timer_deadline(
-        first_record_ms=record, first_arrival_ms=CAME, max_wait_ms=wait, min_interval_ms=floor
+        first_record_ms=record,
+        first_arrival_ms=CAME,
+        max_wait_ms=wait,
+        min_interval_ms=floor,
+        now_ms=now,
     )
 
 
@@ -110,6 +116,12 @@ def test_the_timer_leaves_a_segment_some_time_whatever_its_records_claim() -> No
     assert deadline(CAME, wait=1000, floor=0) == CAME + 1000
     assert least_wait(DAY, 10_000) == DAY // 100
     assert least_wait(1000, 10_000) == 10_000
+
+
+def test_the_timer_does_not_wait_for_the_time_of_a_wrong_clock() -> None:
+    assert deadline(-1, now=CAME - DAY) == CAME + DAY
+    assert deadline(-1, now=CAME - DAY - 1) < CAME - DAY - 1
+    assert deadline(CAME, now=0) < 0
 
 
 def test_compaction_lag_bounds_the_wait_of_compacted_topics() -> None:
