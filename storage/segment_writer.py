@@ -46,13 +46,13 @@ class SegmentWriter:
         segment.held = self._file
         self._torn = False
         self._reserved_to = 0
+        self._interval = config.index_interval_bytes
         self._update_full()
         self.reconfigure(config)
 
     def reconfigure(self, config: TopicConfig) -> None:
-        """Follow the topic's settings; index capacity and jitter stay as they were."""
+        """Follow the topic's settings; capacity and interval of the index, and jitter, stay."""
         self._config = config
-        self._interval = config.index_interval_bytes
         self._roll_bytes = config.segment_bytes
         self._max_wait_ms = max_wait_ms(config) - self.segment.jitter_ms
         self._times_next = config.horolog_time_index_entry == "next"

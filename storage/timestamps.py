@@ -72,8 +72,9 @@ _HINTS = {
 
 
 def bounds(now_ms: int, before_max_ms: int, after_max_ms: int) -> Bounds:
-    """The acceptable times at `now_ms`, cut to what 64 bits hold."""
-    return Bounds(max(now_ms - before_max_ms, INT64_MIN), min(now_ms + after_max_ms, INT64_MAX))
+    """The acceptable times at `now_ms`, cut to what 64 bits hold; the largest bound is none."""
+    low = INT64_MIN if before_max_ms == INT64_MAX else now_ms - before_max_ms
+    return Bounds(max(low, INT64_MIN), min(now_ms + after_max_ms, INT64_MAX))
 
 
 def judge(timestamp: int, now_ms: int, allowed: Bounds) -> Verdict | None:

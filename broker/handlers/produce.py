@@ -22,6 +22,7 @@ from protocol.apis.produce import (
     TopicProduceResponse,
 )
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import LENGTH_ENDS
 from storage.old_formats import is_old_set
 from storage.snapshot import AppendResult
 from storage.validation import InvalidRecordError
@@ -101,6 +102,11 @@ def _find(
     return image.require(topic.name, data.index)
 
 
+def _is_whole(records: memoryview) -> bool:
+    """Whether a whole batch is there; if not, that is what the client is told."""
+    return len(records) >= LENGTH_ENDS + int.from_bytes(records[LENGTH_ENDS - 4 : LENGTH_ENDS])
+
+
 def _checked_records(data: PartitionProduceData, version: int) -> memoryview:
     """What can be told from one byte of the batch; everything else is the log's to check."""
     records: memoryview | None = data.records
@@ -109,7 +115,7 @@ def _checked_records(data: PartitionProduceData, version: int) -> memoryview:
         raise KafkaError(ErrorCode.INVALID_RECORD, "The request holds no records")
     if len(records) > ATTRIBUTES_POSITION and records[MAGIC_POSITION] == MAGIC_V2:
         attributes = records[ATTRIBUTES_POSITION]
-        if attributes & CODEC_BITS == ZSTD and version < ZSTD_SINCE_VERSION:
+        if attributes & CODEC_BITS == ZSTD and version < ZSTD_SINCE_VERSION and _is_whole(records):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later"
             )

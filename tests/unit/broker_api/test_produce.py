@@ -76,6 +76,9 @@ async def test_zstd_is_for_versions_that_know_it(world: World) -> None:
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     )
     assert only(await world.call(produce_request(records), 7)).error_code == 0
+    for cut in (records[:-1], records[:30]):
+        answer = only(await world.call(produce_request(cut), 6))
+        assert answer.error_code == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize(

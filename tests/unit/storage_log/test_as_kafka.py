@@ -76,3 +76,20 @@ def test_a_repeated_or_refused_batch_ends_a_full_segment() -> None:
     assert bases(log) == [0, 2, 4]
     assert append_bytes(log, idempotent(4)).base_offset == 4
     assert bases(log) == [0, 2, 4]
+
+
+def test_the_index_interval_is_that_of_the_segment_s_beginning() -> None:
+    log = open_log(index_interval_bytes=0)
+    append(log, NOW)
+    append(log, NOW + 1)
+    log.reconfigure(open_log(index_interval_bytes=10_000).config)
+    append(log, NOW + 2)
+    (segment,) = log.snapshot.segments
+    assert segment.indexes is not None
+    assert segment.indexes.offsets.entries == 2
+
+
+def test_no_bound_before_admits_the_smallest_time() -> None:
+    log = open_log(message_timestamp_before_max_ms=2**63 - 1)
+    append(log, -(2**63))
+    assert log.snapshot.log_end_offset == 1
