@@ -21,6 +21,7 @@ INTERRUPTED = 130
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "broker.cli_serve",
     "config": "broker.cli_config",
+    "dump": "broker.cli_dump",
 })  # fmt: skip
 """Where each command lives: the module has it as `command`."""
 

@@ -8,11 +8,15 @@ offline and says so (operations B3). Every error carries the path it speaks of.
 
 
 class StorageError(Exception):
-    """Anything that storage reports about a file or directory; `path` is the one it means."""
+    """Anything that storage reports about a file or directory.
+
+    `path` is the one it means, `message` says the rest.
+    """
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}")
         self.path = path
+        self.message = message
 
 
 class DiskError(StorageError):

@@ -2,10 +2,11 @@
 
 import struct
 from struct import Struct
+from typing import NamedTuple
 
 from protocol.errors import DecodeError
 from protocol.records.batch import CONTROL, read_header
-from protocol.records.record import read_records
+from protocol.records.record import Record, read_records
 from protocol.records.scan import BatchRow
 from storage.leader_epochs import LeaderEpochs
 from storage.log_scan import LogScan
@@ -14,7 +15,15 @@ from storage.segment import Segment
 
 _MARKER_KEY = Struct(">hh")  # version, type
 _MARKER_VALUE = Struct(">hi")  # version, coordinator epoch
-_ABORT, _COMMIT = 0, 1
+ABORT, COMMIT = 0, 1
+
+
+class Marker(NamedTuple):
+    """What a transaction marker says."""
+
+    kind: int
+    """`ABORT` or `COMMIT`."""
+    coordinator_epoch: int
 
 
 def replay_rows(
@@ -50,13 +59,31 @@ def _replay(row: BatchRow, data: memoryview, producers: ProducerStates) -> None:
     if not row[7] & CONTROL:
         producers.update(read_header(data, row[0]), row[1], row[4])
         return
-    try:
-        marker = read_records(data[row[0] : row[0] + row[5]])[0]
-        _, kind = _MARKER_KEY.unpack_from(marker.key or b"")
-        _, coordinator_epoch = _MARKER_VALUE.unpack_from(marker.value or b"")
-    except (DecodeError, IndexError, struct.error):
-        return  # a control batch of a kind that says nothing of producers
-    if kind in (_ABORT, _COMMIT):
+    marker = marker_of(data[row[0] : row[0] + row[5]])
+    if marker is not None:
         producers.end_transaction(
-            row[8], row[9], coordinator_epoch, row[1], row[4], is_aborted=kind == _ABORT
+            row[8],
+            row[9],
+            marker.coordinator_epoch,
+            row[1],
+            row[4],
+            is_aborted=marker.kind == ABORT,
         )
+
+
+def marker_of(batch: memoryview) -> Marker | None:
+    """The marker in a control batch; None for one that says nothing of transactions."""
+    try:
+        return read_marker(read_records(batch)[0])
+    except (DecodeError, IndexError):
+        return None
+
+
+def read_marker(record: Record) -> Marker | None:
+    """Likewise, of the control record itself."""
+    try:
+        _, kind = _MARKER_KEY.unpack_from(record.key or b"")
+        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    except struct.error:
+        return None
+    return Marker(kind, coordinator_epoch) if kind in {ABORT, COMMIT} else None

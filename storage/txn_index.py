@@ -13,9 +13,8 @@ from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing, InvalidOffset
 
 VERSION = 0
-ENTRY_BYTES = 34
-
-_ENTRY = Struct(">hqqqq")
+ENTRY = Struct(">hqqqq")
+ENTRY_BYTES = ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
@@ -62,7 +61,7 @@ class TxnIndex:
             )
         file = self._fs.open(self.path, create=True)
         try:
-            file.write_at(len(entries) * ENTRY_BYTES, _ENTRY.pack(VERSION, *aborted))
+            file.write_at(len(entries) * ENTRY_BYTES, ENTRY.pack(VERSION, *aborted))
         finally:
             file.close()
         self._entries = (*entries, aborted)
@@ -115,7 +114,7 @@ class TxnIndex:
             return ()
         if len(data) % ENTRY_BYTES:
             raise CorruptIndex(self.path, f"{len(data)} bytes are not whole entries")
-        return self._checked(_ENTRY.iter_unpack(data))
+        return self._checked(ENTRY.iter_unpack(data))
 
     def _checked(self, rows: Iterable[tuple[int, ...]]) -> tuple[AbortedTransaction, ...]:
         entries = []

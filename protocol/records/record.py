@@ -33,11 +33,16 @@ class Record(NamedTuple):
 
 
 def read_records(batch: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> list[Record]:
+    """All records of the one batch that `batch` begins with, as `iter_records` gives them."""
+    return list(iter_records(batch, limit_bytes=limit_bytes))
+
+
+def iter_records(batch: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
     """Read the records of the one batch that `batch` begins with; its CRC is not looked at.
 
-    DecodeError of the kind that fits: CorruptBatch, InvalidRecords, UnknownCodec,
-    CorruptCompression, or InflateLimit past `limit_bytes` of unpacked records. Header keys that
-    are not UTF-8 keep their odd bytes as surrogates.
+    DecodeError of the kind that fits, before the first record: CorruptBatch, InvalidRecords,
+    UnknownCodec, CorruptCompression, or InflateLimit past `limit_bytes` of unpacked records. Header
+    keys that are not UTF-8 keep their odd bytes as surrogates.
     """
     header = read_header(batch)
     payload = inflate(header.codec, payload_of(batch, 0, header), limit_bytes=limit_bytes)
@@ -45,7 +50,7 @@ def read_records(batch: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -
     check_records(payload, count, header.base_timestamp, MIN_INT64, MAX_INT64)
     if header.base_offset > MAX_INT64 - 0x7FFF_FFFF:
         raise CorruptBatch("the base offset leaves no room for the records")
-    return list(_records(memoryview(payload), header))
+    return _records(memoryview(payload), header)
 
 
 def _records(data: memoryview, header: BatchHeader) -> Iterator[Record]:
