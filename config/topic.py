@@ -14,6 +14,7 @@ from config.values import (
     Choice,
     GzipLevel,
     Number,
+    Text,
     Words,
     count,
     millis,
@@ -207,6 +208,24 @@ class TopicConfig:
         doc="When an answered record is on the disk: fsync before the answer; interval within "
         "horolog.flush.interval.ms; os when the kernel likes; by-acks: fsync for acks=all, else "
         "interval.",
+    )
+    horolog_timestamp_policy: str = topic_key(
+        "horolog.timestamp.policy",
+        Choice(("reject", "accept", "clamp", "restamp", "quarantine")),
+        "reject",
+        broker="horolog.timestamp.policy",
+        importance="high",
+        doc="What a record meets whose time is out of bounds: its batch is refused (as Kafka), it "
+        "is stored as sent, it gets the nearest bound's time or that of its arrival (the claimed "
+        "one stays in header horolog.claimed.timestamp), or it is set aside in another topic.",
+    )
+    horolog_quarantine_topic: str = topic_key(
+        "horolog.quarantine.topic",
+        Text(r"[a-zA-Z0-9._-]{0,249}", "a topic's name, or empty"),
+        "",
+        broker="horolog.quarantine.topic",
+        doc="Where policy quarantine puts records; empty is the topic's own name with .quarantine "
+        "after it. Made when it is first needed.",
     )
     horolog_retention_clock: str = topic_key(
         "horolog.retention.clock",

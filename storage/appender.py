@@ -12,6 +12,8 @@ from typing import NamedTuple
 from config.topic import TopicConfig
 from protocol.records.batch import patch_offset_and_epoch
 from storage import producer_snapshots
+from storage.checked_batch import CheckedBatch, MistimedBatch
+from storage.dirty_time import DirtyTimes
 from storage.env import Env
 from storage.errors import DiskError
 from storage.index_rebuild import write_indexes
@@ -24,7 +26,7 @@ from storage.segment import IndexRules, Segment
 from storage.segment_times import last_arrival_of, learn_first_times
 from storage.segment_writer import SegmentWriter
 from storage.segments import create_segment
-from storage.validation import BatchRules, CheckedBatch
+from storage.validation import BatchRules
 from storage.zone_map import LOG_APPEND_TIME, UNTIMED
 
 _new = tuple.__new__
@@ -38,6 +40,9 @@ class PlacedBatch(NamedTuple):
     log_append_time_ms: int
     segment_base: int
     position: int
+    skew_ms: int | None
+    """How long after its latest record's time the batch arrived; None without any time."""
+    dirty: DirtyTimes | None
 
 
 class LogAppender:
@@ -96,11 +101,21 @@ class LogAppender:
     def append(self, records: memoryview, leader_epoch: int) -> PlacedBatch | RememberedBatch:
         """Append one batch; a remembered one is what this one repeats.
 
-        KafkaError when it is refused; DiskError, CorruptIndex or CorruptLog when the disk failed.
-        Nothing has changed then, but that a segment may have ended.
+        KafkaError when it is refused; MistimedBatch when it needs its remedy first; DiskError,
+        CorruptIndex or CorruptLog when the disk failed. Nothing has changed then, but that a
+        segment may have ended.
         """
-        now_ms = self._now_ms()
-        batch = self._batch_rules.check(records, now_ms)
+        batch = self._batch_rules.check(records, self._now_ms())
+        if batch.remedy is not None:
+            duplicate = self._duplicate_of(batch)
+            if duplicate is not None:
+                return duplicate
+            raise MistimedBatch(batch, self.end_offset)
+        return self.place(batch, leader_epoch)
+
+    def place(self, batch: CheckedBatch, leader_epoch: int) -> PlacedBatch | RememberedBatch:
+        """Append a batch that has been checked, and needs no remedy (any more). As `append`."""
+        now_ms = batch.arrival_ms
         header = batch.header
         base_offset = self.end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -109,10 +124,9 @@ class LogAppender:
         size = len(data)
         if writer.roll_reason(size, batch.max_timestamp, last_offset, now_ms) is not None:
             writer = self._roll(writer)
-        if header.producer_id >= 0:
-            duplicate = self.producers.check(header)
-            if duplicate is not None:
-                return duplicate
+        duplicate = self._duplicate_of(batch)
+        if duplicate is not None:
+            return duplicate
         patch_offset_and_epoch(data, 0, base_offset, leader_epoch)
         if leader_epoch != self._epoch:
             self._begin_epoch(leader_epoch, base_offset)
@@ -127,9 +141,25 @@ class LogAppender:
         self.total_bytes += size
         placed: PlacedBatch = _new(
             PlacedBatch,
-            (base_offset, last_offset, batch.log_append_time_ms, segment.base_offset, position),
+            (
+                base_offset,
+                last_offset,
+                batch.log_append_time_ms,
+                segment.base_offset,
+                position,
+                now_ms - latest if (latest := batch.facts.max_timestamp) >= 0 else None,
+                batch.dirty,
+            ),
         )
         return placed
+
+    def own(self, batch: CheckedBatch) -> CheckedBatch:
+        """A batch of the broker's making, as this log stores it: see `BatchRules.own`."""
+        return self._batch_rules.own(batch, self._now_ms())
+
+    def _duplicate_of(self, batch: CheckedBatch) -> RememberedBatch | None:
+        header = batch.header
+        return None if header.producer_id < 0 else self.producers.check(header)
 
     def roll(self) -> bool:
         """Begin a new segment now, unless the active one is empty; whether that happened.
@@ -249,5 +279,5 @@ class LogAppender:
 
 
 def _zone_flags(batch: CheckedBatch) -> int:
-    flags = UNTIMED if batch.facts.untimed else 0
+    flags = batch.zone_flags | UNTIMED if batch.facts.untimed else batch.zone_flags
     return flags if batch.log_append_time_ms < 0 else flags | LOG_APPEND_TIME

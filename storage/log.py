@@ -8,11 +8,13 @@ or failed append leaves no trace. `sync` belongs to the fsync thread (`storage.d
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 from uuid import UUID
 
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
-from storage.appender import LogAppender
+from storage.appender import LogAppender, PlacedBatch
+from storage.checked_batch import CheckedBatch
 from storage.durability import Durability
 from storage.env import Env
 from storage.errors import CorruptIndex, CorruptLog, DiskError, NoSpace
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 _new = tuple.__new__
+T = TypeVar("T")
 
 
 class Log:
@@ -157,16 +160,37 @@ class Log:
         """Append exactly one batch of format 2 from a client; patched in place.
 
         KafkaError when it is refused (`InvalidRecordError` when for its records), with
-        KAFKA_STORAGE_ERROR (56) when the disk failed; nothing is stored then.
+        KAFKA_STORAGE_ERROR (56) when the disk failed; MistimedBatch when it needs its remedy, and
+        `append_checked` then. Nothing is stored in either case.
         """
+        return self._append(self._appender.append, records, acks_all, leader_epoch)
+
+    def append_checked(
+        self, batch: CheckedBatch, *, acks_all: bool, leader_epoch: int
+    ) -> AppendResult:
+        """Append what came of a MistimedBatch, as long as nothing else was appended since."""
+        return self._append(self._appender.place, batch, acks_all, leader_epoch)
+
+    def append_own(self, batch: CheckedBatch, *, acks_all: bool, leader_epoch: int) -> AppendResult:
+        """Append a batch that the broker made: limits on times and sizes are for clients."""
+        own = self._appender.own(batch)
+        return self._append(self._appender.place, own, acks_all, leader_epoch)
+
+    def _append(
+        self,
+        append: Callable[[T, int], PlacedBatch | RememberedBatch],
+        batch: T,
+        acks_all: bool,
+        leader_epoch: int,
+    ) -> AppendResult:
         if self._durability.failed is not None or self._corruption is not None or self.is_closed:
             raise self._offline()
         self._is_changing = True
         try:
-            placed = self._appender.append(records, leader_epoch)
+            placed = append(batch, leader_epoch)
             if isinstance(placed, RememberedBatch):
                 return self._duplicate(placed, acks_all=acks_all)
-            base_offset, last_offset, log_append_time_ms, segment_base, position = placed
+            base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
             durability = self._durability
             waits = durability.promises(last_offset, acks_all=acks_all)
             if waits:
@@ -184,11 +208,13 @@ class Log:
             (
                 base_offset,
                 last_offset,
-                log_append_time_ms,
+                stamp_ms,
                 self._start_offset,
                 False,
                 last_offset + 1,
                 waits,
+                skew_ms,
+                dirty,
             ),
         )
         return result

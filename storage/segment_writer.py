@@ -7,12 +7,12 @@ Semantics 1.3, 1.4 and 3.
 """
 
 from config.topic import TopicConfig
+from storage.checked_batch import CheckedBatch
 from storage.errors import DiskError
 from storage.layout import LOG
 from storage.rolling import RollReason, max_wait, should_roll, waited
 from storage.segment import IndexRules, Segment
 from storage.sparse_index import MAX_RELATIVE_OFFSET
-from storage.validation import CheckedBatch
 
 FOREVER = 1 << 62
 RESERVE_FROM = 4 * 1024 * 1024  # smaller segments reserve nothing: there may be thousands
@@ -125,7 +125,7 @@ class SegmentWriter:
             base_offset,
             position,
             size,
-            facts.count,
+            last_offset - base_offset + 1,  # offsets, also of records that were set aside
             facts.min_timestamp,
             facts.max_timestamp,
             now_ms,

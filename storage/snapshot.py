@@ -6,6 +6,7 @@ A `LogSnapshot` is replaced as a whole by one assignment and never changed. Byte
 
 from typing import NamedTuple
 
+from storage.dirty_time import DirtyTimes
 from storage.segment import Segment
 
 NO_OFFSET = -1
@@ -57,6 +58,10 @@ class AppendResult(NamedTuple):
     """Log end offset after the append."""
     waits_for_disk: bool
     """Whether the answer promises durability: it may go out once `end_offset` is durable."""
+    skew_ms: int | None = None
+    """How long after its latest record's time the batch arrived; None without any time."""
+    dirty: DirtyTimes | None = None
+    """What was wrong with record times; None when nothing was."""
 
 
 class TimestampOffset(NamedTuple):

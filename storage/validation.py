@@ -4,10 +4,11 @@ Order as in Kafka (semantics.md 7.3, 6.2): shape, size, CRC, header, records, ke
 size. Every
 record is looked at, through the compiled walker; nothing per record happens here. The batch is
 stamped or corrected in place where the topic asks for it, and repacked only when the topic's codec
-differs. A refusal is a `KafkaError` and leaves the log untouched.
+differs. A refusal is a `KafkaError` and leaves the log untouched. Where the topic has something
+else in mind for times out of bounds, the batch comes out with a `Remedy` that is still to be done.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -33,8 +34,19 @@ from protocol.records.compression import (
     UnknownCodec,
     inflate,
 )
-from protocol.records.walk import RecordFacts, check_records, find_faults
-from storage.timestamps import INT64_MAX, INT64_MIN, Bounds, bounds, judge
+from protocol.records.mistimed import Limits
+from protocol.records.walk import RecordFacts, check_records
+from storage.checked_batch import CheckedBatch, Remedy
+from storage.dirty_time import (
+    Action,
+    Buffer,
+    DirtyTimes,
+    TimeRules,
+    faults_of_all,
+    list_faults,
+    look_over,
+    zone_flags,
+)
 
 TIMESTAMP_SUMMARY = "One or more records have been rejected due to invalid timestamp"
 SHOWN_RECORD_ERRORS = 3
@@ -49,38 +61,33 @@ _LOG_APPEND_TIME_CLAIMED = (
 class InvalidRecordError(KafkaError):
     """A batch that was refused because of its records.
 
-    `record_errors` names each bad one: its index in the batch, and a text (KIP-467).
+    `record_errors` names each bad one: its index in the batch, and a text (KIP-467). `dirty` is
+    what was wrong with their times.
     """
 
     def __init__(
-        self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]] | None = None
+        self,
+        code: ErrorCode,
+        message: str,
+        record_errors: Sequence[tuple[int, str]] = (),
+        dirty: DirtyTimes | None = None,
     ) -> None:
         super().__init__(code, message)
-        self.record_errors = record_errors or []
-
-
-class CheckedBatch(NamedTuple):
-    """A batch that may be stored. `records` are the caller's bytes or, when repacked, new ones."""
-
-    records: memoryview
-    header: BatchHeader
-    max_timestamp: int
-    """Largest time as readers will see it, ms; -1 if no record has one."""
-    facts: RecordFacts
-    log_append_time_ms: int
-    """The broker's stamp; -1 on CreateTime topics."""
+        self.record_errors = record_errors
+        self.dirty = dirty
 
 
 class BatchRules:
     """What the settings of a topic ask of a batch; made anew when they change."""
 
-    __slots__ = ("_config", "_keys_required", "_stamps", "_target")
+    __slots__ = ("_config", "_keys_required", "_stamps", "_target", "_times")
 
     def __init__(self, config: TopicConfig) -> None:
         """Read the settings once."""
         self._config = config
         self._keys_required = "compact" in config.cleanup_policy
-        self._stamps = config.message_timestamp_type == "LogAppendTime"
+        self._times = TimeRules(config)
+        self._stamps = self._times.stamps
         self._target = _target_codec(config.compression_type)
 
     def needs_lane(self, records: memoryview) -> bool:
@@ -96,16 +103,20 @@ class BatchRules:
     def check(self, records: memoryview, now_ms: int) -> CheckedBatch:
         """Check, stamp and if need be repack; KafkaError or InvalidRecordError on refusal.
 
-        `records` is changed in place (time stamp, maximum timestamp, CRC), never its records.
+        `records` is changed in place (time stamp, maximum timestamp, CRC), never its records. A
+        batch that comes out with a remedy is as it was sent.
         """
         header = self._checked_header(records)
         size = len(records)
         codec = header.attributes & CODEC_MASK
         packed = records[HEADER_BYTES:]
         payload = self._unpack(header, packed) if codec else packed
-        facts = self._checked_records(header, payload, now_ms)
+        limits = self._times.limits(now_ms)
+        facts = self._checked_records(header, payload, limits)
         if codec and not facts.consecutive:
             raise _invalid("The offsets inside of a compressed batch are not consecutive")
+        if facts.out_of_bounds and self._times.action is not Action.ACCEPTED:
+            return self._in_need(records, header, payload, facts, limits)
         if self._target is not None and self._target != codec:
             records = memoryview(recompress(records, self._target, level=self._level()))
             size = len(records)
@@ -114,11 +125,69 @@ class BatchRules:
         self._check_fits_segment(size)
         if self._stamps:
             stamp_log_append_time(records, 0, size, now_ms)
-            return CheckedBatch(records, header, now_ms, facts, now_ms)
+            return CheckedBatch(records, header, now_ms, facts, now_ms, now_ms)
         latest = facts.max_timestamp
         if latest != header.max_timestamp or header.attributes & LOG_APPEND_TIME:
             set_max_timestamp(records, 0, size, latest)
-        return CheckedBatch(records, header, latest, facts, NO_TIMESTAMP)
+        batch = CheckedBatch(records, header, latest, facts, NO_TIMESTAMP, now_ms)
+        if facts.min_timestamp < limits.oldest or latest > limits.latest or facts.untimed:
+            return self._looked_over(batch, payload, limits)
+        return batch
+
+    def own(self, batch: CheckedBatch, now_ms: int) -> CheckedBatch:
+        """A batch that the broker made, as this log stores it; no limit on size or time applies.
+
+        InvalidRecordError when the log asks for keys and some record has none.
+        """
+        if batch.facts.keyless and self._keys_required:
+            raise _invalid("A compacted topic needs keys")
+        records = batch.records
+        if self._target is not None and self._target != batch.header.codec:
+            records = memoryview(recompress(records, self._target, level=self._level()))
+        if not self._stamps:
+            return batch._replace(records=records, header=read_header(records), arrival_ms=now_ms)
+        stamp_log_append_time(records, 0, len(records), now_ms)
+        return batch._replace(
+            records=records,
+            header=read_header(records),
+            max_timestamp=now_ms,
+            log_append_time_ms=now_ms,
+            arrival_ms=now_ms,
+        )
+
+    def _looked_over(self, batch: CheckedBatch, payload: Buffer, limits: Limits) -> CheckedBatch:
+        """A batch that is stored with times that are to be told of."""
+        header, facts = batch.header, batch.facts
+        return batch._replace(
+            zone_flags=zone_flags(facts.min_timestamp, facts.max_timestamp, limits),
+            dirty=look_over(
+                payload, header.record_count, header.base_timestamp, limits, self._times.action
+            ),
+        )
+
+    def _in_need(
+        self,
+        records: memoryview,
+        header: BatchHeader,
+        payload: Buffer,
+        facts: RecordFacts,
+        limits: Limits,
+    ) -> CheckedBatch:
+        """A batch of which some times are out of bounds, where that is not the end of it."""
+        config = self._config
+        codec = header.codec if self._target is None else self._target
+        remedy = Remedy(
+            self._times.action,
+            limits,
+            payload,
+            codec,
+            None if self._target is None else self._level(),
+            config.max_decompressed_message_bytes if codec else config.segment_bytes,
+            config.horolog_quarantine_topic,
+        )
+        return CheckedBatch(
+            records, header, facts.max_timestamp, facts, NO_TIMESTAMP, limits.now, remedy=remedy
+        )
 
     def _checked_header(self, records: memoryview) -> BatchHeader:
         size = len(records)
@@ -180,58 +249,25 @@ class BatchRules:
         except CorruptCompression as error:
             raise _invalid(str(error)) from None
 
-    def _checked_records(
-        self, header: BatchHeader, payload: bytes | bytearray | memoryview, now_ms: int
-    ) -> RecordFacts:
-        config = self._config
-        if self._stamps:
-            allowed = _ANY_TIME
-        else:
-            allowed = bounds(
-                now_ms,
-                config.message_timestamp_before_max_ms,
-                config.message_timestamp_after_max_ms,
-            )
+    def _checked_records(self, header: BatchHeader, payload: Buffer, limits: Limits) -> RecordFacts:
         try:
-            facts = check_records(payload, header.record_count, header.base_timestamp, *allowed)
+            facts = check_records(
+                payload, header.record_count, header.base_timestamp, limits.low, limits.high
+            )
         except InvalidRecords as error:
             raise _invalid(str(error)) from None
-        if facts.out_of_bounds or (facts.keyless and self._keys_required):
-            raise self._refusal(header, payload, now_ms, allowed)
+        refuses = self._times.action is Action.REJECTED
+        if (facts.out_of_bounds and refuses) or (facts.keyless and self._keys_required):
+            raise refusal(
+                header, payload, limits, times_count=refuses, keys_required=self._keys_required
+            )
         if header.attributes & LOG_APPEND_TIME and (self._stamps or facts.untimed):
             raise InvalidRecordError(
                 ErrorCode.INVALID_TIMESTAMP,
                 TIMESTAMP_SUMMARY,
-                [(index, _LOG_APPEND_TIME_CLAIMED) for index in range(header.record_count)],
+                faults_of_all(header.record_count, _LOG_APPEND_TIME_CLAIMED),
             )
         return facts
-
-    def _refusal(
-        self,
-        header: BatchHeader,
-        payload: bytes | bytearray | memoryview,
-        now_ms: int,
-        allowed: Bounds,
-    ) -> InvalidRecordError:
-        """Every bad record, each with its reason (semantics.md 6.3)."""
-        faults = find_faults(
-            payload, header.record_count, header.base_timestamp, *allowed, self._keys_required
-        )
-        errors: list[tuple[int, str]] = []
-        mistimed = False
-        for index, timestamp, reason in faults:
-            verdict = judge(timestamp, now_ms, allowed) if reason == "timestamp" else None
-            mistimed = mistimed or verdict is not None
-            errors.append((index, verdict.text if verdict else "A compacted topic needs keys"))
-        if mistimed:
-            return InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, TIMESTAMP_SUMMARY, errors)
-        shown = "; ".join(f"record {i}: {text}" for i, text in errors[:SHOWN_RECORD_ERRORS])
-        return InvalidRecordError(
-            ErrorCode.INVALID_RECORD,
-            f"One or more records have been rejected due to {len(errors)} record errors in total, "
-            f"and only showing the first three errors at most: {shown}",
-            errors,
-        )
 
     def _level(self) -> int | None:
         config = self._config
@@ -246,7 +282,33 @@ class BatchRules:
                 return None
 
 
-_ANY_TIME = Bounds(INT64_MIN, INT64_MAX)
+def refusal(
+    header: BatchHeader,
+    payload: Buffer,
+    limits: Limits,
+    *,
+    times_count: bool = True,
+    keys_required: bool = False,
+) -> InvalidRecordError:
+    """Every bad record, each with its reason (semantics.md 6.3)."""
+    errors, dirty = list_faults(
+        payload,
+        header.record_count,
+        header.base_timestamp,
+        limits,
+        times_count=times_count,
+        keys_required=keys_required,
+    )
+    if errors.mistimed:
+        return InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, TIMESTAMP_SUMMARY, errors, dirty)
+    shown = "; ".join(f"record {i}: {text}" for i, text in errors[:SHOWN_RECORD_ERRORS])
+    return InvalidRecordError(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"and only showing the first three errors at most: {shown}",
+        errors,
+        dirty,
+    )
 
 
 def _target_codec(compression_type: str) -> Codec | None:

@@ -165,39 +165,6 @@ def outline_records(  # noqa: PLR0917 - called by position, a chunk at a time
     return at
 
 
-def find_faults(  # noqa: PLR0917 - called by position from the append path
-    payload: Buffer,
-    count: cython.longlong,
-    base_timestamp: cython.longlong,
-    low: cython.longlong,
-    high: cython.longlong,
-    key_required: cython.bint,
-) -> list[tuple[int, int, str]]:
-    """Name each bad record once: (index, timestamp in ms, "key" or "timestamp").
-
-    For a payload that `check_records` passed with facts that call for it. The key is judged before
-    the time, as in Kafka (semantics.md 6.2).
-    """
-    data: cython.const[cython.uchar][::1] = payload
-    limit: cython.Py_ssize_t = len(payload)
-    at: cython.Py_ssize_t = 0
-    index: cython.longlong
-    _offset_delta: cython.longlong
-    key_size: cython.longlong
-    fault: cython.int
-    timestamp: cython.longlong
-    found: list[tuple[int, int, str]] = []
-    for index in range(count):
-        at, timestamp, _offset_delta, key_size, fault = record_at(data, at, limit, base_timestamp)
-        if fault:
-            raise damaged(index, fault)
-        if key_required and key_size < 0:
-            found.append((index, timestamp, "key"))
-        elif timestamp != -1 and (timestamp < low or timestamp > high):
-            found.append((index, timestamp, "timestamp"))
-    return found
-
-
 def find_timestamp(  # noqa: PLR0917 - likewise
     payload: Buffer,
     count: cython.longlong,

@@ -1,12 +1,15 @@
 """Every record of a batch is looked at: what is counted, what is refused, what is found."""
 
+from array import array
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from protocol.records.batch import HEADER_BYTES, InvalidRecords
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.varint import zigzag_bytes
+from protocol.records.walk import Outline
 
 LOW, HIGH = -(2**63), 2**63 - 1
 INT64_MAX = 2**63 - 1
@@ -22,6 +25,16 @@ def record(body: bytes) -> bytes:
 
 def timed(*times: int) -> bytes:
     return payload_of(*((time, b"k", b"v") for time in times))
+
+
+def outlined(walk: ModuleType, payload: Any, count: int, base: int) -> list[Outline]:
+    """The outline of each record, taken one at a time."""
+    rows, at, found = array("q", bytes(64)), 0, []
+    for index in range(count):
+        at = walk.outline_records(payload, at, index, 1, base, rows)
+        found.append(Outline(*rows))
+    assert at == len(payload)
+    return found
 
 
 def test_facts_of_ordinary_records(walk: ModuleType) -> None:
@@ -76,7 +89,7 @@ def test_any_buffer_will_do(walk: ModuleType, kind: type) -> None:
     payload = timed(5)
 
     assert walk.check_records(kind(payload), 1, 5, LOW, HIGH).count == 1
-    assert walk.find_faults(kind(payload), 1, 5, 6, 7, False) == [(0, 5, "timestamp")]
+    assert outlined(walk, kind(payload), 1, 5)[0].timestamp == 5
     assert walk.find_timestamp(kind(payload), 1, 0, 5, 5, 0) == (0, 5)
 
 
@@ -132,7 +145,7 @@ def test_a_damaged_record_is_refused_and_numbered(walk: ModuleType, name: str) -
     with pytest.raises(InvalidRecords, match=r"^record 1: "):
         walk.check_records(payload, 2, 1, LOW, HIGH)
     with pytest.raises(InvalidRecords, match=r"^record 1: "):
-        walk.find_faults(payload, 2, 1, LOW, HIGH, True)
+        outlined(walk, payload, 2, 1)
     with pytest.raises(InvalidRecords, match=r"^record 1: "):
         walk.find_timestamp(payload, 2, 0, 1, 5, 0)
 
@@ -171,17 +184,23 @@ def test_times_past_64_bits_are_refused(walk: ModuleType, base: int, delta: int)
         walk.check_records(payload, 1, base, LOW, HIGH)
 
 
-def test_each_bad_record_is_named_once_and_its_key_first(walk: ModuleType) -> None:
-    payload = payload_of(
-        (5, b"k", b""), (99, b"k", b""), (5, None, b""), (99, None, b""), (-1, b"k", b"")
-    )  # fmt: skip
+def test_an_outline_says_where_the_parts_of_each_record_lie(walk: ModuleType) -> None:
+    rows = [
+        (5, b"key", b"value", [("h", b"x")]),
+        (-1, None, None, []),
+        (2**40, b"", b"x" * 200, [("a", None)] * 3),
+    ]
+    payload = payload_of(*rows, deltas=[0, 70, 9000])
 
-    assert walk.find_faults(payload, 5, 5, 0, 10, True) == [
-        (1, 99, "timestamp"), (2, 5, "key"), (3, 99, "key"),
-    ]  # fmt: skip
-    assert walk.find_faults(payload, 5, 5, 0, 10, False) == [
-        (1, 99, "timestamp"), (3, 99, "timestamp"),
-    ]  # fmt: skip
+    for row, part in zip(rows, outlined(walk, payload, 3, 5), strict=True):
+        assert part.timestamp == row[0]
+        assert part.key_size == (-1 if row[1] is None else len(row[1]))
+        assert zigzag_bytes(row[0] - 5) == payload[part.time : part.offset]
+        assert payload[part.start : part.time - 1] == zigzag_bytes(part.end - part.time + 1)
+        assert payload[part.key : part.headers] == b"".join(
+            zigzag_bytes(-1 if field is None else len(field)) + (field or b"") for field in row[1:3]
+        )
+        assert payload[part.headers : part.end].startswith(zigzag_bytes(len(row[3])))
 
 
 @pytest.mark.parametrize(

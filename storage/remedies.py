@@ -1,0 +1,209 @@
+"""Makes a batch with times out of bounds fit to be stored: clamp, restamp, quarantine (time.md 2).
+
+Changed records carry the time they claimed, in decimal text, in the header
+`horolog.claimed.timestamp`; theirs is the last one of that name. A batch of which records are set
+aside keeps its offsets and sequence numbers, as after compaction; one that loses all of them stays
+as an empty batch. Those set aside become a batch of their own, dated by their arrival, with headers
+that say whence they came. Pure: bytes in, bytes out.
+"""
+
+from typing import NamedTuple
+
+from protocol.records.batch import (
+    CODEC_MASK,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_ENDS,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    BatchHeader,
+    seal,
+)
+from protocol.records.compression import Codec, deflate
+from protocol.records.mistimed import Limits
+from protocol.records.rewrite import (
+    ALL,
+    BAD,
+    GOOD,
+    Rewriting,
+    header_bytes,
+    header_name,
+    marks_of,
+    rewrite_records,
+)
+from protocol.records.walk import check_records
+from storage.checked_batch import CheckedBatch, MistimedBatch, Remedy
+from storage.dirty_time import Action, Buffer, Chunk, Survey, reasons, zone_flags
+from storage.timestamps import INT64_MAX, INT64_MIN
+
+CLAIMED_TIMESTAMP = "horolog.claimed.timestamp"
+ARRIVAL_TIMESTAMP = "horolog.arrival.timestamp"
+ORIGIN_TOPIC = "horolog.origin.topic"
+ORIGIN_PARTITION = "horolog.origin.partition"
+ORIGIN_OFFSET = "horolog.origin.offset"
+CLIENT_ID = "horolog.client.id"
+CLIENT_ADDRESS = "horolog.client.address"
+REASON = "horolog.reason"
+
+MAX_CLIENT_ID = 256  # characters of it that a record set aside carries
+
+_CLAIMED = header_name(CLAIMED_TIMESTAMP)
+_OFFSET = header_name(ORIGIN_OFFSET)
+_NOTHING = marks_of([b""] * len(reasons()))
+
+
+class TooLarge(Exception):  # noqa: N818 - the state it found
+    """The headers make the records larger than the topic allows."""
+
+
+class Origin(NamedTuple):
+    """Whence records come that are set aside."""
+
+    topic: str
+    partition: int
+    client_id: str
+    client_address: str
+
+
+class Remedied(NamedTuple):
+    """What is to be stored: the batch, and before it, elsewhere, the records set aside."""
+
+    batch: CheckedBatch
+    aside: CheckedBatch | None
+
+
+def remedied(mistimed: MistimedBatch, origin: Origin) -> Remedied:
+    """Do what the batch's remedy asks for. TooLarge; nothing is changed then."""
+    batch = mistimed.batch
+    remedy = batch.remedy
+    assert remedy is not None
+    header = batch.header
+    survey = Survey(remedy.payload, header.record_count, header.base_timestamp, remedy.limits)
+    sets_aside = remedy.action is Action.QUARANTINED
+    plans = [_changed(batch, remedy)]
+    if sets_aside:
+        plans = [plans[0]._replace(takes=GOOD), _set_aside(mistimed, remedy.limits, origin)]
+    outputs = [_Output(plan, remedy.limit_bytes) for plan in plans]
+    for chunk in survey.chunks():
+        for output in outputs:
+            output.add(remedy.payload, chunk)
+    dirty = survey.seen(remedy.action)
+    kept = _batch(batch, remedy, outputs[0], header)._replace(dirty=dirty)
+    if not sets_aside:
+        return Remedied(kept, None)
+    return Remedied(kept, _batch(batch, remedy, outputs[1], _header_aside(header)))
+
+
+class _Output:
+    """Records as they are written, in pieces."""
+
+    def __init__(self, plan: Rewriting, limit_bytes: int) -> None:
+        self.plan = plan
+        self.count = 0
+        self._limit_bytes = limit_bytes
+        self._size = 0
+        self._pieces: list[bytearray] = []
+
+    def add(self, payload: Buffer, chunk: Chunk) -> None:
+        piece, self.count = rewrite_records(
+            payload, chunk.outline, chunk.first, chunk.count, chunk.verdicts, self.plan, self.count
+        )
+        self._size += len(piece)
+        if self._size > self._limit_bytes:
+            raise TooLarge
+        self._pieces.append(piece)
+
+    @property
+    def payload(self) -> bytes | bytearray:
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+
+def _changed(batch: CheckedBatch, remedy: Remedy) -> Rewriting:
+    now, low, high, *_ = remedy.limits
+    is_clamped = remedy.action is Action.CLAMPED
+    return Rewriting(
+        takes=ALL,
+        base_timestamp=_base_of(batch, remedy.limits),
+        low=max(low, 0) if is_clamped else now,
+        high=high if is_clamped else now,
+        marks=_NOTHING[0],
+        mark_ends=_NOTHING[1],
+        mark_headers=0,
+        claimed_name=_CLAIMED,
+        offset_name=b"",
+        base_offset=0,
+        renumbers=False,
+    )
+
+
+def _set_aside(mistimed: MistimedBatch, limits: Limits, origin: Origin) -> Rewriting:
+    facts = (
+        (ORIGIN_TOPIC, origin.topic),
+        (ORIGIN_PARTITION, str(origin.partition)),
+        (ARRIVAL_TIMESTAMP, str(limits.now)),
+        (CLIENT_ID, origin.client_id[:MAX_CLIENT_ID]),
+        (CLIENT_ADDRESS, origin.client_address),
+    )
+    whence = b"".join(header_bytes(name, value) for name, value in facts)
+    marks, ends = marks_of([whence + header_bytes(REASON, reason) for reason in reasons()])
+    return Rewriting(
+        takes=BAD,
+        base_timestamp=limits.now,
+        low=limits.now,
+        high=limits.now,
+        marks=marks,
+        mark_ends=ends,
+        mark_headers=len(facts) + 1,
+        claimed_name=_CLAIMED,
+        offset_name=_OFFSET,
+        base_offset=mistimed.base_offset,
+        renumbers=True,
+    )
+
+
+def _base_of(batch: CheckedBatch, limits: Limits) -> int:
+    """The base time that the batch goes on with: its own, unless that is out of bounds.
+
+    Where times lie so far apart that no delta from there reaches all of them, 0 does.
+    """
+    base, facts = batch.header.base_timestamp, batch.facts
+    if not limits.low <= base <= limits.high:
+        base = limits.now
+    lowest = min(NO_TIMESTAMP, max(facts.min_timestamp, limits.low))
+    highest = max(limits.now, min(facts.max_timestamp, limits.high))
+    return base if lowest - base >= INT64_MIN and highest - base <= INT64_MAX else 0
+
+
+def _header_aside(header: BatchHeader) -> BatchHeader:
+    """Of the batch for records set aside: of no producer's sequence, of no transaction."""
+    return header._replace(
+        attributes=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, base_offset=0
+    )
+
+
+def _batch(
+    before: CheckedBatch, remedy: Remedy, output: _Output, header: BatchHeader
+) -> CheckedBatch:
+    """The batch that `output` makes, as a batch that passed the checks."""
+    base = output.plan.base_timestamp if output.count else NO_TIMESTAMP
+    codec = remedy.codec if output.count else Codec.NONE
+    payload = output.payload
+    facts = check_records(payload, output.count, base, INT64_MIN, INT64_MAX)
+    data = bytearray(HEADER_BYTES)
+    data += payload if codec is Codec.NONE else deflate(codec, payload, remedy.level)
+    attributes = header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | codec
+    last_delta = output.count - 1 if output.plan.renumbers else header.last_offset_delta
+    header = header._replace(
+        length=len(data) - LENGTH_ENDS,
+        attributes=attributes,
+        last_offset_delta=last_delta,
+        base_timestamp=base,
+        max_timestamp=facts.max_timestamp,
+        record_count=output.count,
+    )
+    HEADER.pack_into(data, 0, *header)
+    seal(data, 0, len(data))
+    flags = zone_flags(facts.min_timestamp, facts.max_timestamp, remedy.limits)
+    return CheckedBatch(
+        memoryview(data), header, facts.max_timestamp, facts, NO_TIMESTAMP, before.arrival_ms, flags
+    )
