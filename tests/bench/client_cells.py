@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from itertools import repeat
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from tests.bench.cell import Cell, Scale, cpu, latency, rate
 from tests.bench.frames import batch_of, payload, produce
+from tests.bench.fresh_memory import touch
+from tests.bench.librdkafka import BatchProducer
 from tests.bench.peers import Peer
 from tests.bench.produce_cells import LABELS, RECORDS_A_BATCH
 from tests.bench.pump import Pumped, pump
@@ -29,34 +30,28 @@ def measure_produce(
     """From the first call until the last acknowledgement."""
     burst = min(MOST_BURST_RECORDS, BURST_BYTES // record_bytes)
     bursts = max(2, scale.megabytes * 1_000_000 // (burst * record_bytes))
-    messages = [{"value": payload(record_bytes, seed % 64)} for seed in range(burst)]
-    producer = Producer(
-        {
-            "bootstrap.servers": peer.bootstrap,
-            "acks": acks,
-            "compression.type": codec,
-            "linger.ms": 5,
-            "queue.buffering.max.messages": 1_000_000,
-            "delivery.report.only.error": True,
-        }
-    )
-    with topic(peer.bootstrap, "client", config=peer.cached_config) as name:
-        deliver(producer, name, messages[:10])
+    settings = {
+        "bootstrap.servers": peer.bootstrap,
+        "acks": acks,
+        "compression.type": codec,
+        "linger.ms": 5,
+        "queue.buffering.max.messages": 1_000_000,
+        "delivery.report.only.error": True,
+    }
+    with (
+        topic(peer.bootstrap, "client", config=peer.cached_config) as name,
+        BatchProducer(name, settings) as producer,
+    ):
+        batch = producer.messages([payload(record_bytes, seed % 64) for seed in range(burst)])
+        producer.send(producer.messages([payload(record_bytes)] * 10))
+        producer.flush(FLUSH_SECONDS)
+        touch(2 * scale.megabytes)
         before, began = peer.cpu_seconds(), time.perf_counter()
         for _ in range(bursts):
-            deliver(producer, name, messages)
-        if producer.flush(FLUSH_SECONDS):
-            raise BenchFailed("not everything was acknowledged")
+            producer.send(batch)
+        producer.flush(FLUSH_SECONDS)
         seconds, after = time.perf_counter() - began, peer.cpu_seconds()
     return with_cpu(bursts * burst * record_bytes / 1e6, seconds, before, after)
-
-
-def deliver(producer: Producer, name: str, messages: list[dict[str, Any]]) -> None:
-    """Hands over a burst; when the queue is full, what did not fit is offered again."""
-    while messages:
-        taken = producer.produce_batch(name, messages, partition=0)
-        producer.poll(0 if taken == len(messages) else 0.001)
-        messages = messages[taken:]
 
 
 def with_cpu(
