@@ -90,8 +90,8 @@ class Rolling:
             now_ms = self._broker.clock.now_ms()
             deadline = roll_deadline(partition.log, now_ms)
             if deadline is not None:
-                left = (deadline - now_ms) / 1000
-                if left < 0:
+                left = (deadline + 1 - now_ms) / 1000  # it is due once the deadline is past
+                if left <= 0:
                     await self._roll(partition)
                 else:
                     again = min(again, now + left)
