@@ -36,6 +36,7 @@ from broker.partition import Serving
 from broker.producer_ids import ProducerIds
 from broker.routes import routes
 from broker.server import Server
+from broker.tasks.cleaner import Cleaner
 from broker.tasks.retention import Retention
 from broker.tasks.rolling import Rolling
 from broker.tasks.runner import TaskRunner
@@ -75,6 +76,7 @@ class Broker:
     server: Server
     retention: Retention
     rolling: Rolling
+    cleaner: Cleaner
     held_time: HeldTime | None
     """What moves the clock, with `--test-clock`."""
     served: tuple[Api, ...]
@@ -143,6 +145,7 @@ class Broker:
             self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
         self.retention = Retention(self)
         self.rolling = Rolling(self)
+        self.cleaner = Cleaner(self)
         self._door: HttpDoor | None = None
 
     # -- what handlers ask
@@ -191,6 +194,7 @@ class Broker:
         self.server.stop_accepting()
         self.waiters.complete_all()
         await self.server.drain(DRAIN_SECONDS)
+        self.cleaner.stop()
         await self.tasks.stop()
         await self.commit.close()
         clean = await self.lanes.run(self.log_dir, self._close_logs)

@@ -255,7 +255,7 @@ class BrokerConfig:
         600_000,
         dynamic=True,
         doc="After a step of the clock, or a start far from the last write on the disk, nothing is "
-        "removed or rolled by time for so long; 0 ends a hold.",
+        "removed or rolled by time for so long; 0 ends a hold, as POST /api/clock/confirm does.",
     )
     horolog_flush_interval_ms: int = broker_key(
         "horolog.flush.interval.ms",

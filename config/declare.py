@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from config.key import ConfigKey, Spelling
-from config.values import ValueType
+from config.values import ValueType, decimal_text
 
 T = TypeVar("T")
 
@@ -111,6 +111,8 @@ def _text(default: object) -> str:
     """A default in the spelling that a user would write."""
     if isinstance(default, bool):
         return "true" if default else "false"
+    if isinstance(default, float):
+        return decimal_text(default)
     if isinstance(default, frozenset | tuple):
         return ",".join(
             str(each) for each in (sorted(default) if isinstance(default, frozenset) else default)

@@ -8,7 +8,6 @@ unless its value asks for something that is refused. A name moves out of here wh
 
 import re
 
-_CLEANER = "compaction is not served by this version"
 _TIERED = "tiered storage is not served by this version"
 _REPLICATION = "there is one node: nothing is replicated"
 _SECURITY = "authentication and TLS are not served by this version"
@@ -22,10 +21,6 @@ _TRANSACTIONS = "transactions are not served by this version"
 _JMX = "metrics are served to Prometheus: see horolog.http.listener"
 
 TOPIC_NOT_SERVED = {
-    "delete.retention.ms": _CLEANER,
-    "max.compaction.lag.ms": _CLEANER,
-    "min.compaction.lag.ms": _CLEANER,
-    "min.cleanable.dirty.ratio": _CLEANER,
     "preallocate": "files are never preallocated",
     "message.format.version": "Kafka 4 removed it: batches are stored in format v2",
     "message.downconversion.enable": "Kafka 4 removed it",
@@ -40,8 +35,6 @@ TOPIC_NOT_SERVED = {
 }
 
 _BROKER_NOT_SERVED = (
-    (r"log\.cleaner\.(delete\.retention|(min|max)\.compaction\.lag)\.ms", _CLEANER),
-    (r"log\.cleaner\.min\.cleanable\.ratio", _CLEANER),
     (r"log\.preallocate", "files are never preallocated"),
     (r"log\.message\.(format\.version|downconversion\.enable)", "Kafka 4 removed it"),
     (r"log\.flush\.scheduler\.interval\.ms", "set log.flush.interval.ms alone"),
@@ -74,7 +67,6 @@ _WITHOUT_EFFECT = (
     (r"num\.(network|io|recovery)\.threads.*|background\.threads", _ANY, _THREADS),
     (r"socket\.(send|receive)\.buffer\.bytes", _ANY, _BUFFERS),
     (r"queued\.max\.(requests|request\.bytes)", _ANY, _THREADS),
-    (r"log\.cleaner\.(enable|threads|backoff\.ms|dedupe\..*|io\..*)", _ANY, _CLEANER),
     (r"offsets\..*|group\..*|share\.coordinator\..*", _ANY, _GROUPS),
     (r"transaction\..*|transactional\..*", _ANY, _TRANSACTIONS),
     (r"producer\.id\.expiration\.ms", r"86400000", _PRODUCERS),

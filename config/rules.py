@@ -3,6 +3,7 @@
 from config.broker import BrokerConfig
 from config.endpoints import Listener
 from config.errors import ConfigError
+from config.topic import TopicConfig
 
 
 def check_broker(config: BrokerConfig) -> None:
@@ -17,6 +18,19 @@ def check_broker(config: BrokerConfig) -> None:
                 f"{', '.join(sorted(names))}",
             )
         _check_can_be_dialled(advertised)
+
+
+def check_topic(config: TopicConfig, topic: str | None = None) -> None:
+    """ConfigError when settings contradict one another: a topic's, or the broker's for all."""
+    least, most = config.min_compaction_lag_ms, config.max_compaction_lag_ms
+    if least > most:
+        prefix, of_topic = ("log.cleaner.", "") if topic is None else ("", f" of topic {topic}")
+        raise ConfigError(
+            f"{prefix}min.compaction.lag.ms",
+            f"{prefix}min.compaction.lag.ms{of_topic} is {least}, more than "
+            f"{prefix}max.compaction.lag.ms, which is {most}: a record cannot wait longer for its "
+            "compaction than it may",
+        )
 
 
 def _check_ports(listeners: tuple[Listener, ...]) -> None:

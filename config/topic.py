@@ -12,6 +12,7 @@ from config.key import Spelling
 from config.values import (
     LONG_MAX,
     Choice,
+    Decimal,
     GzipLevel,
     Number,
     Text,
@@ -38,7 +39,38 @@ class TopicConfig:
         frozenset({"delete"}),
         broker="log.cleanup.policy",
         doc="What may happen to old segments: delete, compact, both, or (empty) nothing. With "
-        "compact, records without key are refused; this version does not clean yet.",
+        "compact, the last record of each key stays, and records without key are refused.",
+    )
+    delete_retention_ms: int = topic_key(
+        "delete.retention.ms",
+        millis(),
+        86_400_000,
+        broker="log.cleaner.delete.retention.ms",
+        doc="How long a tombstone (a record without value) stays after the first compaction that "
+        "met it: the time that a consumer has to read to the end.",
+    )
+    min_cleanable_dirty_ratio: float = topic_key(
+        "min.cleanable.dirty.ratio",
+        Decimal(0, 1),
+        0.5,
+        broker="log.cleaner.min.cleanable.ratio",
+        doc="Share of a log's bytes that compaction has not seen, above which it is compacted.",
+    )
+    min_compaction_lag_ms: int = topic_key(
+        "min.compaction.lag.ms",
+        millis(),
+        0,
+        broker="log.cleaner.min.compaction.lag.ms",
+        doc="How long a record stays as it was written, at the least: by its time or its arrival, "
+        "whichever is earlier. Not more than max.compaction.lag.ms.",
+    )
+    max_compaction_lag_ms: int = topic_key(
+        "max.compaction.lag.ms",
+        millis(1),
+        LONG_MAX,
+        broker="log.cleaner.max.compaction.lag.ms",
+        doc="How long a record may wait for its compaction, also when nothing is appended: its "
+        "segment ends by then, and the log goes before others (KIP-354).",
     )
     compression_type: str = topic_key(
         "compression.type",

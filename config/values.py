@@ -6,6 +6,7 @@ ValueError with a sentence; who knows the key adds its name. It must not know ke
 """
 
 import re
+import sys
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol, TypeVar
@@ -14,6 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+DOUBLE_MAX = sys.float_info.max
 
 _NUMBER = re.compile(r"([+-]?\d+)\s*([A-Za-z]*)", re.ASCII)
 _UNITS = {
@@ -33,6 +35,7 @@ class KafkaType(IntEnum):
     STRING = 2
     INT = 3
     LONG = 5
+    DOUBLE = 6
     LIST = 7
 
 
@@ -122,6 +125,44 @@ def millis(low: int = 0, high: int = LONG_MAX) -> Number:
 def size(low: int = 0, high: int = INT_MAX) -> Number:
     """A size: a bare number is bytes; KiB, MiB, GiB (and KB, MB, GB) are understood."""
     return Number(low, high, "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A number with a point between `low` and `high`, both allowed."""
+
+    low: float = 0.0
+    high: float = DOUBLE_MAX
+
+    @property
+    def kafka_type(self) -> KafkaType:
+        """DOUBLE."""
+        return KafkaType.DOUBLE
+
+    def parse(self, text: str) -> float:
+        """ValueError when it is no number or out of bounds."""
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not a number") from None
+        if not self.low <= value <= self.high:
+            raise ValueError(f"{text.strip()} is out of bounds: {self.bounds()}")
+        return value
+
+    def canonical(self, text: str) -> str:
+        """As Java writes it."""
+        return decimal_text(self.parse(text))
+
+    def bounds(self) -> str:
+        """For the documentation."""
+        if self.high == DOUBLE_MAX:
+            return f"at least {self.low:g}"
+        return f"{self.low:g} to {self.high:g}"
+
+
+def decimal_text(value: float) -> str:
+    """A number with a point as Java writes it: 0.5, 1.7976931348623157E308."""
+    return str(value).upper().replace("E+", "E")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ that is; `mark_durable` may come from the loop meanwhile. Everything a reader se
 or failed append leaves no trace. `sync` belongs to the fsync thread (`storage.durability`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 from uuid import UUID
@@ -27,9 +27,10 @@ from storage.log_reading import LogReads, told
 from storage.partition_files import PartitionFiles
 from storage.producer_state import ProducerStates, RememberedBatch
 from storage.reader import read
-from storage.segment import IndexRules
+from storage.segment import IndexRules, Segment
 from storage.segment_removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
 from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
+from storage.segment_swap import Compaction
 from storage.txn_index import AbortedTransaction
 from storage.validation import InvalidRecordError
 
@@ -57,12 +58,13 @@ class Log:
         "_is_changing",
         "_marks",
         "_on_start_moved",
-        "_reads",
         "_start_offset",
         "files",
+        "compaction",
         "is_closed",
         "partition",
         "snapshot",
+        "reads",
         "topic",
         "topic_id",
     )
@@ -88,11 +90,12 @@ class Log:
         self.files: PartitionFiles = loaded.files
         self.is_closed = False
         self._config = config
+        self.compaction = Compaction()
         self._on_start_moved = on_start_moved
         self._start_offset = loaded.start_offset
         self._corruption = loaded.corruption
         self._appender = LogAppender(loaded, config, env, indexes)
-        self._reads = LogReads(indexes, config)
+        self.reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._is_changing = False
         self._marks = 0
@@ -147,7 +150,7 @@ class Log:
         """Follow new settings from the next append on; index sizes from the next segment on."""
         self._config = config
         self._appender.reconfigure(config)
-        self._reads.reconfigure(config)
+        self.reads.reconfigure(config)
         self._durability.reconfigure(config)
 
     # --- append ---
@@ -328,11 +331,11 @@ class Log:
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734); see `LogReads`."""
-        return self._reads.max_timestamp_offset(self.snapshot)
+        return self.reads.max_timestamp_offset(self.snapshot)
 
     def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:
         """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
-        return self._reads.aborted_transactions(self.snapshot, offset, up_to)
+        return self.reads.aborted_transactions(self.snapshot, offset, up_to)
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -359,7 +362,7 @@ class Log:
         a new one begins first, if nothing was appended after `start_offset` was decided. Holds the
         writer gate and blocks: run it on a lane. DiskError: what was done stays done.
         """
-        if not self.takes_changes:
+        if not self.takes_changes or self.compaction.is_running:
             return RemovalStep((), self._start_offset, has_more=False)
         with self._change():
             appender = self._appender
@@ -382,6 +385,17 @@ class Log:
         durable with the next `sync`. DiskError, CorruptIndex, CorruptLog: nothing has changed.
         """
         if not self.takes_changes:
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """One closed segment counts for several from now on; holding the writer gate.
+
+        KafkaError when the log is out of service: nothing has changed.
+        """
+        if not self.takes_changes:
+            raise self._offline()
+        with self._change():
+            self._appender.replace_segments(old, new)
+            self._publish()
+
             return False
         with self._change():
             rolled = self._appender.roll()
@@ -468,5 +482,5 @@ class Log:
         self.is_closed = True
         for segment in self.snapshot.segments:
             self.files.pool.forget(segment.path_of(LOG))
-            self._reads.forget(segment)
+            self.reads.forget(segment)
         self._appender.abandon()

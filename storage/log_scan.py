@@ -31,7 +31,7 @@ class ScannedChunk(NamedTuple):
 class LogScan:
     """One pass over a `.log`. After it `end_position` is where the good part ends."""
 
-    __slots__ = ("_file", "below", "end_position", "fault", "limit", "next_offset")
+    __slots__ = ("_chunk_bytes", "_file", "below", "end_position", "fault", "limit", "next_offset")
 
     def __init__(
         self,
@@ -41,12 +41,15 @@ class LogScan:
         limit: int,
         next_offset: int = 0,
         below: int = NO_LIMIT,
+        chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         """A pass from `position`, which begins a batch, to `limit`.
 
-        Batches with offsets under `next_offset`, or not `below` the next segment's, end it.
+        Batches with offsets under `next_offset`, or not `below` the next segment's, end it. It
+        reads `chunk_bytes` at a time, more only for a larger batch.
         """
         self._file = file
+        self._chunk_bytes = chunk_bytes
         self.below = below
         self.limit = limit
         self.end_position = position
@@ -56,7 +59,7 @@ class LogScan:
 
     def chunks(self) -> Iterator[ScannedChunk]:
         """The good batches, a chunk at a time; a chunk's data is valid until the next one."""
-        size = CHUNK_BYTES
+        size = self._chunk_bytes
         buffer = bytearray()
         while self.end_position < self.limit and not self.fault:
             begin = self.end_position
@@ -67,7 +70,7 @@ class LogScan:
             view = view[: self._file.read_into(begin, view)]
             scan = scan_batches(view)
             rows = self._in_order(scan.batches)
-            size = CHUNK_BYTES
+            size = self._chunk_bytes
             if not self.fault and scan.stop == "corrupt":
                 self.fault = f"its {scan.fault} is wrong"
             elif not self.fault and scan.stop == "partial":

@@ -5,12 +5,13 @@ there; `__cluster_metadata-0` and directories that are no partitions are left al
 touch the disk block: run them on a lane. `logs` is replaced, never changed, so any thread may read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
 from config.topic import TopicConfig
 from storage.checkpoints import OffsetCheckpoint
+from storage.compaction import CleanerOffsets
 from storage.data_directory import DataDirectory
 from storage.deletion import DeletedDirectories
 from storage.env import Env
@@ -30,6 +31,7 @@ from storage.loading import WhatIsKnown, load_log
 from storage.log import Log
 from storage.meta_properties import read_partition_metadata, write_partition_metadata
 from storage.partition_files import FilePool, PartitionFiles
+from storage.segment import Segment
 from storage.segment_removal import RemovalStep, RemovedSegments
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -47,6 +49,7 @@ class LogManager:
         """What `load` found damaged and went on without: checkpoints, metadata files."""
         self.recovered_logs = 0
         """How many logs `load` had to recover."""
+        """How many segments of formats 0 and 1 `load` wrote anew."""
         self._env = env
         self._topic_config = topic_config
         self._directory = DataDirectory(env, log_dir)
@@ -55,6 +58,8 @@ class LogManager:
         self._deleted = DeletedDirectories(env, log_dir)
         self._removed = RemovedSegments(env.clock)
         self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
+        self.cleaner_offsets = CleanerOffsets(env.fs, log_dir)
+        """Where the clean part of each compacted log ends."""
         self._start_offsets = self._checkpoint(LOG_START_OFFSETS_FILE)
         self._high_watermarks = self._checkpoint(HIGH_WATERMARKS_FILE)
         self._save_gate = [None]
@@ -118,6 +123,8 @@ class LogManager:
                 logs[name] = self._open_log(name, known)
         self.logs = logs
         self._is_loaded = True
+        ends = {name: log.snapshot.log_end_offset for name, log in logs.items()}
+        self.damage += self.cleaner_offsets.load(ends)
         if self.recovered_logs:
             with suppress(DiskError):  # what was scanned once need not be again; tried anew on time
                 self.checkpoint()
@@ -139,6 +146,7 @@ class LogManager:
                 self._undo_make_dir(path)
             raise
         self.logs = {**self.logs, (topic, partition): log}
+        self._in_turn(lambda: self.cleaner_offsets.forget(name))
         return log
 
     def delete_log(self, topic: str, partition: int) -> None:
@@ -160,6 +168,15 @@ class LogManager:
         return step
 
     def remove_deleted(self) -> bool:
+    def bury(self, log: Log, segments: Sequence[Segment]) -> None:
+        """Replaced segments, renamed already: their files go in later calls of `remove_deleted`."""
+        self._removed.bury(segments, log.config.file_delete_delay_ms)
+
+    def cleaned(self, log: Log, first_dirty: int, horizon_ms: int) -> None:
+        """A compaction has ended there; durable, unless a DiskError says otherwise."""
+        if not log.is_closed:
+            self._in_turn(lambda: self.cleaner_offsets.cleaned(log, first_dirty, horizon_ms))
+
         """Remove some files of deleted partitions and segments that are due; whether more is."""
         more_segments = self._removed.step()
         return self._deleted.step() or more_segments

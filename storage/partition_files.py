@@ -3,7 +3,8 @@
 Rules: at most one descriptor per partition stays open outside the pool (the active `.log`, held by
 its segment); everything else is opened through a `FilePool`, which forgets the file that was used
 longest ago. A forgotten file is not closed under those who still read it: it closes when the last
-of them lets go of it. Reads may come from any thread.
+of them lets go of it. Reads may come from any thread. A file that took another one's name is told
+from it by its generation, so that nobody can mistake the one for the other.
 """
 
 from storage.env import File, FileSystem
@@ -21,28 +22,31 @@ class FilePool:
         """Nothing is open. `limit` is the number of files that stay open."""
         self._fs = fs
         self._limit = limit
-        self._files: dict[str, File] = {}
+        self._files: dict[tuple[str, int], File] = {}
 
-    def get(self, path: str) -> File:
+    def get(self, path: str, generation: int = 0) -> File:
         """The file, opened if need be; DiskError if that fails."""
-        files = self._files
-        file = files.pop(path, None) or self._fs.open(path)
-        self.put(file)
+        key = path, generation
+        file = self._files.pop(key, None) or self._fs.open(path)
+        self._keep(key, file)
         return file
 
     def put(self, file: File) -> None:
         """Keep an open file for others, as the one used last."""
+        self._keep((file.path, 0), file)
+
+    def _keep(self, key: tuple[str, int], file: File) -> None:
         files = self._files
-        files[file.path] = file
+        files[key] = file
         if len(files) > self._limit:
             try:
                 files.pop(next(iter(files)), None)
             except (StopIteration, RuntimeError):
                 return  # another thread is at it
 
-    def forget(self, path: str) -> None:
+    def forget(self, path: str, generation: int = 0) -> None:
         """The file is about to be renamed, replaced or removed."""
-        self._files.pop(path, None)
+        self._files.pop((path, generation), None)
 
     def clear(self) -> None:
         """Forget all files."""
@@ -68,6 +72,6 @@ class PartitionFiles:
         """Path of a segment's file or of a snapshot."""
         return f"{self.path}/{segment_name(base_offset, suffix)}"
 
-    def get(self, base_offset: int, suffix: str) -> File:
+    def get(self, base_offset: int, suffix: str, generation: int = 0) -> File:
         """A segment's file from the pool; DiskError if it cannot be opened."""
-        return self.pool.get(self.name_of(base_offset, suffix))
+        return self.pool.get(self.name_of(base_offset, suffix), generation)

@@ -65,6 +65,7 @@ class Segment:
         "files",
         "first_arrival_ms",
         "first_timestamp",
+        "generation",
         "held",
         "indexes",
         "is_removed",
@@ -75,8 +76,10 @@ class Segment:
         "mtime_ms",
         "name_is_durable",
         "since_indexed",
+        "pinned",
         "size_bytes",
         "synced",
+        "swap_suffix",
         "verified",
     )
 
@@ -110,6 +113,12 @@ class Segment:
         self.name_is_durable = True
         self.synced = True
         """False from creation until the closed segment's files were synced."""
+        self.pinned: File | None = None
+        """The open `.log` while another file has, or is about to take, its name."""
+        self.generation = 0
+        """How many segments had this base offset before: compaction replaces them."""
+        self.swap_suffix = ""
+        """What its names end with until it has taken the place of those it was made from."""
         self.is_removed = False
         """Whether its files carry, or are about to carry, the suffix `.deleted`."""
         self.verified = False
@@ -125,15 +134,16 @@ class Segment:
         if self.held is not None:
             return self.held
         try:
-            return self.files.get(self.base_offset, LOG)
+            return self.files.get(self.base_offset, LOG, self.generation)
         except FileMissing:
-            return self.files.get(self.base_offset, LOG + DELETED)
+        if self.pinned is not None:
+            return self.pinned
+            return self.files.get(self.base_offset, LOG + DELETED, self.generation)
 
     def path_of(self, suffix: str) -> str:
         """Path of one of its files."""
-        if self.is_removed:
-            suffix += DELETED
-        return self.files.name_of(self.base_offset, suffix)
+        ending = DELETED if self.is_removed else self.swap_suffix
+        return self.files.name_of(self.base_offset, suffix + ending)
 
     def make_indexes(self, rules: IndexRules) -> Indexes:
         """Index objects over this segment's files; nothing is read before their first use."""

@@ -37,17 +37,17 @@ def wholly_before(segments: Sequence[Segment], start_offset: int) -> tuple[Segme
     return tuple(segments[:keep])
 
 
-def rename_away(segments: Iterable[Segment]) -> None:
-    """Give all files of the segments their `.deleted` names; durable once the directory is synced.
+def rename_away(segments: Iterable[Segment], suffixes: Sequence[str] = SUFFIXES) -> None:
+    """Give the files of the segments their `.deleted` names; durable once the directory is synced.
 
     DiskError: some have the new names, some the old; calling it again goes on.
     """
     for segment in segments:
         files = segment.files
         segment.is_removed = segment.synced = True
-        for suffix in SUFFIXES:
+        for suffix in suffixes:
             path = files.name_of(segment.base_offset, suffix)
-            files.pool.forget(path)
+            files.pool.forget(path, segment.generation)
             try:
                 files.fs.rename(path, path + DELETED)
             except FileMissing:
@@ -97,7 +97,7 @@ def _remove_files(segment: Segment) -> None:
     files = segment.files
     for suffix in SUFFIXES:
         path = files.name_of(segment.base_offset, suffix + DELETED)
-        files.pool.forget(path)
+        files.pool.forget(path, segment.generation)
         try:
             files.fs.remove(path)
         except FileMissing:

@@ -29,6 +29,7 @@ PRODUCER_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 def schedule(broker: "Broker") -> None:
     """Registers all tasks with the broker's runner."""
     broker.config.subscribe(broker.rolling.settings_changed)
+    broker.config.subscribe(broker.cleaner.settings_changed)
     settings = broker.config.broker_config
     every = broker.tasks.every
     every("connections", lambda: SWEEP_SECONDS, lambda: sweep(broker), physical=True)
@@ -42,6 +43,11 @@ def schedule(broker: "Broker") -> None:
         first=settings.log_initial_task_delay_ms / 1000,
     )
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
+    every(
+        "cleaner",
+        lambda: broker.config.broker_config.log_cleaner_backoff_ms / 1000,
+        broker.cleaner.run,
+    )
     every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))
     every(
         "checkpoints",

@@ -147,10 +147,10 @@ def test_a_topic_key_on_the_broker_is_told_its_name_there() -> None:
 @pytest.mark.parametrize(
     ("find", "name"),
     [
-        (topic_name, "max.compaction.lag.ms"),
+        (topic_name, "preallocate"),
         (topic_name, "remote.storage.enable"),
         (broker_name, "ssl.keystore.location"),
-        (broker_name, "log.cleaner.threads"),
+        (broker_name, "log.preallocate"),
         (broker_name, "zookeeper.connect"),
     ],
 )

@@ -1,0 +1,285 @@
+"""Logs of compacted topics are cleaned, some at one time, off the loop and in bounded slices.
+
+A round begins every `log.cleaner.backoff.ms` and ends when no log is left to clean. A log that
+cannot be cleaned (damage, a full disk, records too large to unpack) is set aside with its reason,
+and tried again later, each time after twice as long; at once when its settings change. While the
+broker's clock is in doubt nothing is cleaned, since tombstones go by time.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from broker.gathering import wait_for
+from broker.logs import event
+from broker.tasks.throttle import Throttle
+from config.broker import BrokerConfig
+from protocol.errors import KafkaError
+from storage.cleanable import Because, Verdict, first_of
+from storage.cleaner import Cleaning, CleaningMemory, Slice
+from storage.compaction import CleanerOffsets, is_compacted, learn_ages, verdict_on
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from broker.partition import Partition
+    from storage.log import Log
+
+T = TypeVar("T")
+
+SLICE_SECONDS = 0.05
+SEGMENTS_LOOKED_UP = 16  # of each log, in one look
+LEAST_MAP_BYTES, LEAST_CHUNK_BYTES = 1 << 20, 1024
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3600.0
+
+
+class SetAside(NamedTuple):
+    """Why a log is not cleaned, and until when (monotonic seconds) it is left alone."""
+
+    reason: str
+    until: float
+    failures: int
+
+
+class Progress(NamedTuple):
+    """What one visit to the thread did. `is_over`: the run has nothing left to do."""
+
+    bytes_moved: int
+    in_turn: Callable[[], None] | None
+    is_over: bool
+
+
+class Cleaner:
+    """The rounds, and what they found. Used from the event loop; the scrape may read."""
+
+    def __init__(self, broker: "Broker") -> None:
+        """Nothing was looked at; no thread runs."""
+        self._broker = broker
+        self._threads: ThreadPoolExecutor | None = None
+        self._thread_count = 0
+        self._stopping = asyncio.Event()
+        self._throttle = Throttle(
+            broker.loop.time, lambda: self._settings.log_cleaner_io_max_bytes_per_second
+        )
+        self._busy: set[Log] = set()
+        self._choosing = asyncio.Lock()
+        self.verdicts: dict[Log, Verdict] = {}
+        """As of the last look at the compacted logs; replaced, never changed."""
+        self.set_aside: dict[Log, SetAside] = {}
+        """Likewise."""
+        self.last_runs: dict[Log, Cleaning] = {}
+        """The last run over each log that ended well; likewise."""
+        self.dead_workers = 0
+        """How often a bug ended the work on a log."""
+
+    async def run(self) -> None:
+        """One round; returns when nothing is left to clean, or on `stop`."""
+        count = self._settings.log_cleaner_threads
+        if not self._settings.log_cleaner_enable:
+            return
+        if self._threads is None or count != self._thread_count:
+            self._end_threads()
+            self._threads, self._thread_count = ThreadPoolExecutor(count, "cleaner"), count
+        await asyncio.gather(*(self._work() for _ in range(count)))
+
+    def stop(self) -> None:
+        """What is under way is given up at the end of its slice."""
+        self._stopping.set()
+        if not self._busy:
+            self._end_threads()
+
+    def settings_changed(self, topic: str | None) -> None:
+        """What could not be cleaned may be, now."""
+        self.set_aside = {
+            log: found
+            for log, found in self.set_aside.items()
+            if topic is not None and log.topic != topic
+        }
+
+    # --- one worker ---
+
+    async def _work(self) -> None:
+        while not self._stopping.is_set() and not self._broker.clock_watch.look():
+            chosen = await self._choose()
+            if chosen is None:
+                return
+            partition, verdict = chosen
+            try:
+                await self._clean(partition, verdict)
+            except (StorageError, KafkaError) as error:
+                self._put_aside(partition, str(error))
+            except Exception as error:  # noqa: BLE001 - a bug must not end the other work
+                self.dead_workers += 1
+                self._put_aside(partition, f"a bug: {error!r}")
+            finally:
+                self._busy.discard(partition.log)
+
+    async def _choose(self) -> "tuple[Partition, Verdict] | None":
+        """The log that goes first; it is this worker's from now on."""
+        async with self._choosing:
+            partitions = self._compacted()
+            now_ms = self._broker.clock.now_ms()
+            verdicts, faults = await self._on_thread(
+                _judge, partitions, self._broker.log_manager.cleaner_offsets, now_ms
+            )
+            for partition, error in faults:
+                self._put_aside(partition, str(error))
+            self.verdicts = {
+                partition.log: verdict
+                for partition, verdict in zip(partitions, verdicts, strict=True)
+                if verdict is not None
+            }
+            self._ask_for_syncs(partitions)
+            free = (
+                (number, verdict)
+                for number, verdict in enumerate(verdicts)
+                if verdict is not None and self._is_free(partitions[number].log)
+            )
+            number = first_of(free)
+            if number is None:
+                return None
+            partition, verdict = partitions[number], verdicts[number]
+            assert verdict is not None
+            self._busy.add(partition.log)
+            return partition, verdict
+
+    async def _clean(self, partition: "Partition", verdict: Verdict) -> None:
+        """One run, slice by slice."""
+        manager = self._broker.log_manager
+        cleaning = Cleaning(partition.log, verdict, self._memory(), self._broker.env)
+        slices = cleaning.slices()
+        started = self._broker.loop.time()
+        try:
+            while not self._stopping.is_set():
+                step = await self._on_thread(
+                    _advance, slices, self._broker.loop.time, self._throttle.window_bytes
+                )
+                if step.in_turn is not None:
+                    await wait_for(partition.in_turn(step.in_turn))
+                if step.is_over:
+                    break
+                await self._rest(self._throttle.rest(step.bytes_moved))
+            else:
+                return
+        finally:
+            await self._on_thread(slices.close)
+            manager.bury(partition.log, cleaning.replaced)
+        await self._on_thread(
+            manager.cleaned, partition.log, cleaning.first_dirty, cleaning.stats.next_horizon_ms
+        )
+        self.set_aside = {
+            log: found for log, found in self.set_aside.items() if log is not partition.log
+        }
+        self.last_runs = {**self.last_runs, partition.log: cleaning}
+        self._report(partition, verdict, cleaning, self._broker.loop.time() - started)
+
+    async def _rest(self, seconds: float) -> None:
+        if seconds:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), seconds)
+
+    # --- what a worker needs ---
+
+    @property
+    def _settings(self) -> BrokerConfig:
+        return self._broker.config.broker_config
+
+    def _compacted(self) -> "list[Partition]":
+        return [
+            partition
+            for topic in self._broker.catalog.image.topics.values()
+            for partition in topic.partitions
+            if is_compacted(partition.log.config) and partition.log.takes_changes
+        ]
+
+    def _is_free(self, log: "Log") -> bool:
+        aside = self.set_aside.get(log)
+        return (
+            log not in self._busy
+            and not log.compaction.is_stuck
+            and (aside is None or aside.until <= self._broker.clock.monotonic())
+        )
+
+    def _memory(self) -> CleaningMemory:
+        settings, share = self._settings, self._settings.log_cleaner_threads
+        return CleaningMemory(
+            max(settings.log_cleaner_dedupe_buffer_size // share, LEAST_MAP_BYTES),
+            settings.log_cleaner_io_buffer_load_factor,
+            max(settings.log_cleaner_io_buffer_size // share // 2, LEAST_CHUNK_BYTES),
+        )
+
+    def _ask_for_syncs(self, partitions: "list[Partition]") -> None:
+        """Segments that the disk does not have yet wait for nothing but that."""
+        for partition in partitions:
+            log = partition.log
+            verdict = self.verdicts.get(log)
+            if verdict is not None and verdict.because is Because.UNSETTLED:
+                self._broker.commit.written(log, 0)
+
+    def _put_aside(self, partition: "Partition", reason: str) -> None:
+        log = partition.log
+        if log.is_closed:
+            return
+        before = self.set_aside.get(log)
+        failures = before.failures + 1 if before is not None else 1
+        seconds = min(RETRY_SECONDS * 2 ** (failures - 1), LONGEST_RETRY_SECONDS)
+        until = self._broker.clock.monotonic() + seconds
+        self.set_aside = {**self.set_aside, log: SetAside(reason, until, failures)}
+        event("log_not_cleaned", "warning", log=partition, reason=reason, retry_seconds=seconds)
+
+    def _report(
+        self, partition: "Partition", verdict: Verdict, cleaning: Cleaning, seconds: float
+    ) -> None:
+        stats = cleaning.stats
+        event(
+            "log_cleaned",
+            log=partition,
+            because=verdict.because,
+            delay_ms=verdict.delay_ms,
+            from_offset=verdict.first_dirty,
+            to_offset=cleaning.first_dirty,
+            records_removed=stats.records_read - stats.records_kept,
+            keyless_records=stats.keyless_records,
+            bytes_read=stats.bytes_read,
+            bytes_written=stats.bytes_written,
+            seconds=round(seconds, 3),
+        )
+
+    def _on_thread(self, work: Callable[..., T], *args: object) -> "asyncio.Future[T]":
+        assert self._threads is not None
+        return self._broker.loop.run_in_executor(self._threads, work, *args)
+
+    def _end_threads(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+            self._threads = None
+
+
+def _advance(slices: Iterator[Slice], now: Callable[[], float], at_most_bytes: float) -> Progress:
+    """On a thread: so many slices as fit into a short while, up to one that needs its turn."""
+    until, moved = now() + SLICE_SECONDS, 0
+    for each in slices:
+        moved += each.bytes_read + each.bytes_written
+        if each.in_turn is not None:
+            return Progress(moved, each.in_turn, is_over=False)
+        if moved >= at_most_bytes or now() >= until:
+            return Progress(moved, None, is_over=False)
+    return Progress(moved, None, is_over=True)
+
+
+def _judge(
+    partitions: "Sequence[Partition]", offsets: CleanerOffsets, now_ms: int
+) -> "tuple[list[Verdict | None], list[tuple[Partition, StorageError]]]":
+    """On a thread: what could be cleaned of each log; None where that cannot be said yet."""
+    verdicts: list[Verdict | None] = []
+    faults: list[tuple[Partition, StorageError]] = []
+    for partition in partitions:
+        try:
+            known = learn_ages(partition.log, SEGMENTS_LOOKED_UP)
+            verdicts.append(verdict_on(partition.log, offsets, now_ms) if known else None)
+        except StorageError as error:
+            verdicts.append(None)
+            faults.append((partition, error))
+    return verdicts, faults

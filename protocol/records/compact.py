@@ -1,0 +1,462 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
+"""What log compaction does inside a batch: notes each key's last offset, and keeps what counts.
+
+Like `walk`, written once and run compiled or as it stands, with the same results. Compiled, the
+loops let other threads run. Keys are known by a keyed 128-bit hash (SipHash-2-4), as Kafka knows
+them by their MD5: different keys never meet by chance, and without the secret not by intent.
+Every index into a payload is checked against its end before it is used; Cython's own checks are
+off. Rules: semantics.md 7.2, 8.3, 8.4.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import NamedTuple
+
+import cython
+
+from protocol.records.batch import InvalidRecords
+
+HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
+LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
+SIP0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
+SIP1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
+SIP2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
+SIP3 = cython.declare(cython.ulonglong, 0x7465646279746573)
+
+Buffer = bytes | bytearray | memoryview
+ENTRY_BYTES = 24  # 16 of hash, 8 of offset
+SECRET_BYTES = 16
+
+_FAULTS = (
+    "",
+    "its length runs past the batch",
+    "its timestamp delta is damaged",
+    "its offset delta is damaged",
+    "its key runs past the record",
+    "its value runs past the record",
+    "its timestamp leaves the 64-bit range",
+)
+
+
+class Kept(NamedTuple):
+    """What a pass over one batch kept; times in ms, of kept records."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody counts with
+    size_bytes: int  # of the kept records, which lie at the begin of `out`
+    min_timestamp: int  # -1 when none has a time
+    max_timestamp: int  # likewise
+    untimed: int  # kept records whose time is -1
+    tombstones: int  # kept records without a value
+    keyless: int  # records that went because they have no key
+
+
+@cython.cclass
+class KeyMap:
+    """The last offset of each key, in memory that is given and does not grow.
+
+    An entry is the key's hash and its offset + 1; 0 is a free slot. Slots are tried one after the
+    other. One thread at a time.
+    """
+
+    words: cython.ulonglong[::1]
+    slots: cython.ulonglong
+    most: cython.longlong
+    used: cython.longlong
+    k0: cython.ulonglong
+    k1: cython.ulonglong
+    h0: cython.ulonglong
+    h1: cython.ulonglong
+
+    def __init__(self, memory: Buffer, load_factor: float, secret: bytes) -> None:
+        """Use all of `memory`, which must be zeros, up to the load factor (at least one entry)."""
+        slots = len(memory) // ENTRY_BYTES
+        if not 2 <= slots < 1 << 32 or len(secret) != SECRET_BYTES:
+            raise ValueError(f"{len(memory)} bytes hold no map")
+        self.words = memoryview(memory)[: slots * ENTRY_BYTES].cast("B").cast("Q")
+        self.slots = slots
+        self.most = max(1, min(slots - 1, int(slots * load_factor)))
+        self.used = 0
+        self.k0 = int.from_bytes(secret[:8], "little")
+        self.k1 = int.from_bytes(secret[8:], "little")
+
+    def __len__(self) -> int:
+        """How many different keys were noted."""
+        return self.used
+
+    @property
+    def capacity(self) -> int:
+        """How many different keys fit."""
+        return self.most
+
+    def get(self, key: bytes) -> int:
+        """The last offset of a key, -1 if it was never noted."""
+        data: cython.const[cython.uchar][::1] = key
+        return find(self, data, 0, len(key))
+
+    def put(self, key: bytes, offset: int) -> bool:
+        """Note a key's offset; False when it is a new key and there is no room."""
+        data: cython.const[cython.uchar][::1] = key
+        return note(self, data, 0, len(key), offset)
+
+
+@cython.cclass
+class RecordWalk:
+    """One record of a payload: where its parts lie. Sizes of -1 are nulls."""
+
+    end: cython.Py_ssize_t
+    delta: cython.longlong
+    offset_delta: cython.longlong
+    key_at: cython.Py_ssize_t
+    key_size: cython.longlong
+    value_size: cython.longlong
+
+
+def map_keys(
+    keys: KeyMap,
+    payload: Buffer,
+    count: cython.longlong,
+    base_offset: cython.longlong,
+    first_offset: cython.longlong,
+) -> int:
+    """Note the offset of every record with a key, from `first_offset` on.
+
+    Gives -1, or the offset of the first record that found no room. InvalidRecords when a record
+    is damaged or there are fewer than `count`.
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    limit: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = 0
+    index: cython.longlong = 0
+    offset: cython.longlong = -1
+    fault: cython.int = 0
+    record: RecordWalk = RecordWalk()
+    with cython.nogil:
+        while index < count:
+            fault = walk(record, data, at, limit)
+            if fault:
+                break
+            offset = base_offset + record.offset_delta
+            if offset >= first_offset and record.key_size >= 0:  # noqa: SIM102 - two questions
+                if not note(keys, data, record.key_at, record.key_size, offset):
+                    break
+            at = record.end
+            index += 1
+    if fault:
+        raise damaged(index, fault)
+    return -1 if index >= count else offset
+
+
+def keep_records(  # noqa: PLR0917 - called by position, once a batch
+    keys: KeyMap,
+    payload: Buffer,
+    count: cython.longlong,
+    base_offset: cython.longlong,
+    base_timestamp: cython.longlong,
+    mapped_before: cython.longlong,
+    drop_tombstones: cython.bint,
+    out: bytearray | memoryview,
+) -> Kept:
+    """Copy to `out` (at least as large as the payload) the records that stay.
+
+    A record stays when its offset is not below `mapped_before`; else when it has a key of which
+    no later offset is noted, and a value or, unless `drop_tombstones`, none. InvalidRecords as
+    `map_keys`.
+    """
+    data: cython.const[cython.uchar][::1] = payload
+    target: cython.uchar[::1] = out
+    limit: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = 0
+    to: cython.Py_ssize_t = 0
+    index: cython.longlong = 0
+    timestamp: cython.longlong
+    minimum: cython.longlong = HIGHEST
+    maximum: cython.longlong = -1
+    kept: cython.longlong = 0
+    untimed: cython.longlong = 0
+    tombstones: cython.longlong = 0
+    keyless: cython.longlong = 0
+    fault: cython.int = 0
+    record: RecordWalk = RecordWalk()
+    if len(out) < limit:
+        raise ValueError("the room for kept records is smaller than the payload")
+    with cython.nogil:
+        while index < count:
+            fault = walk(record, data, at, limit)
+            if fault == 0 and leaves_int64(base_timestamp, record.delta):
+                fault = 6
+            if fault:
+                break
+            if stays(keys, record, data, base_offset, mapped_before, drop_tombstones):
+                timestamp = base_timestamp + record.delta
+                untimed += timestamp == -1
+                if timestamp != -1:
+                    minimum = min(minimum, timestamp)
+                    maximum = max(maximum, timestamp)
+                tombstones += record.value_size < 0
+                kept += 1
+                copy(data, at, target, to, record.end - at)
+                to += record.end - at
+            else:
+                keyless += record.key_size < 0
+            at = record.end
+            index += 1
+    if fault:
+        raise damaged(index, fault)
+    if untimed == kept:
+        minimum = -1
+    return Kept(kept, to, minimum, maximum, untimed, tombstones, keyless)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def stays(  # noqa: PLR0917 - private, called by position
+    keys: KeyMap,
+    record: RecordWalk,
+    data: cython.const[cython.uchar][::1],
+    base_offset: cython.longlong,
+    mapped_before: cython.longlong,
+    drop_tombstones: cython.bint,
+) -> cython.bint:
+    """Whether a record stays: see `keep_records`."""
+    offset: cython.longlong = base_offset + record.offset_delta
+    if offset >= mapped_before:
+        return True
+    if record.key_size < 0 or (drop_tombstones and record.value_size < 0):
+        return False
+    return offset >= find(keys, data, record.key_at, record.key_size)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def walk(
+    record: RecordWalk,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+) -> cython.int:
+    """Find the parts of the record at `at`, up to its value; a fault or 0."""
+    end: cython.Py_ssize_t
+    size: cython.longlong
+    size, at = zigzag(data, at, limit)
+    if at < 0 or size < 1 or size > limit - at:
+        return 1
+    end = record.end = at + size
+    record.delta, at = zigzag(data, at + 1, end)
+    if at < 0:
+        return 2
+    record.offset_delta, at = zigzag(data, at, end)
+    if at < 0 or record.offset_delta < 0 or record.offset_delta > 0x7FFFFFFF:
+        return 3
+    size, at = zigzag(data, at, end)
+    if at < 0 or size < -1 or size > end - at:
+        return 4
+    record.key_at, record.key_size = at, size
+    if size > 0:
+        at += size
+    size, at = zigzag(data, at, end)
+    if at < 0 or size < -1 or size > end - at:
+        return 5
+    record.value_size = size
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def zigzag(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A signed number of at most 64 bits, and the position after it, or -1 for damage."""
+    byte: cython.ulonglong
+    raw: cython.ulonglong = 0
+    shift: cython.int = 0
+    while at < limit and shift < 70:
+        byte = data[at]
+        at += 1
+        if byte < 128:
+            if shift == 63 and byte > 1:
+                return 0, -1
+            raw |= byte << shift
+            return (raw >> 1) ^ -(raw & 1), at
+        raw |= (byte & 127) << shift
+        shift += 7
+    return 0, -1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
+    """Whether base + delta is no 64-bit number."""
+    if delta > 0:
+        return base > HIGHEST - delta
+    return base < LOWEST - delta
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def copy(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    target: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.void:
+    """Copy `size` bytes from `data[at]` to `target[to]`."""
+    index: cython.Py_ssize_t
+    if not cython.compiled:
+        target[to : to + size] = data[at : at + size]
+        return
+    for index in range(size):
+        target[to + index] = data[at + index]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def find(
+    keys: KeyMap,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.longlong:
+    """The offset that is noted for the key of `size` bytes at `at`, -1 if there is none."""
+    return cython.cast(cython.longlong, keys.words[place_of(keys, data, at, size) + 2]) - 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def note(
+    keys: KeyMap,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    offset: cython.longlong,
+) -> cython.bint:
+    """Note the offset of the key at `at`; False when the key is new and there is no room."""
+    place: cython.Py_ssize_t = place_of(keys, data, at, size)
+    if keys.words[place + 2] == 0:
+        if keys.used >= keys.most:
+            return False
+        keys.used += 1
+        keys.words[place] = keys.h0
+        keys.words[place + 1] = keys.h1
+    keys.words[place + 2] = offset + 1
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def place_of(
+    keys: KeyMap,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Where the key's entry is or would be, in words; its hash is left in the map."""
+    slot: cython.ulonglong
+    place: cython.Py_ssize_t
+    hash_key(keys, data, at, size)
+    slot = ((keys.h0 >> 32) * keys.slots) >> 32
+    while True:
+        place = 3 * slot
+        if keys.words[place + 2] == 0 or (
+            keys.words[place] == keys.h0 and keys.words[place + 1] == keys.h1
+        ):
+            return place
+        slot += 1
+        if slot == keys.slots:
+            slot = 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def hash_key(
+    keys: KeyMap,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.void:
+    """SipHash-2-4 with 128 bits of output (Aumasson and Bernstein)."""
+    v0: cython.ulonglong = keys.k0 ^ SIP0
+    v1: cython.ulonglong = keys.k1 ^ SIP1 ^ 0xEE
+    v2: cython.ulonglong = keys.k0 ^ SIP2
+    v3: cython.ulonglong = keys.k1 ^ SIP3
+    word: cython.ulonglong
+    left: cython.Py_ssize_t = size
+    _turn: cython.int
+    if not cython.compiled:
+        keys.h0, keys.h1 = stand_in(bytes(data[at : at + size]), keys.k0, keys.k1)
+        return
+    while left >= 0:  # the last word has what is left, and the size
+        word = word_at(data, at, min(left, 8))
+        if left < 8:
+            word |= cython.cast(cython.ulonglong, size) << 56
+        v3 ^= word
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0 ^= word
+        at += 8
+        left -= 8
+    v2 ^= 0xEE
+    for _turn in range(4):
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    keys.h0 = v0 ^ v1 ^ v2 ^ v3
+    v1 ^= 0xDD
+    for _turn in range(4):
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    keys.h1 = v0 ^ v1 ^ v2 ^ v3
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def sip_round(
+    v0: cython.ulonglong, v1: cython.ulonglong, v2: cython.ulonglong, v3: cython.ulonglong
+) -> tuple[cython.ulonglong, cython.ulonglong, cython.ulonglong, cython.ulonglong]:
+    """One round of SipHash; compiled only, for sums have to stay within 64 bits."""
+    v0 += v1
+    v1 = (v1 << 13 | v1 >> 51) ^ v0
+    v0 = v0 << 32 | v0 >> 32
+    v2 += v3
+    v3 = (v3 << 16 | v3 >> 48) ^ v2
+    v0 += v3
+    v3 = (v3 << 21 | v3 >> 43) ^ v0
+    v2 += v1
+    v1 = (v1 << 17 | v1 >> 47) ^ v2
+    v2 = v2 << 32 | v2 >> 32
+    return v0, v1, v2, v3
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def word_at(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.ulonglong:
+    """Up to eight bytes as a little-endian number."""
+    word: cython.ulonglong = 0
+    index: cython.Py_ssize_t
+    for index in range(size):
+        word |= cython.cast(cython.ulonglong, data[at + index]) << (8 * index)
+    return word
+
+
+def stand_in(key: bytes, k0: int, k1: int) -> tuple[int, int]:
+    """Another keyed hash of 128 bits, for where this module is not compiled."""
+    secret = k0.to_bytes(8, "little") + k1.to_bytes(8, "little")
+    digest = blake2b(key, digest_size=16, key=secret).digest()
+    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+
+
+def damaged(index: int, fault: int) -> InvalidRecords:
+    """Build the refusal of one record."""
+    return InvalidRecords(f"record {index}: {_FAULTS[fault]}")

@@ -1,0 +1,158 @@
+"""The facts of a log that compaction is chosen by, and where each log's clean part ends.
+
+Gathering facts reads no file once `learn_ages` has looked; without bounds on the lag no time is
+needed, and nothing is looked up. First dirty offsets are kept in Kafka's file (semantics.md 8.6,
+9.1), the delete horizons that are due next in one of ours beside it, of the same form.
+"""
+
+from collections.abc import Callable, Mapping
+
+from config.topic import TopicConfig
+from storage.checkpoints import OffsetCheckpoint
+from storage.cleanable import (
+    NO_TIME,
+    UNLIMITED_MS,
+    CleaningFacts,
+    CleaningLimits,
+    SegmentAge,
+    Verdict,
+    judge,
+)
+from storage.env import FileSystem
+from storage.layout import CLEANER_HORIZONS_FILE, CLEANER_OFFSETS_FILE
+from storage.log import Log
+from storage.segment import UNKNOWN, Segment
+from storage.segment_times import learn_first_times, learn_times
+
+Name = tuple[str, int]
+
+
+class CleanerOffsets:
+    """Where the clean part of each log ends, durably. One thread at a time changes it."""
+
+    def __init__(self, fs: FileSystem, log_dir: str) -> None:
+        """Nothing is read."""
+        self.first_dirty: Mapping[Name, int] = {}
+        """Replaced, never changed: any thread may read."""
+        self.horizons: Mapping[Name, int] = {}
+        """When the first tombstone may go that stayed in a log, likewise."""
+        self._offsets_file = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSETS_FILE}")
+        self._horizons_file = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_HORIZONS_FILE}")
+
+    def load(self, ends: Mapping[Name, int]) -> list[str]:
+        """Read the files; what is wrong with them. `ends`: the logs that exist, and their ends.
+
+        A log that ends before its clean part does was cut: it is dirty from its start.
+        """
+        offsets, horizons = self._offsets_file.load(), self._horizons_file.load()
+        self.first_dirty = {
+            name: offset for name, offset in offsets.offsets.items() if offset <= ends.get(name, -1)
+        }
+        self.horizons = {name: at for name, at in horizons.offsets.items() if name in ends}
+        return [each for each in (offsets.damage, horizons.damage) if each is not None]
+
+    def cleaned(self, log: Log, first_dirty: int, horizon_ms: int) -> None:
+        """A run has ended. DiskError: known here, forgotten by the next start, and done again."""
+        name = log.topic, log.partition
+        self.first_dirty = {**self.first_dirty, name: first_dirty}
+        horizons = {key: value for key, value in self.horizons.items() if key != name}
+        self.horizons = horizons if horizon_ms == NO_TIME else {**horizons, name: horizon_ms}
+        self._save()
+
+    def forget(self, name: Name) -> None:
+        """The log is gone, or begins anew. DiskError."""
+        if name not in self.first_dirty and name not in self.horizons:
+            return
+        self.first_dirty = {key: at for key, at in self.first_dirty.items() if key != name}
+        self.horizons = {key: at for key, at in self.horizons.items() if key != name}
+        self._save()
+
+    def _save(self) -> None:
+        self._offsets_file.save(self.first_dirty)
+        self._horizons_file.save(self.horizons)
+
+
+def is_compacted(config: TopicConfig) -> bool:
+    """Whether the topic's policy asks for compaction."""
+    return "compact" in config.cleanup_policy
+
+
+def limits_of(config: TopicConfig) -> CleaningLimits:
+    """What a topic's settings say. Lags that contradict one another by inheritance: max wins."""
+    most = config.max_compaction_lag_ms
+    return CleaningLimits(
+        config.min_cleanable_dirty_ratio, min(config.min_compaction_lag_ms, most), most
+    )
+
+
+def learn_ages(log: Log, at_most: int) -> bool:
+    """Look up the times of so many segments that are needed; whether all are known now.
+
+    DiskError, CorruptLog.
+    """
+    if not _needs_ages(limits_of(log.config)):
+        return True
+    for segment in log.snapshot.segments[:-1]:
+        if not segment.size_bytes or _is_known(segment):
+            continue
+        if not at_most:
+            return False
+        at_most -= 1
+        learn_times(segment, segment.size_bytes, *log.lookup)
+        learn_first_times(segment, segment.size_bytes, *log.lookup)
+    return True
+
+
+def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
+    """What the choice has to know, after `learn_ages`. Reads no file."""
+    snapshot = log.snapshot
+    closed = snapshot.segments[:-1]
+    name = log.topic, log.partition
+    age_of: Callable[[Segment], SegmentAge] = _ageless
+    if _needs_ages(limits_of(log.config)):
+        age_of = _age_of
+    bound = snapshot.last_stable_offset
+    unsynced = next((each.base_offset for each in closed if not each.synced), bound)
+    return CleaningFacts(
+        snapshot.log_start_offset,
+        snapshot.log_end_offset,
+        offsets.first_dirty.get(name, -1),
+        min(bound, unsynced),
+        [age_of(segment) for segment in closed],
+        snapshot.active.base_offset,
+        offsets.horizons.get(name, NO_TIME),
+    )
+
+
+def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
+    """What of the log could be cleaned, and whether it should be."""
+    return judge(facts_of(log, offsets), limits_of(log.config), now_ms)
+
+
+def _needs_ages(limits: CleaningLimits) -> bool:
+    return limits.min_lag_ms > 0 or limits.max_lag_ms != UNLIMITED_MS
+
+
+def _is_known(segment: Segment) -> bool:
+    return UNKNOWN not in {
+        segment.max_timestamp,
+        segment.first_timestamp,
+        segment.first_arrival_ms,
+        segment.last_arrival_ms,
+    }
+
+
+def _ageless(segment: Segment) -> SegmentAge:
+    return SegmentAge(segment.base_offset, segment.size_bytes, NO_TIME, NO_TIME)
+
+
+def _age_of(segment: Segment) -> SegmentAge:
+    if not segment.size_bytes:
+        return _ageless(segment)
+    newest = segment.last_arrival_ms if segment.last_arrival_ms >= 0 else segment.mtime_ms
+    if segment.max_timestamp >= 0:
+        newest = min(newest, segment.max_timestamp)
+    oldest = segment.first_arrival_ms
+    if segment.first_timestamp > 0:
+        oldest = min(oldest, segment.first_timestamp)
+    return SegmentAge(segment.base_offset, segment.size_bytes, oldest, newest)

@@ -1,0 +1,44 @@
+"""Compaction as tests drive it: every slice in order, its turn taken at once."""
+
+from collections.abc import Callable, Iterable
+
+from storage.cleanable import Verdict
+from storage.cleaner import Cleaning, CleaningMemory
+from storage.compaction import CleanerOffsets, learn_ages, verdict_on
+from storage.env import Env
+from storage.log import Log
+
+COMPACT = frozenset({"compact"})
+MEMORY = CleaningMemory(24 * 4096, 0.9, 4096)
+
+Row = tuple[int, bytes | None, bytes | None]
+
+
+def verdict(log: Log, env: Env, offsets: CleanerOffsets) -> Verdict:
+    """What the choice makes of the log now."""
+    assert learn_ages(log, 1 << 30)
+    return verdict_on(log, offsets, env.clock.now_ms())
+
+
+def clean(
+    log: Log,
+    env: Env,
+    offsets: CleanerOffsets,
+    memory: CleaningMemory = MEMORY,
+    between: Callable[[], object] = lambda: None,
+) -> Cleaning:
+    """One run over the log, whether it is eligible or not; `between` is called after each slice."""
+    run = Cleaning(log, verdict(log, env, offsets), memory, env)
+    for part in run.slices():
+        if part.in_turn is not None:
+            part.in_turn()
+        between()
+    offsets.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
+    return run
+
+
+def compacted(rows: Iterable[tuple[int, Row]], end: int) -> list[tuple[int, Row]]:
+    """The model: of what lies below `end`, the last record of each key; all that lies above."""
+    rows = list(rows)
+    last = {row[1]: offset for offset, row in rows if offset < end}
+    return [(offset, row) for offset, row in rows if offset >= end or last.get(row[1]) == offset]

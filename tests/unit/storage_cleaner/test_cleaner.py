@@ -1,0 +1,96 @@
+"""A log before and after its compaction: what stays, where, and in which files."""
+
+import random
+
+import pytest
+
+from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
+from storage.compaction import CleanerOffsets
+from storage.env import Env
+from storage.log import Log
+from tests.support.cleaning import COMPACT, MEMORY, Row, clean, compacted
+from tests.support.logs import (
+    LOG_PATH,
+    append_bytes,
+    first_from,
+    make_durable,
+    open_log,
+    records_of,
+    reopened,
+)
+from tests.support.simenv import sim_env
+
+
+def rows_of(log: Log) -> list[tuple[int, Row]]:
+    return [(r.offset, (r.timestamp, r.key, r.value)) for r in records_of(log)]
+
+
+def filled(
+    env: Env, seed: int, batches: int = 40, codec: Codec = Codec.NONE
+) -> tuple[Log, list[tuple[int, Row]]]:
+    """A log of several closed segments, and what was appended."""
+    dice = random.Random(seed)
+    log = open_log(env, segment_bytes=900, cleanup_policy=COMPACT, index_interval_bytes=100)
+    written: list[tuple[int, Row]] = []
+    for _ in range(batches):
+        rows: list[Row] = [
+            (
+                dice.choice((1000, 6000, -1)),
+                b"k%d" % dice.randrange(9),
+                b"v%d" % dice.getrandbits(40),
+            )
+            for _ in range(dice.randint(1, 4))
+        ]
+        base = append_bytes(log, build_batch(rows, codec=codec)).base_offset
+        written += [(base + index, row) for index, row in enumerate(rows)]
+    log.roll()
+    make_durable(log)
+    return log, written
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_the_last_record_of_each_key_stays_at_its_offset(codec: Codec) -> None:
+    env = sim_env()
+    log, written = filled(env, 1, codec=codec)
+    end = log.snapshot.active.base_offset
+    before = log.snapshot.size_bytes
+
+    run = clean(log, env, CleanerOffsets(env.fs, "/data"))
+
+    assert rows_of(log) == compacted(written, end)
+    assert run.first_dirty == end
+    assert log.snapshot.size_bytes < before
+    assert run.stats.records_kept == len(compacted(written, end))
+
+
+def test_the_files_are_those_of_a_log_that_was_never_cleaned_but_for_what_went() -> None:
+    env = sim_env()
+    log, written = filled(env, 2)
+    clean(log, env, CleanerOffsets(env.fs, "/data"))
+    names = {entry.name for entry in env.fs.list_dir(LOG_PATH)}
+    assert not {name for name in names if name.endswith((".cleaned", ".swap"))}
+
+    again = reopened(log, env)
+
+    want = compacted(written, again.snapshot.active.base_offset)
+    assert rows_of(again) == want
+    for timestamp in (0, 1000, 1001, 6000, 6001):
+        found = again.offset_for_timestamp(timestamp, last_fetchable=1 << 40)
+        model = first_from([(row[0], offset) for offset, row in want], timestamp)
+        assert (None if found is None else (found.timestamp, found.offset)) == model
+
+
+def test_a_full_map_leaves_the_rest_to_the_next_run() -> None:
+    env = sim_env()
+    log, written = filled(env, 3)
+    offsets = CleanerOffsets(env.fs, "/data")
+    small = MEMORY.__class__(24 * 8, 0.5, 512)
+    ends = [0]
+    while ends[-1] < log.snapshot.active.base_offset:
+        run = clean(log, env, offsets, small)
+        assert run.first_dirty > ends[-1], "no progress"
+        assert run.map_utilisation <= 1
+        ends.append(run.first_dirty)
+    assert len(ends) > 5
+    assert rows_of(log) == compacted(written, ends[-1])
