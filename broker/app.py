@@ -248,6 +248,8 @@ class Broker:
         self.cluster_id = manager.cluster_id
         self.catalog.restore_settings()
         manager.load()
+        if manager.upgraded_segments:
+            event("old_segments_written_anew", segments=manager.upgraded_segments, format=2)
         self.catalog.load()
         self.producer_ids = ProducerIds(self.env, self.log_dir, self.lanes)
         self.producer_ids.load(manager.largest_producer_id)

@@ -6,7 +6,7 @@ it speaks of. Whatever does not fit is recovered as after a crash.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from config.topic import TopicConfig
@@ -17,8 +17,9 @@ from storage.errors import CorruptLog, DiskError, FileMissing
 from storage.index_rebuild import rebuild_indexes
 from storage.layout import LEADER_EPOCHS_FILE, LOG, OFFSET_INDEX, SNAPSHOT
 from storage.leader_epochs import EpochStart, LeaderEpochs
+from storage.old_segments import Upgraded, upgrade_segments
 from storage.partition_files import PartitionFiles
-from storage.partition_listing import list_partition
+from storage.partition_listing import PartitionListing, list_partition
 from storage.producer_state import ProducerStates
 from storage.recovery import LogRecovery, Recovered, remove_segment
 from storage.replay import replay_producers
@@ -47,6 +48,8 @@ class LoadedLog:
     corruption: CorruptLog | None = None
     was_recovered: bool = False
     cut_bytes: int = 0
+    upgraded_segments: int = 0
+    """Segments of old formats that were written anew."""
 
 
 class WhatIsKnown(NamedTuple):
@@ -72,7 +75,7 @@ class _Loading:
         self._config = config
         self._env = env
         self._known = known
-        self._listing = list_partition(env.fs, files.path)
+        self._listing, self._upgraded = self._without_old_formats()
         self._segments = self._without_removed(self._found_segments())
         self._producers = ProducerStates()
 
@@ -82,7 +85,8 @@ class _Loading:
         loaded = None
         if self._known.is_clean and DAMAGE_MARK not in self._listing.others:
             loaded = self._as_left()
-        return loaded or self._recovered()
+        loaded = loaded or self._recovered()
+        return replace(loaded, upgraded_segments=self._upgraded.segments)
 
     def _found_segments(self) -> tuple[Segment, ...]:
         now_ms = self._env.clock.now_ms()
@@ -108,6 +112,21 @@ class _Loading:
         for segment in removed:
             remove_segment(self._env.fs, segment)
         return segments[len(removed) :]
+
+    def _without_old_formats(self) -> tuple[PartitionListing, Upgraded]:
+        """What lies there once every segment is of format 2."""
+        fs, path, config = self._env.fs, self._files.path, self._config
+        listing = list_partition(fs, path)
+        upgraded = upgrade_segments(
+            fs,
+            path,
+            listing,
+            limit_bytes=max(config.max_decompressed_message_bytes, config.max_message_bytes),
+            is_clean=self._known.is_clean,
+        )
+        if upgraded.damaged_at is not None:
+            fs.write_atomically(f"{path}/{DAMAGE_MARK}", b"%d\n" % upgraded.damaged_at)
+        return (list_partition(fs, path) if upgraded.segments else listing), upgraded
 
     # --- after a clean stop ---
 

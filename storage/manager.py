@@ -49,6 +49,7 @@ class LogManager:
         """What `load` found damaged and went on without: checkpoints, metadata files."""
         self.recovered_logs = 0
         """How many logs `load` had to recover."""
+        self.upgraded_segments = 0
         """How many segments of formats 0 and 1 `load` wrote anew."""
         self._env = env
         self._topic_config = topic_config
@@ -234,6 +235,7 @@ class LogManager:
         files = PartitionFiles(self._env.fs, self._pool, self._path_of(name))
         loaded = load_log(files, config, self._env, known)
         self.recovered_logs += loaded.was_recovered
+        self.upgraded_segments += loaded.upgraded_segments
         for producer_id, _ in loaded.producers:
             self.largest_producer_id = max(self.largest_producer_id, producer_id)
         return Log(

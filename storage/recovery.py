@@ -20,12 +20,15 @@ from storage.index_rebuild import IndexRebuild, write_indexes
 from storage.layout import SEGMENT_SUFFIXES
 from storage.leader_epochs import LeaderEpochs
 from storage.log_scan import STALE, LogScan
+from storage.old_segments import has_old_message
 from storage.producer_state import ProducerStates
 from storage.replay import replay_rows
 from storage.segment import IndexRules, Segment
 from storage.segment_times import last_arrival_of
 from storage.segments import index_of
 from storage.zone_mend import mend_zones
+
+OLD_SEARCH_BYTES = 4 * 1024 * 1024  # how far behind a fault old messages are looked for
 
 
 class Recovered(NamedTuple):
@@ -117,8 +120,10 @@ class LogRecovery:
             self._cut(segment, scan.end_position)
             return True
         later = any(other.size_bytes for other in self._segments[index + 1 :])
-        is_damage = scan.next_offset < self._durable_below or (
-            (later or scan.good_batch_behind() is not None) and not scan.lost_bytes()
+        is_damage = (
+            scan.next_offset < self._durable_below
+            or _old_data_behind(segment, scan)
+            or ((later or scan.good_batch_behind() is not None) and not scan.lost_bytes())
         )
         if is_damage:
             self._corruption = CorruptLog(
@@ -148,6 +153,15 @@ class LogRecovery:
         for segment in reversed(self._segments[index:]):
             self._cut_bytes += segment.size_bytes
             remove_segment(segment.files.fs, segment)
+
+
+def _old_data_behind(segment: Segment, scan: LogScan) -> bool:
+    """Whether sound messages of format 0 or 1 lie where the good part ends, or behind it.
+
+    A segment that begins with such messages has been written anew before (`old_segments`).
+    """
+    size = min(OLD_SEARCH_BYTES, segment.size_bytes - scan.end_position)
+    return has_old_message(segment.file().read_at(scan.end_position, size), scan.next_offset)
 
 
 def _write_out(segment: Segment) -> None:
