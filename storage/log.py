@@ -29,8 +29,8 @@ from storage.producer_state import ProducerStates, RememberedBatch
 from storage.reader import read
 from storage.segment import IndexRules, Segment
 from storage.segment_removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
-from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
 from storage.segment_swap import Compaction
+from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
 from storage.txn_index import AbortedTransaction
 from storage.validation import InvalidRecordError
 
@@ -58,13 +58,13 @@ class Log:
         "_is_changing",
         "_marks",
         "_on_start_moved",
+        "_reads",
         "_start_offset",
-        "files",
         "compaction",
+        "files",
         "is_closed",
         "partition",
         "snapshot",
-        "reads",
         "topic",
         "topic_id",
     )
@@ -89,13 +89,13 @@ class Log:
         self.topic_id = topic_id
         self.files: PartitionFiles = loaded.files
         self.is_closed = False
-        self._config = config
         self.compaction = Compaction()
+        self._config = config
         self._on_start_moved = on_start_moved
         self._start_offset = loaded.start_offset
         self._corruption = loaded.corruption
         self._appender = LogAppender(loaded, config, env, indexes)
-        self.reads = LogReads(indexes, config)
+        self._reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._is_changing = False
         self._marks = 0
@@ -150,7 +150,7 @@ class Log:
         """Follow new settings from the next append on; index sizes from the next segment on."""
         self._config = config
         self._appender.reconfigure(config)
-        self.reads.reconfigure(config)
+        self._reads.reconfigure(config)
         self._durability.reconfigure(config)
 
     # --- append ---
@@ -331,11 +331,11 @@ class Log:
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734); see `LogReads`."""
-        return self.reads.max_timestamp_offset(self.snapshot)
+        return self._reads.max_timestamp_offset(self.snapshot)
 
     def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:
         """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
-        return self.reads.aborted_transactions(self.snapshot, offset, up_to)
+        return self._reads.aborted_transactions(self.snapshot, offset, up_to)
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -378,13 +378,6 @@ class Log:
             self._publish()
         return RemovalStep(leaving, self._start_offset, has_more=len(before) > len(leaving))
 
-    def roll(self) -> bool:
-        """End the active segment, unless it is empty; whether that happened.
-
-        Holds the writer gate and blocks: run it on a lane. The closed segment's files become
-        durable with the next `sync`. DiskError, CorruptIndex, CorruptLog: nothing has changed.
-        """
-        if not self.takes_changes:
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
         """One closed segment counts for several from now on; holding the writer gate.
 
@@ -396,6 +389,13 @@ class Log:
             self._appender.replace_segments(old, new)
             self._publish()
 
+    def roll(self) -> bool:
+        """End the active segment, unless it is empty; whether that happened.
+
+        Holds the writer gate and blocks: run it on a lane. The closed segment's files become
+        durable with the next `sync`. DiskError, CorruptIndex, CorruptLog: nothing has changed.
+        """
+        if not self.takes_changes:
             return False
         with self._change():
             rolled = self._appender.roll()
@@ -482,5 +482,5 @@ class Log:
         self.is_closed = True
         for segment in self.snapshot.segments:
             self.files.pool.forget(segment.path_of(LOG))
-            self.reads.forget(segment)
+            self._reads.forget(segment)
         self._appender.abandon()
