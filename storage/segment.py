@@ -75,11 +75,11 @@ class Segment:
         "max_timestamp_offset",
         "mtime_ms",
         "name_is_durable",
-        "since_indexed",
         "pinned",
+        "since_indexed",
         "size_bytes",
-        "synced",
         "swap_suffix",
+        "synced",
         "verified",
     )
 
@@ -110,15 +110,15 @@ class Segment:
         self.indexes: Indexes | None = None
         self.held: File | None = None
         """The open `.log` while the segment is active and was used."""
-        self.name_is_durable = True
-        self.synced = True
-        """False from creation until the closed segment's files were synced."""
         self.pinned: File | None = None
         """The open `.log` while another file has, or is about to take, its name."""
         self.generation = 0
         """How many segments had this base offset before: compaction replaces them."""
         self.swap_suffix = ""
         """What its names end with until it has taken the place of those it was made from."""
+        self.name_is_durable = True
+        self.synced = True
+        """False from creation until the closed segment's files were synced."""
         self.is_removed = False
         """Whether its files carry, or are about to carry, the suffix `.deleted`."""
         self.verified = False
@@ -133,11 +133,11 @@ class Segment:
         """The `.log`, opened if need be, also by readers of a segment that was just removed."""
         if self.held is not None:
             return self.held
+        if self.pinned is not None:
+            return self.pinned
         try:
             return self.files.get(self.base_offset, LOG, self.generation)
         except FileMissing:
-        if self.pinned is not None:
-            return self.pinned
             return self.files.get(self.base_offset, LOG + DELETED, self.generation)
 
     def path_of(self, suffix: str) -> str:
