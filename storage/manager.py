@@ -58,9 +58,9 @@ class LogManager:
         self._indexes = TrustedIndexes()
         self._deleted = DeletedDirectories(env, log_dir)
         self._removed = RemovedSegments(env.clock)
-        self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
         self.cleaner_offsets = CleanerOffsets(env.fs, log_dir)
         """Where the clean part of each compacted log ends."""
+        self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
         self._start_offsets = self._checkpoint(LOG_START_OFFSETS_FILE)
         self._high_watermarks = self._checkpoint(HIGH_WATERMARKS_FILE)
         self._save_gate = [None]
@@ -123,9 +123,9 @@ class LogManager:
                 )
                 logs[name] = self._open_log(name, known)
         self.logs = logs
-        self._is_loaded = True
         ends = {name: log.snapshot.log_end_offset for name, log in logs.items()}
         self.damage += self.cleaner_offsets.load(ends)
+        self._is_loaded = True
         if self.recovered_logs:
             with suppress(DiskError):  # what was scanned once need not be again; tried anew on time
                 self.checkpoint()
@@ -146,8 +146,8 @@ class LogManager:
             if not existed:
                 self._undo_make_dir(path)
             raise
-        self.logs = {**self.logs, (topic, partition): log}
         self._in_turn(lambda: self.cleaner_offsets.forget(name))
+        self.logs = {**self.logs, (topic, partition): log}
         return log
 
     def delete_log(self, topic: str, partition: int) -> None:
@@ -168,7 +168,6 @@ class LogManager:
         self._removed.bury(step.segments, log.config.file_delete_delay_ms)
         return step
 
-    def remove_deleted(self) -> bool:
     def bury(self, log: Log, segments: Sequence[Segment]) -> None:
         """Replaced segments, renamed already: their files go in later calls of `remove_deleted`."""
         self._removed.bury(segments, log.config.file_delete_delay_ms)
@@ -178,6 +177,7 @@ class LogManager:
         if not log.is_closed:
             self._in_turn(lambda: self.cleaner_offsets.cleaned(log, first_dirty, horizon_ms))
 
+    def remove_deleted(self) -> bool:
         """Remove some files of deleted partitions and segments that are due; whether more is."""
         more_segments = self._removed.step()
         return self._deleted.step() or more_segments
