@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from broker.removal_warning import removal_warning
 from broker.topic_creation import config_refusal
 from broker.topic_names import check_name
 from config.errors import ConfigError
@@ -61,10 +62,14 @@ async def alter_each(
     broker: "Broker",
     *,
     validate_only: bool,
-) -> list[KafkaError | None]:
-    """Changes each resource by itself; what became of it stands at its place in the answer."""
+) -> list[KafkaError | str]:
+    """Changes each resource by itself; what became of it stands at its place in the answer.
+
+    Text is for a client that was not refused: with `validate_only`, what the change would remove.
+    """
     asked = Counter(_identities(resources))
-    outcomes: list[KafkaError | None] = []
+    outcomes: list[KafkaError | str] = []
+    judged: dict[int, Change] = {}
     async with broker.catalog.changing:
         for resource, identity in zip(resources, _identities(resources), strict=True):
             try:
@@ -80,25 +85,29 @@ async def alter_each(
             except StorageError as error:
                 outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
             else:
-                outcomes.append(None)
+                judged[len(outcomes)] = change
+                outcomes.append("")
+    if validate_only:
+        for place, change in judged.items():
+            outcomes[place] = await removal_warning(broker, change)
     return outcomes
 
 
 def alter_responses(
     kind: Callable[..., Response],
     resources: Sequence[Resource],
-    outcomes: Iterable[KafkaError | None],
+    outcomes: Iterable[KafkaError | str],
     context: "RequestContext",
 ) -> list[Response]:
     """What became of each resource, as responses of `kind`, each error counted."""
     responses = []
-    for resource, error in zip(resources, outcomes, strict=True):
-        code = error.code if error is not None else 0
+    for resource, outcome in zip(resources, outcomes, strict=True):
+        code = outcome.code if isinstance(outcome, KafkaError) else 0
         context.count_error(code)
         responses.append(
             kind(
                 error_code=code,
-                error_message=error.message if error is not None else "",
+                error_message=outcome.message if isinstance(outcome, KafkaError) else outcome,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )

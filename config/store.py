@@ -78,6 +78,11 @@ class ConfigStore:
         own = {**layers[0].settings, **replaced(overrides, topic_name)}
         return snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers[1:]])
 
+    def topic_config_after(self, change: Change, topic: str) -> TopicConfig:
+        """What the settings of `topic` would be once `change` counts. Nothing changes."""
+        own = Layer(Source.TOPIC, change.after.topics.get(topic, {}))
+        return snapshot(TopicConfig, [own, *self._broker_layers(change.after)])
+
     def topic_overrides(self, topic: str) -> dict[str, str]:
         """What is set on `topic` itself, as text."""
         settings = self._overrides.topics.get(topic, {})

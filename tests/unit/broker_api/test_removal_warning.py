@@ -1,0 +1,149 @@
+"""A change that would delete data at the next pass says so when it is only validated."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.removal_warning import Loss, size_text, warning_text
+from broker.retention_preview import Leaving
+from protocol.apis import alter_configs, incremental_alter_configs
+from tests.support.handler_world import NODE_ID, World
+
+HOUR = 3_600_000
+TOPIC, BROKER = 2, 4
+SET, DELETE = 0, 1
+
+
+async def world_with_history(partitions: int = 1, **configs: str) -> World:
+    """Segments of one batch each: three hours, two hours and one hour old, and one of now."""
+    world = World()
+    await world.make_topic(partitions=partitions, internal_segment_bytes="150", **configs)
+    for _ in range(4):
+        for index in range(partitions):
+            answer = await world.produce(b"v" * 40, at=world.clock.now_ms(), partition=index)
+            assert answer.error_code == 0
+        world.clock.advance(HOUR)
+    world.clock.advance(-HOUR)
+    return world
+
+
+async def validate(
+    world: World, *changes: tuple[str, int, str | None], kind: int = TOPIC, name: str = "t"
+) -> str:
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            incremental_alter_configs.AlterableConfig(name=key, config_operation=op, value=value)
+            for key, op, value in changes
+        ],
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(
+        resources=[resource], validate_only=True
+    )
+    (answer,) = (await world.call(request, 1)).responses
+    assert answer.error_code == 0
+    return str(answer.error_message)
+
+
+async def replace(world: World, validate_only: bool, **configs: str) -> Any:
+    resource = alter_configs.AlterConfigsResource(
+        resource_type=TOPIC,
+        resource_name="t",
+        configs=[
+            alter_configs.AlterableConfig(name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ],
+    )
+    request = alter_configs.AlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    return (await world.call(request, 2)).responses[0]
+
+
+async def test_by_age() -> None:
+    world = await world_with_history()
+
+    text = await validate(world, ("retention.ms", SET, str(HOUR + HOUR // 2)))
+
+    assert text == (
+        "would remove 2 segments, 216 bytes, at the next pass: offsets 0-1 of t-0, "
+        "records until 2023-11-14T23:13:20.000Z"
+    )
+
+
+async def test_saying_it_changes_nothing() -> None:
+    world = await world_with_history()
+    before = world.partition().log.snapshot
+
+    assert await validate(world, ("retention.ms", SET, "1"))
+
+    assert world.partition().log.snapshot is before
+    assert world.broker.config.topic_overrides("t") == {"internal.segment.bytes": "150"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("retention.bytes", "324"),
+        ("horolog.retention.before.timestamp", "1700000000001"),
+    ],
+)
+async def test_by_everything_that_removes(key: str, value: str) -> None:
+    world = await world_with_history()
+    assert "would remove 1 segment, 108 bytes" in await validate(world, (key, SET, value))
+
+
+async def test_without_a_word_when_nothing_more_goes() -> None:
+    world = await world_with_history(retention_ms=str(HOUR + HOUR // 2))
+
+    assert await validate(world, ("retention.ms", SET, str(2 * HOUR - 1))) == ""
+    assert await validate(world, ("retention.ms", SET, "-1")) == ""
+    assert await validate(world, ("segment.ms", SET, "1")) == ""
+
+
+async def test_the_end_of_an_override_is_a_change_too() -> None:
+    world = await world_with_history(retention_ms="-1")
+    world.clock.advance(8 * 24 * HOUR)
+
+    assert "would remove 4 segments" in await validate(world, ("retention.ms", DELETE, None))
+
+
+async def test_a_change_of_the_brokers_default_tells_of_all_topics_that_have_it() -> None:
+    world = await world_with_history(partitions=5)
+    await world.make_topic("own", retention_ms="-1")
+
+    text = await validate(world, ("log.retention.ms", SET, "1"), kind=BROKER, name=str(NODE_ID))
+
+    assert text.startswith("would remove 15 segments, ")
+    assert text.endswith("; and of 2 more partitions")
+
+
+async def test_replacing_all_settings_tells_it_as_well() -> None:
+    world = await world_with_history()
+
+    answer = await replace(world, True, retention_ms="1")
+    assert answer.error_code == 0
+    assert answer.error_message.startswith("would remove 3 segments, 324 bytes")
+    assert (await replace(world, True)).error_message == ""
+
+
+async def test_a_change_that_counts_is_answered_as_ever() -> None:
+    world = await world_with_history()
+
+    answer = await replace(world, False, retention_ms="1")
+
+    assert (answer.error_code, answer.error_message) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1 << 62, "4.0 EiB")],
+)
+def test_sizes(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+def test_times_that_no_calendar_shows_are_left_out() -> None:
+    partition: Any = SimpleNamespace(__repr__=lambda: "t-0")
+    leaving = Leaving(1, 10, 0, 5, 2**63 - 1, 2**63 - 1, {})
+    assert "records until" not in warning_text([Loss(partition, leaving)])
