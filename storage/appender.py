@@ -57,6 +57,7 @@ class LogAppender:
         "_files",
         "_indexes",
         "_now_ms",
+        "_opened_with",
         "_writer",
         "end_offset",
         "index_rules",
@@ -84,6 +85,7 @@ class LogAppender:
         self._epochs: LeaderEpochs | None = None
         self._epoch = -1
         self._writer: SegmentWriter | None = None
+        self._opened_with = config
         self.reconfigure(config)
 
     def reconfigure(self, config: TopicConfig) -> None:
@@ -235,11 +237,13 @@ class LogAppender:
         segment = self.segments[-1]
         if not segment.size_bytes and len(self.segments) > 1:
             segment.arrival_floor_ms = last_arrival_of(self.segments[-2], self.index_rules)
-        self._indexes.of(segment, segment.size_bytes, self.index_rules)
+        rules = IndexRules.of(self._opened_with)  # as Kafka: later ones are for later segments
+        self._indexes.of(segment, segment.size_bytes, rules)
         segment.synced = False
         segment.since_indexed = 0  # as Kafka: the first batch after a start is never indexed
         learn_first_times(segment, segment.size_bytes, self._indexes, self.index_rules)
-        self._writer = SegmentWriter(segment, self._config)
+        self._writer = SegmentWriter(segment, self._opened_with, self._env.clock.monotonic)
+        self._writer.reconfigure(self._config)
         return self._writer
 
     def _roll(self, writer: SegmentWriter) -> SegmentWriter:
@@ -261,7 +265,7 @@ class LogAppender:
         if held is not None:
             self._files.pool.put(held)
         self.segments = (*self.segments, segment)
-        self._writer = SegmentWriter(segment, self._config)
+        self._writer = SegmentWriter(segment, self._config, self._env.clock.monotonic)
         return self._writer
 
     def _begin_epoch(self, epoch: int, offset: int) -> None:

@@ -89,12 +89,12 @@ class _Loading:
         return replace(loaded, upgraded_segments=self._upgraded.segments)
 
     def _found_segments(self) -> tuple[Segment, ...]:
-        now_ms = self._env.clock.now_ms()
+        now = self._env.clock.monotonic()
         segments = []
         for base in self._listing.bases:
             entry = self._listing.logs[base]
             segment = Segment(self._files, base, entry.size_bytes, entry.mtime_ms)
-            segment.created_ms = now_ms
+            segment.opened_at = now
             segments.append(segment)
         if segments:
             config = self._config

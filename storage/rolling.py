@@ -1,8 +1,9 @@
 """When the active segment ends and a new one begins, and why (semantics.md 3). Pure decisions.
 
 Time is the producers' as far as the segment's first batch has one: the wait is the newest time
-that comes in minus the first batch's largest time. The wall clock counts only while the first
-batch has no time. A time in the past makes the wait negative: no roll.
+that comes in minus the first batch's largest time. Only while the first batch has no time does
+this process's own count, by the monotonic clock: a step of the wall clock ends nothing. A time in
+the past makes the wait negative: no roll.
 
 Beyond Kafka (time.md 7): a timer ends segments that nobody appends to, by the earlier of record
 time and arrival, so that a time in the future cannot hold one; and no segment ends by time sooner
@@ -62,17 +63,15 @@ def should_roll(
     return None
 
 
-def waited(
-    *, incoming_max_timestamp: int, first_batch_max_timestamp: int, created_ms: int, now_ms: int
-) -> int:
+def waited(*, incoming_max_timestamp: int, first_batch_max_timestamp: int, open_ms: int) -> int:
     """How long the segment has waited for its end, in milliseconds; may be negative.
 
-    `first_batch_max_timestamp` is -1 (or lower) when the first batch has no time; `created_ms` is
-    the wall time at which this process opened the segment, or emptied it.
+    `first_batch_max_timestamp` is -1 (or lower) when the first batch has no time; `open_ms` is for
+    how long this process has had the segment.
     """
     if first_batch_max_timestamp >= 0:
         return incoming_max_timestamp - first_batch_max_timestamp
-    return now_ms - created_ms
+    return open_ms
 
 
 def max_wait(segment_ms: int, *, compacted: bool, max_compaction_lag_ms: int) -> int:

@@ -61,7 +61,6 @@ class Segment:
         "_aborted",
         "arrival_floor_ms",
         "base_offset",
-        "created_ms",
         "files",
         "first_arrival_ms",
         "first_timestamp",
@@ -75,6 +74,7 @@ class Segment:
         "max_timestamp_offset",
         "mtime_ms",
         "name_is_durable",
+        "opened_at",
         "pinned",
         "since_indexed",
         "size_bytes",
@@ -91,7 +91,8 @@ class Segment:
         self.base_offset = base_offset
         self.size_bytes = size_bytes
         self.mtime_ms = mtime_ms
-        self.created_ms = mtime_ms
+        self.opened_at = 0.0
+        """When this process made it or found it (monotonic seconds); set where that happens."""
         self.jitter_ms = 0
         self.arrival_floor_ms = 0
         """The latest arrival in the segments before this one, as far as it is known."""

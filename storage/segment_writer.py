@@ -6,6 +6,8 @@ made in memory; the files are written when the segment is synced (`storage.durab
 Semantics 1.3, 1.4 and 3.
 """
 
+from collections.abc import Callable
+
 from config.topic import TopicConfig
 from storage.checked_batch import CheckedBatch
 from storage.errors import DiskError
@@ -29,6 +31,7 @@ class SegmentWriter:
         "_indexes",
         "_interval",
         "_max_wait_ms",
+        "_monotonic",
         "_reserved_to",
         "_roll_after",
         "_roll_bytes",
@@ -37,9 +40,12 @@ class SegmentWriter:
         "segment",
     )
 
-    def __init__(self, segment: Segment, config: TopicConfig) -> None:
+    def __init__(
+        self, segment: Segment, config: TopicConfig, monotonic: Callable[[], float]
+    ) -> None:
         """Opens the segment's `.log` and its indexes; DiskError or CorruptIndex if that fails."""
         self.segment = segment
+        self._monotonic = monotonic
         self._indexes = segment.indexes or segment.make_indexes(IndexRules.of(config))
         segment.indexes = self._indexes
         self._file = segment.held or segment.files.fs.open(segment.path_of(LOG), create=True)
@@ -81,12 +87,11 @@ class SegmentWriter:
             waited_ms=waited(
                 incoming_max_timestamp=max_timestamp,
                 first_batch_max_timestamp=segment.first_timestamp,
-                created_ms=segment.created_ms,
-                now_ms=now_ms,
+                open_ms=round((self._monotonic() - segment.opened_at) * 1000),
             ),
             max_wait_ms=self._max_wait_ms,
             age_ms=now_ms - segment.first_arrival_ms,
-            min_age_ms=self._config.horolog_roll_min_interval_ms,
+            min_age_ms=least_age_ms(self._config),
             offset_index_full=offsets.is_full,
             time_index_full=times.is_full,
             base_offset=segment.base_offset,
@@ -199,5 +204,16 @@ def max_wait_ms(config: TopicConfig) -> int:
     return max_wait(
         config.segment_ms,
         compacted="compact" in config.cleanup_policy,
-        max_compaction_lag_ms=0,
+        max_compaction_lag_ms=config.max_compaction_lag_ms,
     )
+
+
+def least_age_ms(config: TopicConfig) -> int:
+    """How long after its first batch came no segment of the topic ends by time.
+
+    The bound that a compacted topic has on its lag is kept all the same.
+    """
+    least = config.horolog_roll_min_interval_ms
+    if "compact" in config.cleanup_policy:
+        return min(least, config.max_compaction_lag_ms)
+    return least

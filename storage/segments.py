@@ -42,6 +42,7 @@ def create_segment(
         except FileMissing:
             continue
     segment = Segment(files, base_offset, 0, env.clock.now_ms())
+    segment.opened_at = env.clock.monotonic()
     segment.arrival_floor_ms = arrival_floor_ms
     segment.held = env.fs.open(segment.path_of(LOG), create=True)
     segment.indexes = segment.make_indexes(IndexRules.of(config))

@@ -106,7 +106,7 @@ def test_an_idle_segment_ends_when_its_time_has_come(held: Held) -> None:
     assert [each["state"] for each in held.admin.segments("idle")] == ["active"]
     roll = held.admin.get("/api/topics/idle/segments")["partitions"][0]["roll"]
     assert roll["deadline"]["ms"] == held.now_ms()
-    held.admin.post("/api/clock/step", by=1)
+    held.admin.post("/api/clock/step", by="1s")
     assert [each["state"] for each in held.admin.segments("idle")] == ["closed", "active"]
     roll = held.admin.get("/api/topics/idle/segments")["partitions"][0]["roll"]
     assert roll["deadline"] is None

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from broker.app import Broker
+from broker.held_clock import HeldClock
 from config.sources import load
 from config.store import ConfigStore
 from storage.env import Env
@@ -14,7 +15,10 @@ from tests.support.wire import AsyncWireClient
 
 
 def make_broker(
-    data_dir: Path, settings: Mapping[str, str] | None = None, env: Env | None = None
+    data_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    env: Env | None = None,
+    held_clock: HeldClock | None = None,
 ) -> Broker:
     """A broker that was not started."""
     flags = [
@@ -24,7 +28,8 @@ def make_broker(
         *(f"{key}={value}" for key, value in (settings or {}).items()),
     ]
     config = ConfigStore(load(flags=flags, environment={}).layers)
-    return Broker(env or real_env(), config, asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    return Broker(env or real_env(), config, loop, held_clock=held_clock)
 
 
 @asynccontextmanager

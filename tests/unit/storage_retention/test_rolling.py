@@ -69,15 +69,14 @@ def test_records_with_time_wait_by_their_own_clock(
         waited(
             incoming_max_timestamp=incoming,
             first_batch_max_timestamp=first,
-            created_ms=0,
-            now_ms=10**15,
+            open_ms=10**15,
         )
         == expected
     )
 
 
-def test_without_time_in_the_first_batch_only_the_wall_clock_counts() -> None:
-    facts = {"first_batch_max_timestamp": -1, "created_ms": 100, "now_ms": 700}
+def test_without_time_in_the_first_batch_only_our_own_time_counts() -> None:
+    facts = {"first_batch_max_timestamp": -1, "open_ms": 600}
     assert waited(incoming_max_timestamp=10**15, **facts) == 600
 
 
