@@ -5,30 +5,42 @@ written, or by recovery. A header that no batch can have is a `CorruptLog`, as i
 past the limit. What is returned lies within `limit`: the end of the log, or the begin of a batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, CorruptBatch
 from protocol.records.scan import resume_position, skip_to_offset, skip_to_timestamp
-from storage.env import File
+from storage.env import Buffer
 from storage.errors import CorruptLog
 
 FIRST_READ_BYTES = 4096 + 512
 NEXT_READ_BYTES = 64 * 1024
 MAGIC = 2
 
-_HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, maximum timestamp
+# base offset, length, attributes, last offset delta, maximum timestamp, record count
+_HEAD = Struct(">qi9xhi8xq14xi")
+
+
+class Readable(Protocol):
+    """What batches are read from: a file, or a part of one in memory."""
+
+    path: str
+
+    def read_at(self, position: int, size: int) -> bytes | memoryview:
+        """The bytes at `position`: fewer than `size` only at the end of the file."""
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch lies, and what its header says of offsets and of its largest time (ms)."""
+    """Where a batch lies, and what its header says of it; its largest time in ms."""
 
     position: int
     size_bytes: int
     base_offset: int
     last_offset: int
     max_timestamp: int
+    attributes: int
+    record_count: int
 
     @property
     def end_position(self) -> int:
@@ -36,17 +48,17 @@ class BatchPlace(NamedTuple):
         return self.position + self.size_bytes
 
 
-def find_offset(file: File, position: int, limit: int, offset: int) -> BatchPlace | None:
+def find_offset(file: Readable, position: int, limit: int, offset: int) -> BatchPlace | None:
     """The first batch whose last offset is at least `offset`; None if none is before `limit`."""
     return _find(file, position, limit, offset, skip_to_offset)
 
 
-def find_timestamp(file: File, position: int, limit: int, timestamp: int) -> BatchPlace | None:
+def find_timestamp(file: Readable, position: int, limit: int, timestamp: int) -> BatchPlace | None:
     """The first batch whose largest time is at least `timestamp` (ms); None if there is none."""
     return _find(file, position, limit, timestamp, skip_to_timestamp)
 
 
-def batch_at(file: File, position: int, limit: int) -> BatchPlace:
+def batch_at(file: Readable, position: int, limit: int) -> BatchPlace:
     """The batch that begins at `position`; CorruptLog if none can."""
     place = _find(file, position, min(limit, position + HEADER_BYTES), -1, skip_to_offset, limit)
     if place is None:
@@ -54,9 +66,16 @@ def batch_at(file: File, position: int, limit: int) -> BatchPlace:
     return place
 
 
-def last_batch(file: File, position: int, limit: int) -> BatchPlace | None:
+def last_batch(file: Readable, position: int, limit: int) -> BatchPlace | None:
     """The last batch of those from `position` to `limit`, which must end with it; None if empty."""
     place = None
+    for each in batches(file, position, limit):
+        place = each
+    return place
+
+
+def batches(file: Readable, position: int, limit: int) -> Iterator[BatchPlace]:
+    """The batches from `position` to `limit`, which must end with one, by their headers."""
     while position < limit:
         chunk = file.read_at(position, min(FIRST_READ_BYTES, limit - position))
         at = 0
@@ -64,19 +83,19 @@ def last_batch(file: File, position: int, limit: int) -> BatchPlace | None:
             if chunk[at + 16] != MAGIC:
                 raise CorruptLog(file.path, f"no batch begins at {position + at}")
             place = _place(file, chunk, at, position, limit)
+            yield place
             at += place.size_bytes
         if not at:
             raise CorruptLog(file.path, f"{len(chunk)} bytes at {position} are no batch")
         position += at
-    return place
 
 
 def _find(  # noqa: PLR0917 - private, called by position
-    file: File,
+    file: Readable,
     position: int,
     limit: int,
     wanted: int,
-    skip: Callable[[bytes, int, int], int],
+    skip: Callable[[Buffer, int, int], int],
     end: int | None = None,
 ) -> BatchPlace | None:
     read_bytes = FIRST_READ_BYTES
@@ -98,9 +117,10 @@ def _find(  # noqa: PLR0917 - private, called by position
     return None
 
 
-def _place(file: File, chunk: bytes, found: int, position: int, limit: int) -> BatchPlace:
-    base, length, delta, max_timestamp = _HEAD.unpack_from(chunk, found)
-    place = BatchPlace(position + found, length + LENGTH_ENDS, base, base + delta, max_timestamp)
+def _place(file: Readable, chunk: Buffer, found: int, position: int, limit: int) -> BatchPlace:
+    base, length, attributes, delta, max_timestamp, count = _HEAD.unpack_from(chunk, found)
+    size = length + LENGTH_ENDS
+    place = BatchPlace(position + found, size, base, base + delta, max_timestamp, attributes, count)
     if place.end_position > limit or place.size_bytes < HEADER_BYTES:
         raise CorruptLog(file.path, f"the batch at {place.position} runs past {limit}")
     return place

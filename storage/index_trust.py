@@ -7,14 +7,16 @@ early, so that one wrong entry cannot make a search begin too late. What fails i
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from contextlib import suppress
 
-from storage.batch_walk import BatchPlace, batch_at, find_offset, find_timestamp
-from storage.errors import CorruptIndex, CorruptLog
+from storage.batch_walk import BatchPlace, batch_at, find_offset
+from storage.errors import CorruptIndex, CorruptLog, DiskError
 from storage.index_rebuild import rebuild_indexes
 from storage.segment import UNKNOWN, IndexCache, Indexes, IndexRules, Segment
 from storage.time_index import TimeIndex
-from storage.zone_map import ARRIVAL_ESTIMATED, LOG_APPEND_TIME, Zone, ZoneMap
+from storage.zone_mend import cover, is_covered, look_into_unread
+from storage.zone_rows import UNREAD
+from storage.zone_search import find_time
 
 
 class TrustedIndexes:
@@ -58,19 +60,8 @@ class TrustedIndexes:
                 if first.last_offset >= offset:
                     return first
                 return find_offset(file, first.end_position, limit, offset)
-        self._rebuild(segment, limit, rules)
+        self.rebuild(segment, limit, rules)
         return find_offset(file, 0, limit, offset)
-
-    def find_time(
-        self, segment: Segment, limit: int, rules: IndexRules, timestamp: int, offset: int
-    ) -> BatchPlace | None:
-        """The first batch that ends at or after `offset` and has a time from `timestamp` on."""
-        indexes = self.of(segment, limit, rules)
-        start = max(search_offset(indexes.times, timestamp), offset)
-        place = self.find_offset(segment, limit, rules, start)
-        if place is None:
-            return None
-        return find_time(segment, indexes.zones, place.position, limit, timestamp)
 
     def largest_timestamp(self, segment: Segment, limit: int, rules: IndexRules) -> int:
         """The segment's largest record time in ms, -1 if no record has one."""
@@ -84,14 +75,35 @@ class TrustedIndexes:
         try:
             indexes.offsets.check()
             indexes.times.check()
-            if indexes.zones.check() is not None or not _agree(segment, indexes, limit):
-                return self._rebuild(segment, limit, rules)
+            if indexes.zones.check() is not None or not _leads_to_a_batch(segment, indexes, limit):
+                return self.rebuild(segment, limit, rules)
+            indexes = _covered(segment, indexes, limit, rules)
+            if not _agree(segment, indexes, limit):
+                return self.rebuild(segment, limit, rules)
         except (CorruptIndex, CorruptLog):
-            return self._rebuild(segment, limit, rules)
+            return self.rebuild(segment, limit, rules)
         segment.verified = True
         return indexes
 
-    def _rebuild(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
+    def with_known_zones(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
+        """As `of`; of a closed segment the zones that nobody looked into were read by then.
+
+        That reads the segment when its zone map was lost. DiskError, CorruptLog.
+        """
+        indexes = self.of(segment, limit, rules)
+        if segment.held is not None or not indexes.zones.view().has_flags(UNREAD):
+            return indexes
+        zones = segment.make_indexes(rules).zones
+        look_into_unread(segment, zones, limit)
+        with suppress(DiskError):
+            zones.flush()
+        known = indexes._replace(zones=zones)
+        if segment.held is None:
+            segment.indexes = known
+        return known
+
+    def rebuild(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
+        """Make the segment's indexes anew, unless they are the writer's. DiskError, CorruptLog."""
         if segment.held is not None and segment.indexes is not None:
             return segment.indexes  # the writer's, in memory: nobody else may replace them
         self.rebuilt += 1
@@ -112,67 +124,43 @@ def search_offset(times: TimeIndex, timestamp: int) -> int:
     return times.entry(index).offset if index >= 0 else times.base_offset
 
 
-def find_time(
-    segment: Segment, zones: ZoneMap, position: int, limit: int, timestamp: int
-) -> BatchPlace | None:
-    """The first batch from `position` on whose largest time is at least `timestamp`, or None.
-
-    Zones that cannot hold one are passed over unread; the last one never is.
-    """
-    file = segment.file()
-    before: Zone | None = None
-    for zone in _zones_from(zones, position):
-        if before is not None and _may_hold(before, zone, timestamp):
-            begin, end = max(before.position, position), min(zone.position, limit)
-            place = find_timestamp(file, begin, end, timestamp) if begin < end else None
-            if place is not None:
-                return place
-        before = zone
-    begin = position if before is None else max(before.position, position)
-    return find_timestamp(file, begin, limit, timestamp)
+def _leads_to_a_batch(segment: Segment, indexes: Indexes, limit: int) -> bool:
+    """Whether the last entry of the offset index is true."""
+    last = indexes.offsets.last_entry
+    if not indexes.offsets.entries:
+        return True
+    return (
+        last.position < limit
+        and batch_at(segment.file(), last.position, limit).last_offset == last.offset
+    )
 
 
-def _zones_from(zones: ZoneMap, position: int) -> Iterator[Zone]:
-    count = zones.row_count
-    first = bisect_right(range(count), position, key=lambda i: zones.zone(i).position) - 1
-    return zones.zones(max(first, 0))
-
-
-def _may_hold(zone: Zone, following: Zone, timestamp: int) -> bool:
-    if zone.first_offset + zone.record_count != following.first_offset:
-        return True  # something between them is not accounted for
-    if zone.flags & LOG_APPEND_TIME:  # the row has the claimed times, readers see the arrival
-        return bool(zone.flags & ARRIVAL_ESTIMATED) or zone.last_arrival_ms >= timestamp
-    return zone.max_timestamp >= timestamp
+def _covered(segment: Segment, indexes: Indexes, limit: int, rules: IndexRules) -> Indexes:
+    """With zones that account for the whole segment; others' are not changed for that."""
+    indexed = indexes.offsets.last_entry.position
+    if not limit or segment.held is not None or is_covered(segment, indexes.zones, limit, indexed):
+        return indexes
+    zones = segment.make_indexes(rules).zones
+    cover(segment, zones, limit, indexed)
+    segment.indexes = indexes._replace(zones=zones)
+    return segment.indexes
 
 
 def _agree(segment: Segment, indexes: Indexes, limit: int) -> bool:
-    """Whether the last entries are true; tells the segment its largest time on the way."""
-    offsets, times, zones = indexes
-    last = offsets.last_entry
-    if offsets.entries and (
-        last.position >= limit
-        or batch_at(segment.file(), last.position, limit).last_offset != last.offset
-    ):
-        return False
+    """Whether the time index's last entry is true; tells the segment its largest time."""
+    offsets, times, _ = indexes
     if segment.max_timestamp != UNKNOWN:
         return True
-    segment.since_indexed = limit - last.position
+    file, zones = segment.file(), indexes.zones.view()
+    segment.since_indexed = limit - offsets.last_entry.position
     if not times.entries:
         segment.max_timestamp = -1
-        return find_time(segment, zones, 0, limit, 0) is None
+        return find_time(file, zones, 0, limit, 0) is None
     largest = times.last_entry.timestamp
-    start = find_offset(
-        segment.file(),
-        offsets.lookup(search_offset(times, largest)).position,
-        limit,
-        segment.base_offset,
-    )
-    if start is None:
-        return False
-    place = find_time(segment, zones, start.position, limit, largest)
+    start = offsets.lookup(search_offset(times, largest)).position
+    place = find_time(file, zones, start, limit, largest)
     if place is None or place.max_timestamp != largest:
         return False
     segment.max_timestamp = largest
     segment.max_timestamp_offset = place.last_offset
-    return find_time(segment, zones, place.end_position, limit, largest + 1) is None
+    return find_time(file, zones, place.end_position, limit, largest + 1) is None

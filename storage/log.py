@@ -27,6 +27,7 @@ from storage.log_reading import LogReads, told
 from storage.partition_files import PartitionFiles
 from storage.producer_state import ProducerStates, RememberedBatch
 from storage.reader import read
+from storage.search_clock import SearchClock
 from storage.segment import IndexRules, Segment
 from storage.segment_removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
 from storage.segment_swap import Compaction
@@ -58,12 +59,12 @@ class Log:
         "_is_changing",
         "_marks",
         "_on_start_moved",
-        "_reads",
         "_start_offset",
         "compaction",
         "files",
         "is_closed",
         "partition",
+        "reads",
         "snapshot",
         "topic",
         "topic_id",
@@ -95,7 +96,7 @@ class Log:
         self._start_offset = loaded.start_offset
         self._corruption = loaded.corruption
         self._appender = LogAppender(loaded, config, env, indexes)
-        self._reads = LogReads(indexes, config)
+        self.reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._is_changing = False
         self._marks = 0
@@ -150,7 +151,7 @@ class Log:
         """Follow new settings from the next append on; index sizes from the next segment on."""
         self._config = config
         self._appender.reconfigure(config)
-        self._reads.reconfigure(config)
+        self.reads.reconfigure(config)
         self._durability.reconfigure(config)
 
     # --- append ---
@@ -304,7 +305,7 @@ class Log:
         try:
             return read(
                 self.snapshot,
-                *self._reads.lookup,
+                *self.reads.lookup,
                 offset,
                 max_bytes,
                 up_to=up_to,
@@ -323,19 +324,25 @@ class Log:
         timestamp_ms: int,
         *,
         last_fetchable: int,
+        clock: SearchClock = SearchClock.RECORD,
+        may_wait: bool = True,
     ) -> TimestampOffset | None:
         """The smallest offset with a time of at least `timestamp_ms`; see `LogReads`."""
-        return self._reads.offset_for_timestamp(
-            self.snapshot, timestamp_ms, last_fetchable=last_fetchable
+        return self.reads.offset_for_timestamp(
+            self.snapshot,
+            timestamp_ms,
+            last_fetchable=last_fetchable,
+            clock=clock,
+            may_wait=may_wait,
         )
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734); see `LogReads`."""
-        return self._reads.max_timestamp_offset(self.snapshot)
+        return self.reads.max_timestamp_offset(self.snapshot)
 
     def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:
         """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
-        return self._reads.aborted_transactions(self.snapshot, offset, up_to)
+        return self.reads.aborted_transactions(self.snapshot, offset, up_to)
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -410,7 +417,7 @@ class Log:
     @property
     def lookup(self) -> tuple[TrustedIndexes, IndexRules]:
         """How the indexes of its segments are reached, for those who look at segments."""
-        return self._reads.lookup
+        return self.reads.lookup
 
     def _raise_start(self, offset: int) -> int:
         """Move the start offset up, durably; how many segments may go in one step.
@@ -482,5 +489,5 @@ class Log:
         self.is_closed = True
         for segment in self.snapshot.segments:
             self.files.pool.forget(segment.path_of(LOG))
-            self._reads.forget(segment)
+            self.reads.forget(segment)
         self._appender.abandon()

@@ -11,6 +11,8 @@ from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import CorruptLog, DiskError
 from storage.index_trust import TrustedIndexes
+from storage.look import Look
+from storage.search_clock import SearchClock
 from storage.segment import IndexRules, Segment
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot, TimestampOffset
@@ -38,6 +40,10 @@ class LogReads:
         """How the indexes of the log's segments are reached."""
         return self._indexes, self._rules
 
+    def look(self, *, may_wait: bool = True) -> Look:
+        """A way to the segments for one search."""
+        return Look(self._indexes, self._rules, self._inflate_limit, may_wait=may_wait)
+
     def forget(self, segment: Segment) -> None:
         """The segment is gone."""
         self._indexes.forget(segment)
@@ -48,28 +54,28 @@ class LogReads:
         timestamp_ms: int,
         *,
         last_fetchable: int,
+        clock: SearchClock,
+        may_wait: bool,
     ) -> TimestampOffset | None:
         """The smallest offset with a time of at least `timestamp_ms`, if below `last_fetchable`.
 
-        KafkaError KAFKA_STORAGE_ERROR (56) when the disk refuses, CORRUPT_MESSAGE (2) when the
-        batch that would answer is damaged.
+        The timestamp in the answer is the time by that clock. KafkaError KAFKA_STORAGE_ERROR (56)
+        when the disk refuses, CORRUPT_MESSAGE (2) when the batch that would answer is damaged;
+        NotInMemory when it may not wait and would have to.
         """
         with told():
             return first_at_or_after(
                 snapshot,
-                self._indexes,
-                self._rules,
+                self.look(may_wait=may_wait),
                 timestamp_ms,
                 last_fetchable=last_fetchable,
-                inflate_limit=self._inflate_limit,
+                clock=clock,
             )
 
     def max_timestamp_offset(self, snapshot: LogSnapshot) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734). Errors as above."""
         with told():
-            return first_with_largest(
-                snapshot, self._indexes, self._rules, inflate_limit=self._inflate_limit
-            )
+            return first_with_largest(snapshot, self.look())
 
     def aborted_transactions(
         self, snapshot: LogSnapshot, offset: int, up_to: int

@@ -65,6 +65,7 @@ class Segment:
         "first_arrival_ms",
         "first_timestamp",
         "generation",
+        "has_untimed",
         "held",
         "indexes",
         "is_removed",
@@ -108,6 +109,8 @@ class Segment:
         """When the last batch arrived; of a segment that takes appends, its zone map knows."""
         self.since_indexed = 0
         """Bytes appended since the batch that the last index entry speaks of."""
+        self.has_untimed: bool | None = None
+        """Whether the closed segment has records without a time; None: not looked for yet."""
         self.indexes: Indexes | None = None
         self.held: File | None = None
         """The open `.log` while the segment is active and was used."""

@@ -1,80 +1,82 @@
-"""From a time to an offset, on a snapshot (semantics 5.2, 5.3).
+"""From a time to an offset, on a snapshot and by any clock (semantics 5.2, 5.3; time.md 3).
 
-The whole behaviour has a one-line model: the smallest offset, at or after the log start, whose
-timestamp is at least T. Segments, time index, zones and batch headers only narrow down where to
-look; the answer is read from the records of a batch whose CRC was checked.
+The whole behaviour has a one-line model: the smallest offset, at or after the log start, whose time
+by the clock is at least T. Segments, zones and batch headers only narrow down where to look; the
+answer is read from the records of a batch whose CRC was checked. One zone of a segment is read,
+however dirty the others are; a second one only where the log start cuts the first, or where the
+`earlier` clock meets the zone in which T came.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from protocol.errors import DecodeError
-from protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, crc_matches, read_header
-from protocol.records.compression import inflate
+from protocol.records.batch import LOG_APPEND_TIME
+from protocol.records.walk import find_between
 from protocol.records.walk import find_timestamp as find_record
-from storage.batch_walk import BatchPlace
-from storage.errors import CorruptLog
-from storage.index_trust import TrustedIndexes, find_time
+from storage.batch_walk import BatchPlace, Readable, batch_at, find_offset, find_timestamp
+from storage.errors import CorruptIndex, CorruptLog
+from storage.look import Look, SegmentView
 from storage.reader import limit_of
-from storage.segment import IndexRules, Segment
+from storage.search_clock import SearchClock, time_of
+from storage.segment import Segment
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot, TimestampOffset
+from storage.timestamps import INT64_MAX, INT64_MIN
+from storage.zone_rows import UNREAD, UNTIMED, Zone
+from storage.zone_search import zone_window
 
 _Found = TimestampOffset | None
 
 
 def first_at_or_after(
     snapshot: LogSnapshot,
-    indexes: TrustedIndexes,
-    rules: IndexRules,
+    look: Look,
     timestamp: int,
     *,
     last_fetchable: int,
-    inflate_limit: int,
+    clock: SearchClock = SearchClock.RECORD,
 ) -> TimestampOffset | None:
     """The first record with a time of at least `timestamp` ms; None if it is not below
     `last_fetchable`. DiskError; CorruptLog when the batch that would answer is damaged.
+
+    Negative times are no times: they are not found, and looked for as 0.
     """
-    first = index_of(snapshot.segments, snapshot.log_start_offset)
-    for index in range(first, len(snapshot.segments)):
-        segment, limit = snapshot.segments[index], limit_of(snapshot, index)
-        if not limit or segment.base_offset >= last_fetchable:
+    timestamp = max(timestamp, 0)
+    segments, start = snapshot.segments, snapshot.log_start_offset
+    for index in range(index_of(segments, start), len(segments)):
+        segment = segments[index]
+        if segment.base_offset >= last_fetchable:
+            break
+        limit = limit_of(snapshot, index)
+        if not limit or not look.may_hold(segment, limit, clock, timestamp):
             continue
-        if indexes.largest_timestamp(segment, limit, rules) < timestamp:
-            continue
-        found = _first_in(
-            segment, limit, indexes, rules, timestamp, snapshot.log_start_offset, inflate_limit
-        )
+        found = _first_in(look, segment, limit, clock, timestamp, start)
         if found is not None:
             return found if found.offset < last_fetchable else None
     return None
 
 
-def first_with_largest(
-    snapshot: LogSnapshot, indexes: TrustedIndexes, rules: IndexRules, *, inflate_limit: int
-) -> TimestampOffset | None:
-    """The first record with the largest time at or after the log start; None if none has one.
+def first_with_largest(snapshot: LogSnapshot, look: Look) -> TimestampOffset | None:
+    """The first record with the largest record time at or after the log start; None if none has.
 
     KIP-734. Segments are looked into from the largest time down; only one that the log start cuts
     may lack the record that its largest time is of.
     """
+    segments, start = snapshot.segments, snapshot.log_start_offset
     candidates = []
-    for index in range(
-        index_of(snapshot.segments, snapshot.log_start_offset), len(snapshot.segments)
-    ):
+    for index in range(index_of(segments, start), len(segments)):
         limit = limit_of(snapshot, index)
         if limit:
-            largest = indexes.largest_timestamp(snapshot.segments[index], limit, rules)
-            candidates.append((largest, -index))
+            candidates.append((look.largest_timestamp(segments[index], limit), -index))
     best: TimestampOffset | None = None
     for largest, negative_index in sorted(candidates, reverse=True):
         floor = 0 if best is None else best.timestamp + 1
         if largest < floor:
             break
-        segment, limit = snapshot.segments[-negative_index], limit_of(snapshot, -negative_index)
+        segment, limit = segments[-negative_index], limit_of(snapshot, -negative_index)
 
         def at_least(timestamp: int, segment: Segment = segment, limit: int = limit) -> _Found:
-            start = snapshot.log_start_offset
-            return _first_in(segment, limit, indexes, rules, timestamp, start, inflate_limit)
+            return _first_in(look, segment, limit, SearchClock.RECORD, timestamp, start)
 
         best = _latest(at_least, floor, largest) or best
     return best
@@ -94,48 +96,116 @@ def _latest(at_least: Callable[[int], _Found], low: int, high: int) -> _Found:
 
 
 def _first_in(  # noqa: PLR0917 - private, called by position
-    segment: Segment,
-    limit: int,
-    indexes: TrustedIndexes,
-    rules: IndexRules,
-    timestamp: int,
-    min_offset: int,
-    inflate_limit: int,
-) -> TimestampOffset | None:
-    place = indexes.find_time(segment, limit, rules, timestamp, min_offset)
-    while place is not None:
-        found = _first_in_batch(segment, place, timestamp, min_offset, inflate_limit)
-        if found is not None:
-            return found
-        zones = indexes.of(segment, limit, rules).zones
-        place = find_time(segment, zones, place.end_position, limit, timestamp)
-    return None
-
-
-def _first_in_batch(
-    segment: Segment, place: BatchPlace, timestamp: int, min_offset: int, inflate_limit: int
-) -> TimestampOffset | None:
-    file = segment.file()
-    batch = memoryview(file.read_at(place.position, place.size_bytes))
+    look: Look, segment: Segment, limit: int, clock: SearchClock, timestamp: int, min_offset: int
+) -> _Found:
     try:
-        header = read_header(batch)
-        if not crc_matches(batch, 0, header):
-            raise CorruptLog(file.path, f"the batch at {place.position} has a wrong CRC")
-        if header.attributes & LOG_APPEND_TIME:
-            offset = max(header.base_offset, min_offset)
-            if offset > header.last_offset:
-                return None
-            return TimestampOffset(header.max_timestamp, offset, header.leader_epoch)
-        found = find_record(
-            inflate(header.codec, batch[HEADER_BYTES:], limit_bytes=inflate_limit),
-            header.record_count,
-            header.base_offset,
-            header.base_timestamp,
-            timestamp,
-            min_offset,
-        )
-    except DecodeError as error:
-        raise CorruptLog(file.path, f"the batch at {place.position}: {error}") from error
-    if found is None:
+        return _Search(look, look.at(segment, limit, clock), clock, timestamp, min_offset).run()
+    except CorruptIndex:
+        view = look.anew(segment, limit, clock)
+        return _Search(look, view, clock, timestamp, min_offset).run()
+
+
+class _Search:
+    """One question to one segment."""
+
+    __slots__ = ("_clock", "_look", "_min_offset", "_timestamp", "_view")
+
+    def __init__(
+        self, look: Look, view: SegmentView, clock: SearchClock, timestamp: int, min_offset: int
+    ) -> None:
+        self._look = look
+        self._view = view
+        self._clock = clock
+        self._timestamp = timestamp
+        self._min_offset = min_offset
+
+    def run(self) -> _Found:
+        zones, clock = self._view.zones, self._clock
+        index = 0
+        if self._min_offset > zones.base_offset:
+            index = zones.holding_offset(self._min_offset)
+        if clock is not SearchClock.RECORD:
+            index = max(index, zones.arrived_from(self._timestamp))
+        low = INT64_MIN if clock is SearchClock.ARRIVAL else self._timestamp
+        wanted_flags = UNTIMED if clock is SearchClock.EARLIER else 0
+        while (index := zones.next_between(index, low, INT64_MAX, wanted_flags)) < zones.total:
+            zone = zones.zone(index)
+            if zone.position >= self._view.limit:
+                break
+            found = self._first_in_zone(zone, zones.end_position(index, self._view.limit))
+            if found is not None:
+                return found
+            index += 1
         return None
-    return TimestampOffset(found[1], found[0], header.leader_epoch)
+
+    def _first_in_zone(self, zone: Zone, end: int) -> _Found:
+        self._look.scanned_zones += 1
+        window, position = self._begin(zone, end)
+        for place in self._candidates(window, zone, position, end):
+            found = self._first_in_batch(window, place, zone)
+            if found is not None:
+                return found
+        return None
+
+    def _begin(self, zone: Zone, end: int) -> tuple[Readable, int]:
+        """What to read the zone from, and the position of the first batch that matters."""
+        view, min_offset = self._view, self._min_offset
+        if zone.flags & UNREAD and self._clock is SearchClock.RECORD:
+            place = self._look.indexed_place(view, self._timestamp, min_offset)
+            return view.file, end if place is None else max(place.position, zone.position)
+        window = zone_window(view.file, zone, end)
+        if min_offset <= zone.first_offset:
+            return window, zone.position
+        place = find_offset(window, zone.position, end, min_offset)
+        return window, end if place is None else place.position
+
+    def _candidates(
+        self, window: Readable, zone: Zone, position: int, end: int
+    ) -> Iterator[BatchPlace]:
+        """Batches that may hold it. By record time headers tell; of times unclaimed they do not."""
+        every = self._clock is SearchClock.ARRIVAL or (
+            self._clock is SearchClock.EARLIER and zone.flags & UNTIMED
+        )
+        while position < end:
+            place = (
+                batch_at(window, position, end)
+                if every
+                else find_timestamp(window, position, end, self._timestamp)
+            )
+            if place is None:
+                return
+            yield place
+            position = place.end_position
+
+    def _first_in_batch(self, window: Readable, place: BatchPlace, zone: Zone) -> _Found:
+        if place.attributes & LOG_APPEND_TIME:
+            at = time_of(self._clock, place.max_timestamp, zone, is_stamped=True)
+            if at < self._timestamp or place.last_offset < self._min_offset:
+                return None
+        header, records = self._look.batch_at(window, place)
+        if header.attributes & LOG_APPEND_TIME:
+            offset = max(header.base_offset, self._min_offset)
+            return TimestampOffset(at, offset, header.leader_epoch)
+        try:
+            found = self._first_in_records(
+                records, header.record_count, header.base_offset, header.base_timestamp
+            )
+        except DecodeError as error:
+            path = self._view.file.path
+            raise CorruptLog(path, f"the batch at {place.position}: {error}") from error
+        if found is None:
+            return None
+        at = time_of(self._clock, found[1], zone, is_stamped=False)
+        return TimestampOffset(at, found[0], header.leader_epoch)
+
+    def _first_in_records(
+        self, records: memoryview | bytes | bytearray, count: int, offset: int, base: int
+    ) -> tuple[int, int] | None:
+        """Offset and claimed time. Zones were chosen by arrival, so the claim decides alone."""
+        if self._clock is SearchClock.RECORD:
+            return find_record(records, count, offset, base, self._timestamp, self._min_offset)
+        low = INT64_MIN if self._clock is SearchClock.ARRIVAL else self._timestamp
+        found, first_offset, first_time, _ = find_between(
+            records, count, offset, base, low, INT64_MAX, self._min_offset, INT64_MAX, True
+        )
+        return (first_offset, first_time) if found else None

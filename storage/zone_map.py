@@ -1,7 +1,9 @@
 """Zone map of a segment: both times, both bounds, for every 64 KiB of its `.log` (time.md 3).
 
 A zone closes once it holds `zone_bytes`; or, when 4 KiB are in it and `zone_ms` of arrival time
-have passed, before the next batch; the last one at roll or close. `zone_rows` has the format.
+have passed, before the next batch; the last one at roll or close. It closes also where batches that
+the broker stamps begin or end, so that a zone's times are all of one kind. `zone_rows` has the
+format.
 
 Record times are what producers claim, and can be rebuilt from the log. Arrival cannot: rebuilt
 rows carry estimates and say so. Arrival never runs backwards in a log, so an earlier one is
@@ -10,24 +12,25 @@ lifted to the last one seen. Kafka ignores the file.
 One writer; readers of any thread see closed zones whole and the open one as of one moment.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from storage.env import FileSystem
 from storage.errors import FileMissing
+from storage.timestamps import INT64_MAX, INT64_MIN
+from storage.zone_columns import ZoneColumns
 from storage.zone_rows import (
     ARRIVAL_ESTIMATED,
     DIRTY_FUTURE,
     DIRTY_PAST,
+    LIFTED,
     LOG_APPEND_TIME,
     ROW_BYTES,
+    UNREAD,
     UNTIMED,
     Zone,
-    iter_rows,
-    pack_row,
-    row_at,
     sound_rows,
 )
+from storage.zone_view import ZoneView
 
 __all__ = [
     "ARRIVAL_ESTIMATED",
@@ -35,17 +38,18 @@ __all__ = [
     "DIRTY_PAST",
     "LOG_APPEND_TIME",
     "ROW_BYTES",
+    "UNREAD",
     "UNTIMED",
     "Zone",
     "ZoneMap",
+    "ZoneView",
     "estimate_arrival",
 ]
 
 NO_TIMESTAMP = -1
 MIN_TIMED_ZONE_BYTES = 4096
 
-_SIZE, _MIN, _FIRST_ARRIVAL = 4, 5, 7  # fields of the open zone
-_ROW_MIN, _ROW_MAX = 4, 5  # fields of a row
+_FLAGS, _SIZE, _MIN, _FIRST_ARRIVAL = 3, 4, 5, 7  # fields of the open zone
 _ABSENT = -1
 
 
@@ -66,10 +70,10 @@ class ZoneMap:
     """The zones of one segment. Nothing is read before the first use."""
 
     __slots__ = (
+        "_columns",
         "_fs",
         "_last_arrival",
         "_open",
-        "_rows",
         "_written",
         "_zone_bytes",
         "_zone_ms",
@@ -96,7 +100,7 @@ class ZoneMap:
         self._zone_bytes = zone_bytes
         self._zone_ms = zone_ms
         self._last_arrival = arrival_floor_ms
-        self._rows: bytearray | None = None
+        self._columns: ZoneColumns | None = None
         self._open: _OpenZone | None = None
         self._written = _ABSENT  # rows that are in the file; _ABSENT: no file, or not ours
 
@@ -115,17 +119,20 @@ class ZoneMap:
 
         A batch without any time gives -1 for both times and leaves the zone's bounds alone.
         """
-        if self._rows is None:
+        if self._columns is None:
             self._load()
         if arrival_ms >= self._last_arrival:
             self._last_arrival = arrival_ms
         else:
             arrival_ms = self._last_arrival
+            flags |= LIFTED
         zone = self._open
-        if (
-            zone is not None
-            and zone[_SIZE] >= MIN_TIMED_ZONE_BYTES
-            and arrival_ms - zone[_FIRST_ARRIVAL] >= self._zone_ms
+        if zone is not None and (
+            (
+                zone[_SIZE] >= MIN_TIMED_ZONE_BYTES
+                and arrival_ms - zone[_FIRST_ARRIVAL] >= self._zone_ms
+            )
+            or (zone[_FLAGS] ^ flags) & LOG_APPEND_TIME
         ):
             self.close_zone()
             zone = None
@@ -152,20 +159,37 @@ class ZoneMap:
         zone = self._open
         if zone is None:
             return
-        rows = self._load()
-        rows += pack_row((zone[0] - self.base_offset, *zone[1:_SIZE], *zone[_MIN:]))
+        self._load().append((zone[0] - self.base_offset, *zone[1:_SIZE], *zone[_MIN:]))
         self._open = None  # last: a reader may see the zone twice, never not at all
+
+    def add_unread(self, offset: int, position: int, end_offset: int, arrival_ms: int) -> None:
+        """Account for batches that nobody looked into, from `position` on: they may hold any time.
+
+        `arrival_ms` is when the last of them had come for certain.
+        """
+        self.close_zone()
+        arrival_ms = self._last_arrival = max(self._last_arrival, arrival_ms)
+        first, count = offset - self.base_offset, min(end_offset - offset, 2**31 - 1)
+        flags = UNREAD | ARRIVAL_ESTIMATED | UNTIMED
+        self._load().append(
+            (first, position, count, flags, INT64_MIN, INT64_MAX, arrival_ms, arrival_ms)
+        )
 
     @property
     def row_count(self) -> int:
         """How many zones are closed."""
-        return len(self._load()) // ROW_BYTES
+        return len(self._load())
 
     @property
     def last_arrival_ms(self) -> int:
         """The latest arrival here, or the floor that was given: the next segment's floor."""
         self._load()
         return self._last_arrival
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the closed zones are in memory."""
+        return self._columns is not None
 
     @property
     def open_zone(self) -> Zone | None:
@@ -177,30 +201,25 @@ class ZoneMap:
 
     def zone(self, index: int) -> Zone:
         """The closed zone number `index`, from 0; IndexError if there is none."""
-        if not 0 <= index < self.row_count:
+        columns = self._load()
+        if not 0 <= index < len(columns):
             raise IndexError(index)
-        return self._zone(row_at(self._load(), index))
+        offset, *rest = columns.row(index)
+        return Zone(offset + self.base_offset, *rest)
 
     def zones(self, first: int = 0) -> Iterator[Zone]:
-        """The closed zones from number `first` on, then the open one."""
-        return self._matching(first, lambda _: True)
+        """The zones from number `first` on, the open one last, as of now."""
+        view = self.view()
+        return (view.zone(index) for index in range(first, view.total))
 
-    def reaching(self, timestamp: int, from_position: int = 0) -> Iterator[Zone]:
-        """Zones that may hold a record of `timestamp` or later, from the one at a position on."""
-        first = self._bisect(bisect_right, from_position, lambda zone: zone.position) - 1
-        return self._matching(max(first, 0), lambda row: row[_ROW_MAX] >= timestamp)
-
-    def overlapping(self, first_ms: int, last_ms: int) -> Iterator[Zone]:
-        """Zones that may hold a record with a time from `first_ms` to `last_ms`, both included."""
-        return self._matching(0, lambda row: row[_ROW_MAX] >= first_ms and row[_ROW_MIN] <= last_ms)
-
-    def arrived_between(self, first_ms: int, last_ms: int) -> Iterator[Zone]:
-        """Zones that hold batches which may have arrived from `first_ms` to `last_ms`."""
-        for zone in self.zones(self._bisect(bisect_left, first_ms, lambda z: z.last_arrival_ms)):
-            if zone.first_arrival_ms > last_ms:
-                return
-            if zone.last_arrival_ms >= first_ms:
-                yield zone
+    def view(self) -> ZoneView:
+        """All zones as of one moment, for a search."""
+        open_zone = self.open_zone  # first: once it is closed, it is a row
+        columns = self._load()
+        count = len(columns)
+        if open_zone is not None and count and columns.positions[count - 1] >= open_zone.position:
+            open_zone = None
+        return ZoneView(self.base_offset, columns, count, open_zone)
 
     def resume_point(self) -> tuple[int, int]:
         """Position of the last closed zone and its record count: what follows is not mapped yet.
@@ -218,19 +237,19 @@ class ZoneMap:
 
         The batches from `resume_point` up to `offset` have to be added again.
         """
-        keep = self._bisect(bisect_left, offset, lambda zone: zone.first_offset)
+        columns = self._load()
+        keep = columns.holding_offset(offset - 1 - self.base_offset, len(columns)) + 1
         if keep and self._end_offset(keep - 1) > offset:
             keep -= 1
         self._open = None
-        rows = self._load()
-        if len(rows) > keep * ROW_BYTES:
-            self._rows = rows[: keep * ROW_BYTES]
+        if len(columns) > keep:
+            self._columns = columns.kept(keep)
             if self._written > keep:
                 self._cut_file(keep)
 
     def reset(self) -> None:
         """Start again without zones, unread: for a new segment, or to rebuild."""
-        self._rows = bytearray()
+        self._columns = ZoneColumns()
         self._open = None
         self._written = _ABSENT
         self.damage = None
@@ -253,22 +272,9 @@ class ZoneMap:
 
     def unload(self) -> None:
         """Drop the memory of closed zones, written first; keeps it while a zone is open."""
-        if self._rows is not None and self._open is None:
+        if self._columns is not None and self._open is None:
             self.flush()
-            self._rows = None
-
-    def _matching(self, first: int, wanted: Callable[[Sequence[int]], bool]) -> Iterator[Zone]:
-        open_zone = self.open_zone
-        rows = bytes(self._load()[first * ROW_BYTES :])  # a copy: the writer may go on
-        last_position = row_at(rows, len(rows) // ROW_BYTES - 1)[1] if rows else -1
-        for row in iter_rows(rows):
-            if wanted(row):
-                yield self._zone(row[:-1])
-        if open_zone is not None and open_zone.position > last_position and wanted(open_zone):
-            yield open_zone
-
-    def _zone(self, row: tuple[int, ...]) -> Zone:
-        return Zone(row[0] + self.base_offset, *row[1:])
+            self._columns = None
 
     def _end_offset(self, index: int) -> int:
         if index + 1 < self.row_count:
@@ -276,30 +282,27 @@ class ZoneMap:
         last = self.zone(index)
         return last.first_offset + last.record_count
 
-    def _bisect(self, search: Callable[..., int], wanted: int, key: Callable[[Zone], int]) -> int:
-        return search(range(self.row_count), wanted, key=lambda index: key(self.zone(index)))
+    def _load(self) -> ZoneColumns:
+        columns = self._columns
+        if columns is None:
+            columns = self._read()
+        return columns
 
-    def _load(self) -> bytearray:
-        rows = self._rows
-        if rows is None:
-            rows = self._read()
-        return rows
-
-    def _read(self) -> bytearray:
+    def _read(self) -> ZoneColumns:
         try:
             data = self._fs.read_bytes(self.path)
         except FileMissing:
             self.reset()
             return self._load()
         good, self.damage = sound_rows(data)
-        rows = bytearray(data[: good * ROW_BYTES])
+        columns = ZoneColumns.of_rows(data[: good * ROW_BYTES])
         if good:
-            self._last_arrival = max(self._last_arrival, row_at(rows, good - 1)[-1])
+            self._last_arrival = max(self._last_arrival, columns.last_arrivals[-1])
         self._written = good
         if self.damage is not None:
             self._written = _ABSENT  # what follows the good rows has to go at the next write
-        self._rows = rows
-        return rows
+        self._columns = columns
+        return columns
 
     def _cut_file(self, rows: int) -> None:
         file = self._fs.open(self.path)
@@ -310,10 +313,10 @@ class ZoneMap:
         self._written = rows
 
     def _write(self, *, durable: bool) -> None:
-        rows = self._rows
-        if rows is None:
+        columns = self._columns
+        if columns is None:
             return
-        count, written = len(rows) // ROW_BYTES, max(self._written, 0)
+        count, written = len(columns), max(self._written, 0)
         if self._written == count and not durable:
             return
         file = self._fs.open(self.path, create=True)
@@ -321,9 +324,7 @@ class ZoneMap:
             if self._written == _ABSENT:
                 file.truncate(0)
             if count > written:
-                file.write_at(
-                    written * ROW_BYTES, bytes(rows[written * ROW_BYTES : count * ROW_BYTES])
-                )
+                file.write_at(written * ROW_BYTES, columns.bytes_of(written, count))
             self._written = count
             if durable:
                 file.sync()

@@ -10,13 +10,81 @@ from protocol.records.batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME
 from protocol.records.compression import codec_of, inflate
 from protocol.records.scan import BatchRow
 from protocol.records.walk import check_records
-from storage.batch_walk import batch_at
-from storage.errors import CorruptLog
+from storage.batch_walk import BatchPlace, batch_at, batches, last_batch
+from storage.errors import CorruptIndex, CorruptLog
 from storage.log_scan import LogScan
 from storage.segment import Segment
 from storage.timestamps import INT64_MAX, INT64_MIN
-from storage.zone_map import ARRIVAL_ESTIMATED, UNTIMED, ZoneMap, estimate_arrival
+from storage.zone_map import ARRIVAL_ESTIMATED, UNREAD, UNTIMED, ZoneMap, estimate_arrival
 from storage.zone_map import LOG_APPEND_TIME as STAMPED
+
+MENDED_AT_ONCE = 8 * 1024 * 1024  # bytes of log that are read to account for them
+
+
+def is_covered(segment: Segment, zones: ZoneMap, limit: int, indexed: int) -> bool:
+    """Whether the zones account for every batch up to `limit`; `indexed`: a batch near the end.
+
+    CorruptIndex when the last zone is not what its row says; DiskError, CorruptLog.
+    """
+    return _first_uncovered(segment, zones, limit, indexed) is None
+
+
+def cover(segment: Segment, zones: ZoneMap, limit: int, indexed: int) -> None:
+    """Account for batches behind the last zone, as a Kafka that ran in the directory leaves them.
+
+    A few are looked into, many become one zone that may hold any time, until somebody has need to
+    know (`look_into_unread`). In memory only. Errors as above.
+    """
+    zones.check()
+    if limit - zones.resume_point()[0] <= MENDED_AT_ONCE:
+        mend_zones(segment, zones, limit, INT64_MAX)
+        zones.close_zone()
+    rest = _first_uncovered(segment, zones, limit, indexed)
+    if rest is not None:
+        end = _end_offset(segment, limit, indexed)
+        zones.add_unread(rest.base_offset, rest.position, end, segment.mtime_ms)
+
+
+def look_into_unread(segment: Segment, zones: ZoneMap, limit: int) -> None:
+    """Read what nobody looked into yet, and what follows. In memory only.
+
+    DiskError; CorruptLog when it cannot all be read.
+    """
+    zones.check()
+    first = next((zone for zone in zones.zones() if zone.flags & UNREAD), None)
+    mend_zones(segment, zones, limit, INT64_MAX if first is None else first.first_offset)
+    zones.close_zone()
+    if not is_covered(segment, zones, limit, zones.resume_point()[0]):
+        raise CorruptLog(segment.file().path, "a batch is damaged: its arrival cannot be told")
+
+
+def _first_uncovered(
+    segment: Segment, zones: ZoneMap, limit: int, indexed: int
+) -> BatchPlace | None:
+    position, mapped_records = zones.resume_point()
+    if zones.row_count:
+        last = zones.zone(zones.row_count - 1)
+        if last.flags & UNREAD and last.first_offset + mapped_records == _end_offset(
+            segment, limit, indexed
+        ):
+            return None
+        if batch_at(segment.file(), position, limit).base_offset != last.first_offset:
+            raise CorruptIndex(zones.path, f"no zone begins at {position}")
+    for place in batches(segment.file(), position, limit):
+        if mapped_records <= 0:
+            break
+        mapped_records -= place.record_count
+    else:
+        place = None
+    if mapped_records:
+        raise CorruptIndex(zones.path, f"the zone at {position} counts its records wrong")
+    return place
+
+
+def _end_offset(segment: Segment, limit: int, indexed: int) -> int:
+    last = last_batch(segment.file(), indexed, limit)
+    assert last is not None
+    return last.last_offset + 1
 
 
 def mend_zones(segment: Segment, zones: ZoneMap, limit: int, end_offset: int) -> None:

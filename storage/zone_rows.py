@@ -14,8 +14,10 @@ from crc32c import crc32c
 UNTIMED = 1  # some records have no time
 DIRTY_FUTURE = 2
 DIRTY_PAST = 4
-LOG_APPEND_TIME = 8  # the batches carry the broker's time; record times here are the claimed ones
+LOG_APPEND_TIME = 8  # all batches carry the broker's time; record times here are the claimed ones
 ARRIVAL_ESTIMATED = 16
+UNREAD = 32  # nobody looked into it: it may hold any time
+LIFTED = 64  # the wall clock had gone back: stamps may lie before the first arrival
 
 ROW_BYTES = 52
 
@@ -44,11 +46,6 @@ def pack_row(zone: tuple[int, ...]) -> bytes:
     row = _ROW.pack(*zone)
     seal: int = crc32c(row)
     return row + seal.to_bytes(4)
-
-
-def row_at(rows: bytes | bytearray, index: int) -> tuple[int, ...]:
-    """The fields of row number `index`, in the order of `Zone`."""
-    return _ROW.unpack_from(rows, index * ROW_BYTES)
 
 
 def iter_rows(rows: bytes) -> Iterator[tuple[int, ...]]:

@@ -1,5 +1,7 @@
 """Search by time against a full scan: architecture.md 5's one-line model, on thousands of logs.
 
+By every clock, and ranges too. What a record's arrival is was read from the rows without a search.
+
 `HOROLOG_MODEL_LOGS` says on how many (20,000 takes a minute); a failure names its seed.
 """
 
@@ -10,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.logs import append, open_log
+from storage.log_times import find_range, lookup
+from storage.search_clock import SearchClock
+from storage.zone_rows import ARRIVAL_ESTIMATED
+from tests.support.logs import append, first_from, open_log
 from tests.support.time_logs import TimeLog, make_time_log
 
 LOGS = int(os.environ.get("HOROLOG_MODEL_LOGS", "2000"))
@@ -18,18 +23,50 @@ PER_TEST = 250
 QUESTIONS = 6
 
 
-def found(log: TimeLog, timestamp: int) -> tuple[int, int] | None:
-    watermark = log.log.snapshot.high_watermark
-    answer = log.log.offset_for_timestamp(timestamp, last_fetchable=watermark)
+def found(
+    log: TimeLog, timestamp: int, clock: SearchClock = SearchClock.RECORD
+) -> tuple[int, int] | None:
+    answer = lookup(log.log, timestamp, clock)
     return None if answer is None else (answer.timestamp, answer.offset)
 
 
 @pytest.mark.parametrize("first", range(0, LOGS, PER_TEST))
 def test_every_answer_is_that_of_a_full_scan(first: int) -> None:
     for seed in range(first, min(first + PER_TEST, LOGS)):
-        log = make_time_log(seed)
-        for timestamp in log.wanted_times(random.Random(seed), QUESTIONS):
+        log, dice = make_time_log(seed), random.Random(seed)
+        asked = log.wanted_times(dice, QUESTIONS)
+        for timestamp in asked:
             assert found(log, timestamp) == log.expected(timestamp), f"seed {seed}, {timestamp}"
+        clock = dice.choice((SearchClock.ARRIVAL, SearchClock.EARLIER))
+        times = log.by_clock(clock)
+        for timestamp in (*asked, *(at + 1 for at, _ in times[:3])):
+            expected = first_from(times, timestamp)
+            assert found(log, timestamp, clock) == expected, f"seed {seed}, {clock}, {timestamp}"
+
+
+@pytest.mark.parametrize("first", range(0, LOGS // 4, PER_TEST))
+def test_ranges_hold_what_a_full_scan_finds(first: int) -> None:
+    for seed in range(first, min(first + PER_TEST, LOGS // 4)):
+        log, dice = make_time_log(seed), random.Random(seed)
+        for clock in SearchClock:
+            times = log.by_clock(clock)
+            edges = sorted(log.wanted_times(dice, 2) + [at + 1 for at, _ in times[:1]])
+            low, high = dice.choice(edges), dice.choice(edges)
+            inside = [offset for at, offset in times if low <= at < high]
+            answer = find_range(log.log, low, high, clock)
+            ends = (inside[0], inside[-1]) if inside else (None, None)
+            assert (answer.first_offset, answer.last_offset) == ends, f"seed {seed}, {clock}"
+            assert answer.is_exact
+            assert answer.records == len(inside), f"seed {seed}, {clock}, {low}, {high}"
+
+
+@pytest.mark.parametrize("first", range(0, LOGS // 8, PER_TEST))
+def test_arrivals_are_never_stated_too_early_and_late_by_a_zone_at_most(first: int) -> None:
+    for seed in range(first, min(first + PER_TEST, LOGS // 8)):
+        log = make_time_log(seed)
+        for zone, arrival in zip(log.zones(), log.arrivals, strict=True):
+            if not zone.flags & ARRIVAL_ESTIMATED:
+                assert zone.first_arrival_ms <= arrival <= zone.last_arrival_ms, f"seed {seed}"
 
 
 @pytest.mark.parametrize("first", range(0, LOGS // 4, PER_TEST))

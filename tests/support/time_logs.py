@@ -10,6 +10,9 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
 from storage.log import Log
+from storage.reader import limit_of
+from storage.search_clock import SearchClock, time_of
+from storage.zone_rows import Zone
 from tests.support.logs import UNCLEAN, append_bytes, make_durable, open_log, reopened
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock
@@ -26,13 +29,40 @@ class TimeLog:
     env: Env
     records: list[tuple[int, int]]
     """(time as readers see it, offset), in order of offset."""
+    arrivals: list[int]
+    """When each of them came; like the log's own notes, it never runs backwards."""
+    is_stamped: bool
     start_offset: int
 
     def wanted_times(self, dice: random.Random, count: int) -> list[int]:
         """Times worth asking for: at, just before and just after what is there; far off, too."""
         times = sorted({at for at, _ in self.records}) or [NOW]
         found = [dice.choice(times) + dice.choice((-1, 0, 0, 1)) for _ in range(count)]
-        return [*(max(0, at) for at in found), 0, times[-1], times[-1] + 1, FAR_FUTURE * 2]
+        return [max(0, at) for at in (*found, 0, times[-1], times[-1] + 1, FAR_FUTURE * 2)]
+
+    def zones(self) -> list[Zone]:
+        """For each record the row of the zone that holds it, read without any search."""
+        indexes, rules = self.log.lookup
+        snapshot = self.log.snapshot
+        found: list[Zone] = []
+        for index, segment in enumerate(snapshot.segments):
+            limit = limit_of(snapshot, index)
+            rows = list(indexes.of(segment, limit, rules).zones.zones()) if limit else []
+            ends = [row.first_offset for row in rows[1:]]
+            if rows:
+                following = snapshot.segments[index + 1 :]
+                ends.append(following[0].base_offset if following else snapshot.log_end_offset)
+            for row, end in zip(rows, ends, strict=True):
+                found += [row] * (end - row.first_offset)
+        return found
+
+    def by_clock(self, clock: SearchClock) -> list[tuple[int, int]]:
+        """(time by that clock, offset) of every record at or after the log start."""
+        return [
+            (time_of(clock, at, zone, is_stamped=self.is_stamped), offset)
+            for (at, offset), zone in zip(self.records, self.zones(), strict=True)
+            if offset >= self.start_offset
+        ]
 
     def fs_of_log(self) -> SimFileSystem:
         """The disk that the log lies on after its restarts."""
@@ -55,7 +85,7 @@ def make_time_log(seed: int, *, batches: int = 60) -> TimeLog:
     fs = SimFileSystem(clock=clock)
     env = Env(clock, fs, SeededRng(seed))
     settings = {
-        "segment_bytes": dice.choice((1700, 1700, 2500, 1 << 20)),
+        "segment_bytes": dice.choice((1700, 2500, 1 << 20, 1 << 20)),
         "index_interval_bytes": dice.choice((0, 1, 100, 400, 4096)),
         "segment_index_bytes": dice.choice((36, 120, 10_485_760)),
         "horolog_zone_bytes": dice.choice((4096, 4096, 65536)),
@@ -63,12 +93,15 @@ def make_time_log(seed: int, *, batches: int = 60) -> TimeLog:
         "message_timestamp_type": dice.choice(("CreateTime",) * 4 + ("LogAppendTime",)),
     }
     log = open_log(env, **settings)
+    is_small = log.config.segment_bytes < 1 << 20
     times = _times(dice)
     records: list[tuple[int, int]] = []
+    arrivals: list[int] = []
     for _ in range(dice.randint(1, batches)):
         row = [next(times) for _ in range(dice.choice((1, 1, 2, 5)))]
         codec = dice.choice((Codec.NONE,) * 5 + (Codec.GZIP, Codec.LZ4))
-        value = bytes(dice.choice((0, 10, 300)))
+        value = bytes(dice.choice((0, 10, 300) if is_small else (0, 10, 300, 1800)))
+        arrivals += [max([clock.now_ms(), *arrivals[-1:]])] * len(row)
         result = append_bytes(log, build_batch([(at, None, value) for at in row], codec=codec))
         stamp = result.log_append_time_ms
         records += [
@@ -82,7 +115,8 @@ def make_time_log(seed: int, *, batches: int = 60) -> TimeLog:
     if dice.random() < 0.3:
         make_durable(log)
         start = log.delete_records(dice.randint(0, len(records)))
-    return TimeLog(log, env, records, start)
+    is_stamped = settings["message_timestamp_type"] == "LogAppendTime"
+    return TimeLog(log, env, records, arrivals, is_stamped, start)
 
 
 def _life_goes_on(log: Log, env: Env, fs: SimFileSystem, dice: random.Random) -> Log:

@@ -7,15 +7,19 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.timestamps import INT64_MAX
 from storage.zone_map import (
     ARRIVAL_ESTIMATED,
     DIRTY_FUTURE,
+    LOG_APPEND_TIME,
     ROW_BYTES,
+    UNREAD,
     UNTIMED,
     Zone,
     ZoneMap,
     estimate_arrival,
 )
+from storage.zone_rows import LIFTED
 from tests.support.simdisk import SimFileSystem
 
 PATH = "/00000000000000001000.zones"
@@ -212,35 +216,105 @@ def test_truncation_drops_zones_that_reach_past_the_cut() -> None:
     assert zones.row_count == 0
 
 
+def places(
+    zones: ZoneMap, low: int, high: int = INT64_MAX, first: int = 0, flags: int = 0
+) -> list[int]:
+    """First offsets, less the base, of the zones that may hold such a time."""
+    view, found = zones.view(), []
+    index = view.next_between(first, low, high, flags)
+    while index < view.total:
+        found.append(view.zone(index).first_offset - BASE)
+        index = view.next_between(index + 1, low, high, flags)
+    return found
+
+
 def test_one_dirty_time_costs_one_zone() -> None:
     zones = new_map()
     for number in range(10):
         dirty = (2**62, 2**62) if number == 3 else None
         add(zones, number, size=70_000, times=dirty)
-    reaching = [zone.first_offset for zone in zones.reaching(800)]
-    assert reaching == [BASE + 30, BASE + 80, BASE + 90]
-    inside = [zone.first_offset for zone in zones.overlapping(400, 599)]
-    assert inside == [BASE + 40, BASE + 50]
+    assert places(zones, 800) == [30, 80, 90]
+    assert places(zones, 400, 599) == [40, 50]
+    assert places(zones, 800, first=4) == [80, 90]
 
 
-def test_a_search_begins_with_the_zone_that_holds_the_position() -> None:
+def test_the_zone_of_a_position_and_of_an_offset() -> None:
     zones = new_map()
     for number in range(5):
         add(zones, number, size=70_000)
-    positions = [zone.position for zone in zones.reaching(0, from_position=150_000)]
-    assert positions == [140_000, 210_000, 280_000]
+    zones.add(BASE + 50, 350_000, 10, 4, 0, 0, 0)  # still open
+    view = zones.view()
+    assert [view.holding_position(at) for at in (0, 69_999, 70_000, 349_999, 350_000)] == [
+        0, 0, 1, 4, 5
+    ]  # fmt: skip
+    assert [view.holding_offset(BASE + at) for at in (-5, 0, 9, 10, 49, 50, 99)] == [
+        0, 0, 0, 1, 4, 5, 5
+    ]  # fmt: skip
+    assert [view.end_position(index, 350_010) for index in (0, 4, 5)] == [70_000, 350_000, 350_010]
+    assert [view.is_dense(index, BASE + end) for index, end in ((4, 54), (5, 54), (5, 55))] == [
+        True, True, False
+    ]  # fmt: skip
 
 
-def test_a_search_by_arrival_finds_all_that_came_in_between() -> None:
+def test_arrival_leads_to_the_zone_in_which_it_falls() -> None:
     zones = new_map()
     for number in range(6):
         add(zones, number, size=40_000, at=number * 100)  # two batches a zone
     zones.add(BASE + 60, 240_000, 10, 1, 0, 0, 600)  # still open
-    found = [zone.first_offset - BASE for zone in zones.arrived_between(150, 350)]
-    assert found == [20]
-    assert [zone.first_offset - BASE for zone in zones.arrived_between(100, 200)] == [0, 20]
-    assert [zone.first_offset - BASE for zone in zones.arrived_between(600, 900)] == [60]
-    assert list(zones.arrived_between(601, 900)) == []
+    view = zones.view()
+    assert [view.arrived_from(at) for at in (0, 100, 101, 300, 500, 501, 600, 601)] == [
+        0, 0, 1, 1, 2, 3, 3, 4
+    ]  # fmt: skip
+    zones.close_zone()
+    assert [zones.view().arrived_from(at) for at in (501, 600, 601)] == [3, 3, 4]
+
+
+def test_stamped_batches_have_zones_of_their_own_whose_times_are_their_arrivals() -> None:
+    zones = new_map()
+    add(zones, 0, at=1000, times=(50, 60))
+    add(zones, 1, at=2000, times=(1, 9000), flags=LOG_APPEND_TIME)
+    add(zones, 2, at=3000, times=(1, 9000), flags=LOG_APPEND_TIME)
+    add(zones, 3, at=4000, times=(70, 80))
+    assert [zone.flags & LOG_APPEND_TIME for zone in zones.zones()] == [0, LOG_APPEND_TIME, 0]
+    assert places(zones, 2500, 2600) == [10]
+    assert places(zones, 3001) == []
+    assert places(zones, 1, 1999) == [0, 30]
+
+
+def test_stamps_that_the_clock_took_back_are_not_hidden() -> None:
+    zones = new_map(arrival_floor_ms=5000)
+    add(zones, 0, size=70_000, at=4000, flags=LOG_APPEND_TIME)
+    add(zones, 1, size=70_000, at=6000, flags=LOG_APPEND_TIME)
+    assert [zone.flags & LIFTED for zone in zones.zones()] == [LIFTED, 0]
+    assert places(zones, 4000, 4000) == [0]
+    estimated = LOG_APPEND_TIME | ARRIVAL_ESTIMATED
+    zones.add(BASE + 20, 140_000, 70_000, 1, 0, 0, 7000, estimated)
+    assert places(zones, 4000, 4000) == [0, 20]
+    assert places(zones, 8000) == [20]
+
+
+def test_what_nobody_looked_into_may_hold_any_time() -> None:
+    fs = SimFileSystem()
+    zones = new_map(fs)
+    add(zones, 0, size=70_000, at=10)
+    zones.add_unread(BASE + 10, 70_000, BASE + 5000, 99)
+    zones.add(BASE + 5000, 900_000, 70_000, 1, 7, 7, 50)
+    assert places(zones, 2**60) == [10]
+    assert places(zones, 0, 0) == [0, 10]
+    zones.flush()
+    unread = reopened(fs).zone(1)
+    assert (unread.record_count, unread.first_arrival_ms, unread.last_arrival_ms) == (4990, 99, 99)
+    assert unread.flags & (UNREAD | ARRIVAL_ESTIMATED | UNTIMED) == unread.flags
+    assert [zone.last_arrival_ms for zone in zones.zones()] == [10, 99, 99]
+
+
+def test_zones_with_a_flag_may_be_asked_for_whatever_their_times() -> None:
+    zones = new_map()
+    for number in range(300):
+        add(zones, number, size=70_000, flags=UNTIMED if number in {5, 200, 299} else 0)
+    assert places(zones, 2**40, flags=UNTIMED) == [50, 2000, 2990]
+    assert zones.view().has_flags(UNTIMED)
+    assert not zones.view().has_flags(LOG_APPEND_TIME)
 
 
 def test_a_lost_arrival_is_estimated_between_its_bounds() -> None:
@@ -264,9 +338,9 @@ batches = st.lists(
 )
 
 
-@given(batches, st.integers(-1, 6000), st.integers(0, 20_000), st.integers(0, 20_000))
+@given(batches, st.integers(-1, 6000), st.integers(0, 20_000))
 def test_no_zone_hides_what_lies_in_it(
-    sizes: list[tuple[int, int, int, int, int]], wanted: int, came_from: int, came_to: int
+    sizes: list[tuple[int, int, int, int, int]], wanted: int, came_from: int
 ) -> None:
     fs = SimFileSystem()
     zones = new_map(fs)
@@ -284,11 +358,33 @@ def test_no_zone_hides_what_lies_in_it(
     zones.flush()
     assert list(reopened(fs).zones()) == written
     assert sum(zone.record_count for zone in written) == offset - BASE
-    for search, holds in (
-        (list(zones.reaching(wanted)), lambda batch: batch[2] >= wanted),
-        (list(zones.arrived_between(came_from, came_to)), lambda b: came_from <= b[3] <= came_to),
-    ):
-        starts = [zone.position for zone in written]
-        hit = {zone.position for zone in search}
-        for batch in filter(holds, log):
-            assert max(start for start in starts if start <= batch[1]) in hit
+    view = zones.view()
+    starts = [zone.position for zone in written]
+    hit = {zone.position for zone in written if zone.first_offset - BASE in places(zones, wanted)}
+    for batch in log:
+        home = max(start for start in starts if start <= batch[1])
+        assert batch[2] < wanted or home in hit
+        assert batch[3] < came_from or starts.index(home) >= view.arrived_from(came_from)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 40), st.integers(0, 3)), min_size=1, max_size=400),
+    st.integers(-1, 45),
+    st.integers(-1, 45),
+    st.integers(0, 400),
+)
+def test_a_search_through_many_zones_is_that_of_a_list(
+    rows: list[tuple[int, int]], low: int, high: int, first: int
+) -> None:
+    fs = SimFileSystem()
+    zones = new_map(fs)
+    for number, (at, flags) in enumerate(rows):
+        zones.add(BASE + number, number * 70_000, 70_000, 1, at, at, 0, flags & UNTIMED)
+    zones.flush()
+    expected = [
+        number
+        for number, (at, flags) in enumerate(rows)
+        if number >= first and (low <= at <= high or flags & UNTIMED)
+    ]
+    assert places(zones, low, high, first, UNTIMED) == expected
+    assert places(reopened(fs), low, high, first, UNTIMED) == expected

@@ -1,0 +1,186 @@
+"""How a search gets at the segments of a log: it may wait for the disk, or it must not.
+
+A look that must not wait is for the event loop: it sees indexes that were loaded and verified
+before, and bytes in the page cache, and reads and unpacks little of them. Whatever else it would
+take is `NotInMemory`; the search is then repeated on a lane, where it may take its time.
+"""
+
+from typing import NamedTuple
+
+from protocol.errors import DecodeError
+from protocol.records.batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    BatchHeader,
+    crc_matches,
+    read_header,
+)
+from protocol.records.compression import inflate
+from storage.batch_walk import BatchPlace, Readable
+from storage.env import File
+from storage.errors import CorruptLog
+from storage.index_trust import TrustedIndexes, search_offset
+from storage.search_clock import SearchClock
+from storage.segment import UNKNOWN, Indexes, IndexRules, Segment
+from storage.zone_rows import UNREAD, UNTIMED
+from storage.zone_view import ZoneView
+
+QUICK_BYTES = 2 * 1024 * 1024  # read in one look that must not wait: well under a millisecond
+QUICK_PACKED_BYTES = 64 * 1024  # of a compressed batch
+QUICK_UNPACKED_BYTES = 1024 * 1024
+
+
+class NotInMemory(Exception):  # noqa: N818 - what happened, not a fault
+    """The answer takes the disk or too long: ask where waiting is allowed."""
+
+
+class SegmentView(NamedTuple):
+    """A segment up to `limit` bytes, as a search sees it."""
+
+    segment: Segment
+    limit: int
+    file: Readable
+    indexes: Indexes
+    zones: ZoneView
+
+
+class Look:
+    """One search's way to the segments."""
+
+    __slots__ = (
+        "_bytes_left",
+        "_indexes",
+        "_inflate_limit",
+        "_may_wait",
+        "_rules",
+        "scanned_bytes",
+        "scanned_zones",
+    )
+
+    def __init__(
+        self,
+        indexes: TrustedIndexes,
+        rules: IndexRules,
+        inflate_limit: int,
+        *,
+        may_wait: bool = True,
+    ) -> None:
+        """`inflate_limit`: bytes that one batch may unpack to."""
+        self._indexes = indexes
+        self._rules = rules
+        self._may_wait = may_wait
+        self._inflate_limit = inflate_limit
+        self._bytes_left = QUICK_BYTES
+        self.scanned_zones = self.scanned_bytes = 0
+        """Zones that were read so far, and bytes of those that ranges took."""
+
+    def at(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
+        """The segment, its indexes verified. DiskError, CorruptLog, NotInMemory."""
+        if self._may_wait:
+            trusted = self._indexes
+            way = trusted.of if clock is SearchClock.RECORD else trusted.with_known_zones
+            indexes, file = way(segment, limit, self._rules), segment.file()
+            return SegmentView(segment, limit, file, indexes, indexes.zones.view())
+        loaded = segment.indexes
+        if loaded is None or not segment.verified or not loaded.zones.is_loaded:
+            raise NotInMemory
+        zones = self._indexes.of(segment, limit, self._rules).zones.view()
+        if zones.has_flags(UNREAD):
+            raise NotInMemory
+        return SegmentView(segment, limit, CachedFile(segment.file(), self), loaded, zones)
+
+    def anew(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
+        """As `at`, with indexes made anew: the present ones were found wanting."""
+        if not self._may_wait:
+            raise NotInMemory
+        self._indexes.rebuild(segment, limit, self._rules)
+        return self.at(segment, limit, clock)
+
+    def may_hold(self, segment: Segment, limit: int, clock: SearchClock, timestamp: int) -> bool:
+        """Whether the segment may hold a record of `timestamp` or later by this clock."""
+        if clock is not SearchClock.RECORD and not self._came_by(segment, limit, timestamp):
+            return False
+        if clock is SearchClock.ARRIVAL:
+            return True
+        return self.largest_timestamp(segment, limit) >= timestamp or (
+            clock is SearchClock.EARLIER and self._has_untimed(segment, limit)
+        )
+
+    def largest_timestamp(self, segment: Segment, limit: int) -> int:
+        """The segment's largest record time, -1 if no record has one."""
+        if segment.max_timestamp != UNKNOWN:
+            return segment.max_timestamp
+        if not self._may_wait:
+            raise NotInMemory
+        return self._indexes.largest_timestamp(segment, limit, self._rules)
+
+    def indexed_place(self, view: SegmentView, timestamp: int, offset: int) -> BatchPlace | None:
+        """Where the time index says to begin: no batch before it need be looked at."""
+        if not self._may_wait:
+            raise NotInMemory
+        offset = max(search_offset(view.indexes.times, timestamp), offset)
+        return self._indexes.find_offset(view.segment, view.limit, self._rules, offset)
+
+    def batch_at(
+        self, file: Readable, place: BatchPlace
+    ) -> tuple[BatchHeader, memoryview | bytes | bytearray]:
+        """The batch's header and its records, unpacked. CorruptLog when it is damaged."""
+        packed = place.attributes & CODEC_MASK
+        limit = self._inflate_limit
+        if packed and not self._may_wait:
+            if place.size_bytes > QUICK_PACKED_BYTES:
+                raise NotInMemory
+            limit = min(limit, QUICK_UNPACKED_BYTES)
+        batch = memoryview(file.read_at(place.position, place.size_bytes))
+        try:
+            header = read_header(batch)
+            if not crc_matches(batch, 0, header):
+                raise CorruptLog(file.path, f"the batch at {place.position} has a wrong CRC")
+            return header, inflate(header.codec, batch[HEADER_BYTES:], limit_bytes=limit)
+        except DecodeError as error:
+            raise CorruptLog(file.path, f"the batch at {place.position}: {error}") from error
+
+    def read_quickly(self, file: File, position: int, size: int) -> memoryview:
+        """The bytes if they are in the page cache and this look has not read much yet."""
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise NotInMemory
+        buffer = memoryview(bytearray(size))
+        count = file.read_into_if_cached(position, buffer)
+        if count is None:
+            raise NotInMemory
+        return buffer[:count]
+
+    def _came_by(self, segment: Segment, limit: int, timestamp: int) -> bool:
+        """Whether something in the segment may have come at `timestamp` or later."""
+        if segment.held is not None and segment.indexes is not None:
+            return segment.arrival_by_zones >= timestamp
+        if segment.last_arrival_ms >= 0:
+            return segment.last_arrival_ms >= timestamp
+        return (
+            self.at(segment, limit, SearchClock.RECORD).indexes.zones.last_arrival_ms >= timestamp
+        )
+
+    def _has_untimed(self, segment: Segment, limit: int) -> bool:
+        if segment.has_untimed is not None:
+            return segment.has_untimed
+        found = self.at(segment, limit, SearchClock.EARLIER).zones.has_flags(UNTIMED)
+        if segment.held is None:
+            segment.has_untimed = found
+        return found
+
+
+class CachedFile:
+    """A file of which only what is in the page cache is read."""
+
+    __slots__ = ("_file", "_look", "path")
+
+    def __init__(self, file: File, look: Look) -> None:
+        """Counts what is read in `look`."""
+        self._file = file
+        self._look = look
+        self.path = file.path
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """The bytes, or NotInMemory."""
+        return self._look.read_quickly(self._file, position, size)
