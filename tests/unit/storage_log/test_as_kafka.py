@@ -93,3 +93,13 @@ def test_no_bound_before_admits_the_smallest_time() -> None:
     log = open_log(message_timestamp_before_max_ms=2**63 - 1)
     append(log, -(2**63))
     assert log.snapshot.log_end_offset == 1
+
+
+def test_settings_of_the_index_that_came_before_the_first_append_are_for_later_segments() -> None:
+    log = open_log(index_interval_bytes=0)
+    log.reconfigure(open_log(index_interval_bytes=10_000).config)
+    append(log, NOW)
+    append(log, NOW + 1)
+    (segment,) = log.snapshot.segments
+    assert segment.indexes is not None
+    assert segment.indexes.offsets.entries == 1
