@@ -227,7 +227,10 @@ class Connection(asyncio.BufferedProtocol):
             first = in_flight.popleft()
             self._parked_bytes -= first.size_bytes
             self._out += first.parts or ()
-        self._schedule_flush()
+        if in_flight or self._frames.held:
+            self._schedule_flush()
+        else:
+            self._flush()
 
     def _schedule_flush(self) -> None:
         if not self._flush_scheduled:

@@ -3,14 +3,16 @@
 A waiter is woken when the bytes it misses have become readable, when its deadline passes, or when
 one of its partitions changes in a way it must hear of (deleted, failed). Waking costs
 O(partitions of the woken waiter); a deadline costs O(log n) in a heap with one loop timer for all.
-Callbacks run from the loop, once per waiter, after the call that woke them has returned, so an
-append is answered before the fetches it wakes are.
+Callbacks run once per waiter, after the call that woke them has returned: from the loop, or sooner
+when who woke them says `answer_woken`.
 """
 
 import asyncio
 import heapq
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count
+
+FEW = 4  # woken fetches that are answered before the append that woke them
 
 
 class Waiter:
@@ -104,6 +106,15 @@ class FetchWaiters:
         """The partition changed otherwise (deleted, offline, truncated): everybody looks again."""
         for waiter in list(self._by_key.get(key, ())):
             self._complete(waiter)
+
+    def answer_woken(self) -> None:
+        """Answers the fetches that were just woken before anything else, unless they are many.
+
+        What a consumer waits for, it then gets an answer earlier; who appended waits for one
+        more answer to be made.
+        """
+        if len(self._ready) <= FEW:
+            self._fire()
 
     def cancel(self, waiter: Waiter) -> None:
         """The peer is gone: the callback will not be called."""

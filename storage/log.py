@@ -31,7 +31,7 @@ from storage.search_clock import SearchClock
 from storage.segment import IndexRules, Segment
 from storage.segment_removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
 from storage.segment_swap import Compaction
-from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
+from storage.snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
 from storage.txn_index import AbortedTransaction
 from storage.validation import InvalidRecordError
 
@@ -60,6 +60,7 @@ class Log:
         "_marks",
         "_on_start_moved",
         "_start_offset",
+        "_tail",
         "compaction",
         "files",
         "is_closed",
@@ -100,6 +101,7 @@ class Log:
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._is_changing = False
         self._marks = 0
+        self._tail: Tail | None = None
         self._publish()
 
     def __repr__(self) -> str:
@@ -200,6 +202,7 @@ class Log:
             if waits:
                 durability.hide(base_offset, segment_base, position)
             durability.wrote(self._appender.total_bytes)
+            self._tail = _new(Tail, (base_offset, segment_base, position))
             self._publish()
         except (DiskError, CorruptIndex, CorruptLog) as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -264,6 +267,7 @@ class Log:
                 segments[-1].size_bytes,
                 appender.total_bytes,
                 place,
+                self._tail,
             ),
         )
 

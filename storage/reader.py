@@ -8,9 +8,9 @@ in Kafka.
 from protocol.errors import ErrorCode, KafkaError
 from storage.file_slice import NOTHING, FetchData, FileSlice
 from storage.index_trust import TrustedIndexes
-from storage.segment import IndexRules
+from storage.segment import IndexRules, Segment
 from storage.segments import index_of
-from storage.snapshot import LogSnapshot
+from storage.snapshot import LogSnapshot, Tail
 
 
 def read(
@@ -37,6 +37,10 @@ def read(
     if offset >= up_to:
         return NOTHING
     segments = snapshot.segments
+    tail = _tail_of(snapshot, offset)
+    if tail is not None and up_to >= snapshot.log_end_offset:
+        start, end = tail.position, snapshot.end_position
+        return _piece(segments[-1], start, end - start, end, max_bytes, min_one_batch)
     last, bound = place_of(snapshot, indexes, rules, up_to)
     index = index_of(segments, offset)
     place = None
@@ -49,12 +53,34 @@ def read(
         index += 1
     else:
         return NOTHING
-    if place.size_bytes > max_bytes:
+    return _piece(
+        segments[index], place.position, place.size_bytes, limit, max_bytes, min_one_batch
+    )
+
+
+def _piece(  # noqa: PLR0917 - private, called by position
+    segment: Segment,
+    position: int,
+    batch_bytes: int,
+    limit: int,
+    max_bytes: int,
+    min_one_batch: bool,
+) -> FetchData:
+    """What a fetch gets from a batch on, at most up to `limit`."""
+    if batch_bytes > max_bytes:
         if not min_one_batch:
             return NOTHING
-        max_bytes = place.size_bytes
-    size = min(max_bytes, limit - place.position)
-    return FetchData((FileSlice(segments[index].file(), place.position, size),), size)
+        max_bytes = batch_bytes
+    size = min(max_bytes, limit - position)
+    return FetchData((FileSlice(segment.file(), position, size),), size)
+
+
+def _tail_of(snapshot: LogSnapshot, offset: int) -> Tail | None:
+    """The batch that was appended last, if it begins with `offset`: most fetches ask for it."""
+    tail = snapshot.tail
+    if tail is None or tail.offset != offset or tail.base_offset != snapshot.active.base_offset:
+        return None
+    return tail
 
 
 def place_of(

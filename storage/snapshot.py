@@ -19,6 +19,15 @@ class Place(NamedTuple):
     position: int
 
 
+class Tail(NamedTuple):
+    """The batch that was appended last: its base offset, and where it begins."""
+
+    offset: int
+    base_offset: int
+    """Of its segment."""
+    position: int
+
+
 class LogSnapshot(NamedTuple):
     """One moment of a log. `segments` is never empty; the last one is active."""
 
@@ -33,6 +42,8 @@ class LogSnapshot(NamedTuple):
     """Bytes appended since the log was opened."""
     watermark_place: Place | None
     """Where the high watermark lies when it is below the end; None when it is the end."""
+    tail: Tail | None = None
+    """What whoever follows the log will ask for next; None until something was appended."""
 
     @property
     def active(self) -> Segment:

@@ -51,6 +51,7 @@ def handle(
         for topic in request.topic_data
         for data in topic.partition_data
     ]
+    context.broker.waiters.answer_woken()
     if len(answers) == 1 and not isinstance(answers[0], Deferred):
         return _respond(request, [answers[0]])
     return gather(answers, partial(_respond, request))
