@@ -23,6 +23,8 @@ from storage.errors import StorageError
 from storage.file_slice import FetchData
 from storage.file_times import offsets_before
 from storage.leader_epochs import EpochEnd
+from storage.look import NotInMemory
+from storage.search_clock import SearchClock
 from storage.log import Log
 from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
 
@@ -159,17 +161,24 @@ class Partition:
     def find_timestamp(
         self, timestamp_ms: int, end: int
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
-        """The first offset below `end` whose record time is at least `timestamp_ms`.
+        """The first offset below `end` whose time is at least `timestamp_ms`, by the topic's clock.
 
-        A search that may have to touch the disk runs on a lane and comes later.
+        A search that has to touch the disk, or takes long, runs on a lane and comes later.
         """
-        return self._search(lambda: self.log.offset_for_timestamp(timestamp_ms, last_fetchable=end))
+        clock = SearchClock(self.log.config.horolog_search_clock)
+
+        def search(may_wait: bool) -> TimestampOffset | None:
+            return self.log.offset_for_timestamp(
+                timestamp_ms, last_fetchable=end, clock=clock, may_wait=may_wait
+            )
+
+        return self._search(search)
 
     def find_max_timestamp(
         self,
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
-        """The first record with the largest time in the log."""
-        return self._search(self.log.max_timestamp_offset)
+        """The first record with the largest record time in the log, whatever the clock."""
+        return self._search(lambda may_wait: self.log.max_timestamp_offset(may_wait=may_wait))
 
     def find_segment_starts(
         self, timestamp_ms: int, max_count: int, now_ms: int
@@ -188,12 +197,16 @@ class Partition:
         return answer
 
     def _search(
-        self, search: Callable[[], TimestampOffset | None]
+        self, search: Callable[[bool], TimestampOffset | None]
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
+        """At once from memory, or on a lane: there a fault is met again, and told."""
         snapshot = self.log.snapshot
         if snapshot.log_start_offset == snapshot.log_end_offset:
             return None
-        return self.on_lane(search)
+        try:
+            return search(False)
+        except (NotInMemory, KafkaError):
+            return self.on_lane(lambda: search(True))
 
     def _append(self, records: memoryview, acks: int) -> AppendResult:
         try:

@@ -282,6 +282,14 @@ class TopicConfig:
         doc="Segments older than this instant go, whatever retention.ms says: milliseconds since "
         "1970; -1 is none.",
     )
+    horolog_search_clock: str = topic_key(
+        "horolog.search.clock",
+        Choice(("record", "arrival", "earlier")),
+        "record",
+        broker="horolog.search.clock",
+        doc="Which time ListOffsets searches: what records claim (as Kafka), when they arrived, or "
+        "the earlier of both, so that one record of the far future does not answer every search.",
+    )
     horolog_roll_min_interval_ms: int = topic_key(
         "horolog.roll.min.interval.ms",
         millis(),

@@ -340,9 +340,9 @@ class Log:
             may_wait=may_wait,
         )
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
+    def max_timestamp_offset(self, *, may_wait: bool = True) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734); see `LogReads`."""
-        return self.reads.max_timestamp_offset(self.snapshot)
+        return self.reads.max_timestamp_offset(self.snapshot, may_wait=may_wait)
 
     def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:
         """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""

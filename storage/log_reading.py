@@ -72,10 +72,12 @@ class LogReads:
                 clock=clock,
             )
 
-    def max_timestamp_offset(self, snapshot: LogSnapshot) -> TimestampOffset | None:
+    def max_timestamp_offset(
+        self, snapshot: LogSnapshot, *, may_wait: bool
+    ) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734). Errors as above."""
         with told():
-            return first_with_largest(snapshot, self.look())
+            return first_with_largest(snapshot, self.look(may_wait=may_wait))
 
     def aborted_transactions(
         self, snapshot: LogSnapshot, offset: int, up_to: int
