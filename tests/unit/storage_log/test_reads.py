@@ -120,3 +120,31 @@ def test_the_largest_time_is_looked_for_at_or_after_the_log_start() -> None:
     assert log.max_timestamp_offset() == (300, 3, 0)
     log.delete_records(5)
     assert log.max_timestamp_offset() is None
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_whoever_follows_the_end_reads_what_a_search_would_find(rolled: bool) -> None:
+    env = sim_env()
+    log = open_log(env)
+    for at in range(5):
+        append(log, 1000 + at, 1001 + at, value=b"v" * 50)
+        if rolled:
+            log.roll()
+    end = log.snapshot.log_end_offset
+    asked = [
+        (offset, max_bytes, up_to, whole)
+        for offset in range(end + 1)
+        for max_bytes in (1, 150, 1_000_000)
+        for up_to in (end - 2, end)
+        for whole in (False, True)
+    ]
+
+    def answers(each: Log) -> list[bytes]:
+        return [
+            each.read(offset, most, up_to=up_to, min_one_batch=whole).read()
+            for offset, most, up_to, whole in asked
+        ]
+
+    followed = answers(log)
+    assert followed == answers(reopened(log, env))
+    assert any(followed)
