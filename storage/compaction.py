@@ -6,6 +6,7 @@ needed, and nothing is looked up. First dirty offsets are kept in Kafka's file (
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from config.topic import TopicConfig
 from storage.checkpoints import OffsetCheckpoint
@@ -19,6 +20,7 @@ from storage.cleanable import (
     judge,
 )
 from storage.env import FileSystem
+from storage.errors import DiskError
 from storage.layout import CLEANER_HORIZONS_FILE, CLEANER_OFFSETS_FILE
 from storage.log import Log
 from storage.segment import UNKNOWN, Segment
@@ -36,20 +38,36 @@ class CleanerOffsets:
         """Replaced, never changed: any thread may read."""
         self.horizons: Mapping[Name, int] = {}
         """When the first tombstone may go that stayed in a log, likewise."""
+        self._fs = fs
+        self._is_known = False
         self._offsets_file = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSETS_FILE}")
         self._horizons_file = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_HORIZONS_FILE}")
 
-    def load(self, ends: Mapping[Name, int]) -> list[str]:
-        """Read the files; what is wrong with them. `ends`: the logs that exist, and their ends.
+    def load(self) -> list[str]:
+        """Read the files; what is wrong with them. DiskError."""
+        offsets, horizons = self._offsets_file.load(), self._horizons_file.load()
+        self.first_dirty, self.horizons = offsets.offsets, horizons.offsets
+        self._is_known = offsets.damage is None and self._fs.exists(self._offsets_file.path)
+        return [each for each in (offsets.damage, horizons.damage) if each is not None]
+
+    def gaps_below(self, name: Name) -> int | None:
+        """Up to where compaction has been in a log; None when no file says so."""
+        return self.first_dirty.get(name, 0) if self._is_known else None
+
+    def settle(self, ends: Mapping[Name, int]) -> None:
+        """`ends`: the logs that exist, and where they end. From now on a file says what is clean.
 
         A log that ends before its clean part does was cut: it is dirty from its start.
         """
-        offsets, horizons = self._offsets_file.load(), self._horizons_file.load()
         self.first_dirty = {
-            name: offset for name, offset in offsets.offsets.items() if offset <= ends.get(name, -1)
+            name: offset
+            for name, offset in self.first_dirty.items()
+            if offset <= ends.get(name, -1)
         }
-        self.horizons = {name: at for name, at in horizons.offsets.items() if name in ends}
-        return [each for each in (offsets.damage, horizons.damage) if each is not None]
+        self.horizons = {name: at for name, at in self.horizons.items() if name in self.first_dirty}
+        if not self._is_known:
+            with suppress(DiskError):  # a full disk: the next start knows no more than this one
+                self._save()
 
     def cleaned(self, log: Log, first_dirty: int, horizon_ms: int) -> None:
         """A run has ended. DiskError: known here, forgotten by the next start, and done again."""

@@ -30,6 +30,7 @@ from storage.segments import create_segment
 
 DAMAGE_MARK = "horolog-damaged"
 NOT_DAMAGED = 1 << 63
+MAX_OFFSET = (1 << 63) - 1
 EMPTY_SNAPSHOT_BYTES = 10
 PRODUCER_EXPIRATION_MS = 86_400_000
 
@@ -58,6 +59,8 @@ class WhatIsKnown(NamedTuple):
     is_clean: bool
     recovery_point: int = 0
     start_offset: int = 0
+    gaps_below: int | None = None
+    """Up to where compaction has been, if that is known."""
 
 
 def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: WhatIsKnown) -> LoadedLog:
@@ -189,7 +192,7 @@ class _Loading:
             scan_from,
             IndexRules.of(self._config),
             durable_below=known.recovery_point if damaged_from == NOT_DAMAGED else damaged_from,
-            has_gaps="compact" in self._config.cleanup_policy,
+            gaps_below=self._gaps_below(),
         ).run(self._producers, epochs)
         self._producers.end_offset = result.end_offset
         self._settle_mark(result)
@@ -213,6 +216,12 @@ class _Loading:
             was_recovered=True,
             cut_bytes=result.cut_bytes,
         )
+
+    def _gaps_below(self) -> int:
+        """Up to where compaction has been; all of a compacted log when that is not known."""
+        if self._known.gaps_below is not None:
+            return self._known.gaps_below
+        return MAX_OFFSET if "compact" in self._config.cleanup_policy else 0
 
     def _save_producers(self) -> None:
         """Spare the next start a replay of the whole log; a failure costs no more than that."""

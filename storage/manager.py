@@ -109,6 +109,7 @@ class LogManager:
         self._directory.remove_clean_mark()
         recovery_points = self._load_offsets(self._recovery_points)
         start_offsets = self._load_offsets(self._start_offsets)
+        self.damage += self.cleaner_offsets.load()
         is_clean = self._directory.was_clean
         logs: dict[tuple[str, int], Log] = {}
         for entry in self._env.fs.list_dir(self.log_dir):
@@ -119,12 +120,16 @@ class LogManager:
             name = parse_partition_dir(entry.name)
             if name is not None and name.topic != METADATA_TOPIC:
                 known = WhatIsKnown(
-                    is_clean, recovery_points.get(name, 0), start_offsets.get(name, 0)
+                    is_clean,
+                    recovery_points.get(name, 0),
+                    start_offsets.get(name, 0),
+                    self.cleaner_offsets.gaps_below(name),
                 )
                 logs[name] = self._open_log(name, known)
         self.logs = logs
-        ends = {name: log.snapshot.log_end_offset for name, log in logs.items()}
-        self.damage += self.cleaner_offsets.load(ends)
+        self.cleaner_offsets.settle(
+            {name: log.snapshot.log_end_offset for name, log in logs.items()}
+        )
         self._is_loaded = True
         if self.recovered_logs:
             with suppress(DiskError):  # what was scanned once need not be again; tried anew on time

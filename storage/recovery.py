@@ -51,18 +51,19 @@ class LogRecovery:
         rules: IndexRules,
         *,
         durable_below: int,
-        has_gaps: bool,
+        gaps_below: int,
     ) -> None:
         """Scan from the segment that holds the offset `scan_from`.
 
         What lies below the offset `durable_below` was on the disk, so damage to it is no torn
-        write. `has_gaps`: offsets between segments may lack, since compaction removes records.
+        write. Before segments up to `gaps_below` offsets may lack, since compaction removes records
+        (Kafka's also the last ones of a segment; ours leaves their batch, empty).
         """
         self._segments = segments
         self._scan_from = scan_from
         self._durable_below = durable_below
         self._rules = rules
-        self._has_gaps = has_gaps
+        self._gaps_below = gaps_below
         self._kept: list[Segment] = []
         self._end_offset = 0
         self._cut_bytes = 0
@@ -146,7 +147,7 @@ class LogRecovery:
         return (
             segment.base_offset > self._end_offset
             and self._end_offset >= self._durable_below
-            and not self._has_gaps
+            and segment.base_offset > self._gaps_below
         )
 
     def _remove_from(self, index: int) -> None:

@@ -1,0 +1,144 @@
+"""A compacted partition that loses its power at every call, and the model of what must be there.
+
+Of what was promised: the last record of each key is there, unless it is a tombstone whose time is
+up. Nothing comes back that an ended run has removed, nothing is made up, and no file of a run is
+left after a start.
+"""
+
+from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
+from storage.cleaner import Cleaning, CleaningMemory
+from storage.compaction import learn_ages, verdict_on
+from storage.env import Env
+from storage.log import Log
+from tests.support.cleaning import COMPACT
+from tests.support.crash_world import NOW, CrashWorld
+from tests.support.logs import make_durable, records_of
+from tests.support.simdisk import SimFileSystem
+from tests.support.simenv import SeededRng
+
+Stored = tuple[bytes, bytes | None, int]  # key, value, time
+
+CODECS = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.LZ4, Codec.ZSTD, Codec.SNAPPY)
+
+
+class CleaningWorld(CrashWorld):
+    """Keyed appends, tombstones, dirty times, runs of the cleaner, restarts and kills."""
+
+    def __init__(self, seed: int, survivals: int, *, nested: bool = False, **settings: object):
+        self.stored: dict[int, Stored] = {}
+        """What is in the log: as it was written, less what ended runs removed."""
+        self.leaving: set[int] = set()
+        """Offsets that the run under way removes."""
+        self.safe: set[int] = set()
+        """Offsets that were promised to be durable."""
+        self.runs = 0
+        self._horizons: dict[int, int] = {}  # tombstones that a run has seen: when they may go
+        super().__init__(
+            seed,
+            survivals,
+            nested=nested,
+            **{"cleanup_policy": COMPACT, "segment_bytes": 900, **settings},
+        )
+
+    def put(self) -> None:
+        """A batch of some records of few keys."""
+        dice, log = self.dice, self.log
+        rows = [
+            (
+                dice.choice((NOW, NOW + dice.randrange(10**6), -1, 1_700_000_000, NOW + 10**12)),
+                b"key-%d" % dice.randrange(7),
+                dice.choice((b"v" * dice.randrange(90), b"%d" % dice.getrandbits(40), None)),
+            )
+            for _ in range(dice.randint(1, 4))
+        ]
+        data = build_batch(rows, codec=dice.choice(CODECS))
+        base = log.snapshot.log_end_offset
+        for index, (at, key, value) in enumerate(rows):
+            self.stored[base + index] = (key, value, at)
+        log.append(memoryview(data), acks_all=True, leader_epoch=log.leader_epoch)
+
+    def sync(self) -> None:
+        make_durable(self.log)
+        self.safe.update(self.stored)
+
+    def restart(self) -> None:
+        super().restart()
+        self.safe.update(self.stored)
+
+    def kill(self) -> None:
+        super().kill()
+        self.safe.update(self.stored)
+
+    def clean(self, map_entries: int = 4096) -> None:
+        """One run of the cleaner, and what the broker does after it."""
+        log, manager = self.log, self.manager
+        log.roll()
+        self.sync()
+        assert learn_ages(log, 1 << 30)
+        now_ms = self.clock.now_ms()
+        verdict = verdict_on(log, manager.cleaner_offsets, now_ms)
+        memory = CleaningMemory(24 * map_entries, 0.9, self.dice.choice((100, 1000, 1 << 20)))
+        run = Cleaning(log, verdict, memory, Env(self.clock, self.fs, SeededRng(2)))
+        self.leaving = self._removable(verdict.first_dirty, verdict.first_uncleanable, now_ms)
+        for part in run.slices():
+            if part.in_turn is not None:
+                part.in_turn()
+        left = {offset: row for offset, row in self.stored.items() if offset not in self.leaving}
+        if run.first_dirty < verdict.first_uncleanable:  # the map was full
+            found = records_of(log)
+            left = {each.offset: self.stored[each.offset] for each in found}
+        self._see_tombstones(run.first_dirty, now_ms)
+        self.stored, self.leaving = left, set()
+        manager.bury(log, run.replaced)
+        manager.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
+        self.runs += 1
+        assert rows_of(log) == self.stored
+
+    def judge(self, disk: SimFileSystem) -> None:
+        manager = self.started(disk)
+        log = manager.logs.get(("t", 0))
+        if log is None:
+            assert not self.safe
+            return
+        names = [entry.name for entry in disk.list_dir("/data/t-0")]
+        assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
+        records = records_of(log)
+        offsets = [record.offset for record in records]
+        assert offsets == sorted(set(offsets)), "records twice, or out of order"
+        found = {each.offset: (each.key or b"", each.value, each.timestamp) for each in records}
+        for offset, row in found.items():
+            assert self.stored.get(offset) == row, f"offset {offset} should not be there like that"
+        for offset in self.safe & self.stored.keys() - self.leaving:
+            assert offset in found, f"offset {offset} is lost"
+        bases = [segment.base_offset for segment in log.snapshot.segments]
+        ends = [*bases[1:], log.snapshot.log_end_offset + 1]
+        assert all(base < end for base, end in zip(bases, ends, strict=True))
+        again = self.started(disk.after_kill()).logs["t", 0]
+        assert rows_of(again) == found, "a second start differs"
+
+    def _removable(self, first_dirty: int, end: int, now_ms: int) -> set[int]:
+        """The ten-line model: what a run up to `end` removes."""
+        last: dict[bytes, int] = {}
+        for offset, (key, _, _) in sorted(self.stored.items()):
+            if first_dirty <= offset < end:
+                last[key] = offset
+        gone = set()
+        for offset, (key, value, _) in self.stored.items():
+            is_old = last.get(key, -1) > offset
+            is_due = value is None and self._horizons.get(offset, now_ms + 1) <= now_ms
+            if offset < end and (is_old or is_due):
+                gone.add(offset)
+        return gone
+
+    def _see_tombstones(self, end: int, now_ms: int) -> None:
+        """A horizon is the batch's: every tombstone that stays in a batch with one shares it."""
+        horizon = now_ms + self.log.config.delete_retention_ms
+        for offset, (_, value, _) in self.stored.items():
+            if value is None and offset < end and offset not in self.leaving:
+                self._horizons.setdefault(offset, horizon)
+
+
+def rows_of(log: Log) -> dict[int, Stored]:
+    """What a consumer reads."""
+    return {each.offset: (each.key or b"", each.value, each.timestamp) for each in records_of(log)}
