@@ -8,6 +8,7 @@ of `BLOCK` zones have their bounds summed up, so a search passes over 128 zones 
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import accumulate
 
 from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.zone_rows import (
@@ -32,6 +33,7 @@ class ZoneColumns:
         "_block_flags",
         "_block_floors",
         "_block_reaches",
+        "all_flags",
         "counts",
         "first_arrivals",
         "flags",
@@ -42,6 +44,7 @@ class ZoneColumns:
         "offsets",
         "positions",
         "reaches",
+        "tops",
     )
 
     def __init__(self) -> None:
@@ -52,6 +55,10 @@ class ZoneColumns:
         self.first_arrivals, self.last_arrivals = array(_LONG), array(_LONG)
         self.floors, self.reaches = array(_LONG), array(_LONG)
         """The earliest and the latest time that readers can see there, on the record clock."""
+        self.tops = array(_LONG)
+        """The greatest of the reaches so far."""
+        self.all_flags = 0
+        """The flags that any row has."""
         self._block_reaches, self._block_floors = array(_LONG), array(_LONG)
         self._block_flags = array(_SHORT)
 
@@ -84,7 +91,10 @@ class ZoneColumns:
         self.first_arrivals.append(row[6])
         self.last_arrivals.append(row[7])
         self.floors.append(floor_of(row[3], row[4], row[6]))
-        self.reaches.append(reach_of(row[3], row[5], row[7]))
+        reach = reach_of(row[3], row[5], row[7])
+        self.reaches.append(reach)
+        self.tops.append(max(reach, self.tops[-1]) if count else reach)
+        self.all_flags |= row[3]
         if not (count + 1) % BLOCK:
             self._sum_up_block(count + 1 - BLOCK)
         self.positions.append(row[1])
@@ -130,17 +140,17 @@ class ZoneColumns:
 
         Both included, on the record clock. A row with one of the `wanted_flags` always may.
         """
+        reaches, floors, flags = self.reaches, self.floors, self.flags
         index = first
+        wanted_flags &= self.all_flags
+        if not wanted_flags:
+            index = max(first, bisect_left(self.tops, low, 0, count))
         while index < count:
-            if not index % BLOCK:
-                index = self._next_block(index, count, low, high, wanted_flags)
-                if index >= count:
-                    return count
-            if (self.reaches[index] >= low and self.floors[index] <= high) or (
-                self.flags[index] & wanted_flags
-            ):
+            if (reaches[index] >= low and floors[index] <= high) or flags[index] & wanted_flags:
                 return index
             index += 1
+            if not index % BLOCK:
+                index = self._next_block(index, count, low, high, wanted_flags)
         return count
 
     def _next_block(self, index: int, count: int, low: int, high: int, wanted_flags: int) -> int:
@@ -151,21 +161,17 @@ class ZoneColumns:
                 return block * BLOCK
         return count // BLOCK * BLOCK
 
-    def has_flags(self, wanted_flags: int, count: int) -> bool:
-        """Whether one of the first `count` rows has one of the flags."""
-        summed = self._block_flags
-        return any(flags & wanted_flags for flags in summed) or any(
-            flags & wanted_flags for flags in self.flags[len(summed) * BLOCK : count]
-        )
-
     def _sum_up(self) -> None:
         self.floors, self.reaches = array(_LONG, self.lows), array(_LONG, self.highs)
         for index, flags in enumerate(self.flags):
             if flags & LOG_APPEND_TIME:
                 self.floors[index] = floor_of(flags, self.lows[index], self.first_arrivals[index])
                 self.reaches[index] = reach_of(flags, self.highs[index], self.last_arrivals[index])
+        self.tops = array(_LONG, accumulate(self.reaches, max))
         for first in range(0, len(self) // BLOCK * BLOCK, BLOCK):
             self._sum_up_block(first)
+        for flags in set(self.flags):
+            self.all_flags |= flags
 
     def _sum_up_block(self, first: int) -> None:
         last = first + BLOCK

@@ -32,13 +32,21 @@ class ZoneView(NamedTuple):
 
     def end_position(self, index: int, limit: int) -> int:
         """Where the zone ends in a segment of `limit` bytes."""
-        following = self._following(index)
-        return limit if following is None else min(following.position, limit)
+        index += 1
+        if index < self.closed:
+            return min(self.columns.positions[index], limit)
+        if index == self.closed and self.open_zone is not None:
+            return min(self.open_zone.position, limit)
+        return limit
 
     def end_offset(self, index: int, log_end: int) -> int:
         """The offset after the zone in a segment that ends before `log_end`."""
-        following = self._following(index)
-        return log_end if following is None else min(following.first_offset, log_end)
+        index += 1
+        if index < self.closed:
+            return min(self.columns.offsets[index] + self.base_offset, log_end)
+        if index == self.closed and self.open_zone is not None:
+            return min(self.open_zone.first_offset, log_end)
+        return log_end
 
     def is_dense(self, index: int, log_end: int) -> bool:
         """Whether it holds a record for each of its offsets, so that its count can be used."""
@@ -83,10 +91,7 @@ class ZoneView(NamedTuple):
         zone = self.open_zone
         if zone is not None and zone.flags & wanted_flags:
             return True
-        return self.columns.has_flags(wanted_flags, self.closed)
-
-    def _following(self, index: int) -> Zone | None:
-        return self.zone(index + 1) if index + 1 < self.total else None
+        return bool(self.columns.all_flags & wanted_flags)
 
 
 def _may_hold(zone: Zone, low: int, high: int, wanted_flags: int) -> bool:
