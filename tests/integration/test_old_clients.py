@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -25,8 +25,8 @@ with warnings.catch_warnings():
 MakeTopic = Callable[..., str]
 COUNT = 200
 CODECS = ["none", "gzip", "snappy", "lz4"]
-VERSIONS = [(0, 9), (0, 10), (0, 10, 1), (0, 11)]
-RDKAFKA = {"api.version.request": False, "broker.version.fallback": "0.9.0", "log_level": 0}
+VERSIONS = [(0, 8, 2), (0, 9), (0, 10), (0, 10, 1), (0, 11)]
+FALLBACKS = ["0.8.2", "0.9.0", "0.10.0", "0.10.2", "0.11.0"]
 with_codecs = pytest.mark.parametrize("codec", CODECS)
 with_versions = pytest.mark.parametrize("version", VERSIONS, ids=str)
 
@@ -111,6 +111,21 @@ def test_kafka_python(
     ]
     timed = version >= (0, 10)
     assert [r.timestamp for r in got] == [now + n if timed else None for n in range(COUNT)]
+    if version >= (0, 10, 1):
+        assert offset_at(bootstrap, topic, version, now + COUNT // 2) == (COUNT // 2, now + 100)
+        assert offset_at(bootstrap, topic, version, now + COUNT) is None
+
+
+def offset_at(
+    bootstrap: str, topic: str, version: tuple[int, ...], time_ms: int
+) -> tuple[int, int] | None:
+    """The first record at or after a time, as ListOffsets 1 tells it."""
+    with closing(
+        KafkaConsumer(bootstrap_servers=bootstrap, api_version=version, group_id=None)
+    ) as consumer:
+        place = TopicPartition(topic, 0)
+        found = consumer.offsets_for_times({place: time_ms})[place]
+        return None if found is None else (found.offset, found.timestamp)
 
 
 @with_codecs
@@ -139,20 +154,24 @@ def test_a_topic_that_stamps(bootstrap: str, make_topic: MakeTopic, codec: str) 
 
 
 @with_codecs
-def test_librdkafka(bootstrap: str, make_topic: MakeTopic, codec: str) -> None:
-    topic = make_topic()
+@pytest.mark.parametrize("fallback", FALLBACKS)
+def test_librdkafka(bootstrap: str, make_topic: MakeTopic, fallback: str, codec: str) -> None:
+    topic, now = make_topic(), time.time_ns() // 1_000_000
+    timed = not fallback.startswith(("0.8", "0.9"))
+    old = {"api.version.request": False, "broker.version.fallback": fallback, "log_level": 0}
     errors: list[object] = []
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 5, **RDKAFKA}
+        {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 5, **old}
     )
-    for value in values():
+    for n, value in enumerate(values()):
         producer.produce(
-            topic, value, b"key", partition=0, on_delivery=lambda e, _: errors.append(e)
-        )
+            topic, value, b"key", partition=0, on_delivery=lambda e, _: errors.append(e),
+            **({"timestamp": now + n} if timed else {}),
+        )  # fmt: skip
     assert producer.flush(60) == 0
     assert errors == [None] * COUNT
 
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RDKAFKA})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **old})
     try:
         assert consumer.get_watermark_offsets(Place(topic, 0), timeout=30) == (0, COUNT)
         consumer.assign([Place(topic, 0, 0)])
@@ -161,10 +180,17 @@ def test_librdkafka(bootstrap: str, make_topic: MakeTopic, codec: str) -> None:
             message = consumer.poll(30)
             assert message is not None, f"silence after {len(got)}"
             assert message.error() is None
-            got.append((message.offset(), message.key(), message.value()))
+            got.append((message.offset(), message.key(), message.value(), message.timestamp()))
+        if fallback in {"0.10.2", "0.11.0"}:  # ListOffsets 1 came with 0.10.1
+            (place,) = consumer.offsets_for_times([Place(topic, 0, now + 100)], timeout=30)
+            assert place.offset == 100
     finally:
         consumer.close()
-    assert got == [(n, b"key", value) for n, value in enumerate(values())]
+    times = [(TIMESTAMP_CREATE_TIME, now + n) for n in range(COUNT)]
+    if not timed:
+        times = [(TIMESTAMP_NOT_AVAILABLE, 0)] * COUNT
+    assert [row[:3] for row in got] == [(n, b"key", value) for n, value in enumerate(values())]
+    assert [row[3] for row in got] == times
 
 
 @pytest.mark.skipif(not shutil.which("kcat"), reason="kcat is not installed")
