@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "broker.cli_serve",
     "config": "broker.cli_config",
     "dump": "broker.cli_dump",
+    "verify": "broker.cli_verify",
 })  # fmt: skip
 """Where each command lives: the module has it as `command`."""
 

@@ -18,8 +18,10 @@ from storage.zone_rows import (
     ARRIVAL_ESTIMATED,
     DIRTY_FUTURE,
     DIRTY_PAST,
+    LIFTED,
     LOG_APPEND_TIME,
     ROW_BYTES,
+    UNREAD,
     UNTIMED,
     iter_rows,
 )
@@ -30,6 +32,8 @@ ZONE_FLAGS = {
     DIRTY_PAST: "dirtyPast",
     LOG_APPEND_TIME: "logAppendTime",
     ARRIVAL_ESTIMATED: "arrivalEstimated",
+    UNREAD: "unread",
+    LIFTED: "lifted",
 }
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")

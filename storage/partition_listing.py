@@ -1,7 +1,9 @@
 """What lies in a partition's directory, from one look at it; left-overs are settled first.
 
 Rules (semantics.md 8.5, 9.3): `.deleted` and `.cleaned` go; a `.swap` whose set is complete takes
-the place of what it was made from; index files without their `.log` go. Unknown files stay.
+the place of what it was made from; index files without their `.log` go. Unknown files stay. Each
+step is durable before the next one, which could not tell what it means any more if it were undone:
+this, too, may be cut off at any call.
 """
 
 from dataclasses import dataclass, field
@@ -48,18 +50,19 @@ class PartitionListing:
 
 
 def list_partition(fs: FileSystem, path: str) -> PartitionListing:
-    """Look at the directory, once if there is nothing left over from before."""
-    listing = _list(fs, path)
+    """Look at the directory, once if there is nothing left over from before; settle what is."""
+    listing = look_at(fs, path)
     if listing.leftovers:
         _settle(fs, path, listing)
-        listing = _list(fs, path)
+        listing = look_at(fs, path)
     for base in listing.beside.keys() - listing.logs.keys():
         for suffix in listing.beside.pop(base):
             fs.remove(f"{path}/{segment_name(base, suffix)}")
     return listing
 
 
-def _list(fs: FileSystem, path: str) -> PartitionListing:
+def look_at(fs: FileSystem, path: str) -> PartitionListing:
+    """What lies in the directory, left-overs and all; nothing is changed. DiskError."""
     listing = PartitionListing()
     for entry in fs.list_dir(path):
         name = entry.name
@@ -79,15 +82,19 @@ def _list(fs: FileSystem, path: str) -> PartitionListing:
 
 def _settle(fs: FileSystem, path: str, listing: PartitionListing) -> None:
     swaps = _swaps_to_finish(listing.leftovers)
-    for name in listing.leftovers:
-        if name not in swaps:
+    undone = [name for name in listing.leftovers if name.endswith(SWAP) and name not in swaps]
+    others = [name for name in listing.leftovers if not name.endswith(SWAP)]
+    for names in (undone, others):  # without its `.cleaned` files a set would look complete
+        for name in names:
             fs.remove(f"{path}/{name}")
+        fs.sync_dir(path)
     swapped = sorted(base for base, suffix in swaps.values() if suffix == LOG)
     if swapped:
         end = _end_of_swap(fs, f"{path}/{segment_name(swapped[-1], LOG)}{SWAP}")
         for base in [b for b in listing.logs if swapped[0] <= b <= max(swapped[-1], end)]:
             for suffix in (LOG, *listing.beside.get(base, ())):
                 fs.remove(f"{path}/{segment_name(base, suffix)}")
+        fs.sync_dir(path)  # or what it replaces could come back beside it
     for name in sorted(swaps):
         fs.rename(f"{path}/{name}", f"{path}/{name.removesuffix(SWAP)}")
     fs.sync_dir(path)
