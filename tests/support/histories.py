@@ -20,7 +20,7 @@ HALF_AN_HOUR_MS = HOUR_MS // 2
 MINUTE_MS = 60_000
 STEPS = (9, 7, 5)  # of each phase; a restart lies between
 ALTERS_AT = 4  # the step of a phase before which settings may change
-INT64_MAX, INT64_MIN = 2**63 - 1, -(2**63)
+INT64_MAX = 2**63 - 1
 VERSIONS = (9, 11, 3, 13, 8, 7, 12, 5, 10, 4, 6)  # of Produce, one for each step in turn
 PACKED_ANEW = ("gzip", "snappy", "lz4", "zstd")
 
@@ -69,6 +69,12 @@ class History:
         """Whether the broker compresses: the bytes then depend on its libraries."""
         return self.settings.get("compression.type") in PACKED_ANEW
 
+    @property
+    def has_producers(self) -> bool:
+        """Whether anything in it is idempotent."""
+        writes = (each for phase in self.phases for each in phase if isinstance(each, Write))
+        return any(each.producer for each in writes)
+
     def __str__(self) -> str:
         """All of it, a line for each step."""
         lines = [f"history {self.number}", f"  settings {self.settings}", f"  limits {self.limits}"]
@@ -86,12 +92,13 @@ def make_history(seed: int, number: int, now_ms: int) -> History:
     """History `number` of that seed."""
     dice = random.Random(f"{seed}/{number}")
     settings = _settings(dice)
-    author = _Author(dice, now_ms, settings.get("compression.type") in PACKED_ANEW)
+    author = _Author(dice, now_ms, settings)
     phases = tuple(
         tuple(author.step(phase, index) for index in range(count))
         for phase, count in enumerate(STEPS, 1)
     )
-    return History(number, settings, _limits(dice), phases)
+    limits = _limits(dice, sizes_count=settings["compression.type"] not in PACKED_ANEW)
+    return History(number, settings, limits, phases)
 
 
 def _settings(dice: random.Random) -> Settings:
@@ -115,12 +122,12 @@ def _settings(dice: random.Random) -> Settings:
     return {key: value for key, value in chosen.items() if value is not None}
 
 
-def _limits(dice: random.Random) -> Settings:
-    limits: Settings = {
+def _limits(dice: random.Random, *, sizes_count: bool) -> Settings:
+    sizes = ("-1", "-1", "-1", "0", *(("700", "3000", "9000") if sizes_count else ()))
+    return {
         "retention.ms": dice.choice(("-1", "1", _hours(30), _hours(100), _hours(300))),
-        "retention.bytes": dice.choice(("-1", "-1", "-1", "0", "700", "3000", "9000")),
+        "retention.bytes": dice.choice(sizes),
     }
-    return limits
 
 
 def _hours(count: int) -> str:
@@ -139,11 +146,20 @@ class _Producer:
 
 
 class _Author:
-    """Makes up the steps of one history."""
+    """Makes up the steps of one history.
 
-    def __init__(self, dice: random.Random, now_ms: int, is_packed_anew: bool) -> None:
+    Two things are kept apart. Where the broker packs batches anew, no time is below -1 and offsets
+    are in order: Kafka fails with an unexpected error, or numbers the records anew. Where it may
+    stamp them, offsets are in order too.
+    """
+
+    def __init__(self, dice: random.Random, now_ms: int, settings: Settings) -> None:
         self._dice = dice
-        self._is_packed_anew = is_packed_anew
+        self._present = now_ms - HOUR_MS
+        self._packs = settings["compression.type"] != "producer"
+        self._sizes_count = settings["compression.type"] not in PACKED_ANEW
+        self._stamps = settings.get("message.timestamp.type") == "LogAppendTime"
+        self._stamps = self._stamps or dice.random() < 0.5
         self._times = _times(dice, now_ms)
         self._codecs = dice.choice(((Codec.NONE,), tuple(Codec), (*(Codec.NONE,) * 3, *Codec)))
         self._wildness = dice.choice((0.0, 0.05, 0.2))
@@ -163,17 +179,22 @@ class _Author:
         return self._write()
 
     def _altered(self) -> Settings:
-        key, values = self._dice.choice((
-            ("message.timestamp.type", ("CreateTime", "LogAppendTime", None)),
-            ("message.timestamp.type", ("CreateTime", "LogAppendTime", None)),
+        choices: list[tuple[str, tuple[str | None, ...]]] = [
             ("message.timestamp.before.max.ms", (_hours(30), None)),
             ("message.timestamp.after.max.ms", (_hours(1), str(INT64_MAX), None)),
-            ("max.message.bytes", (None,) if self._is_packed_anew else ("400", "1200", None)),
             ("segment.ms", (_hours(25), _hours(60), None)),
-            ("index.interval.bytes", ("1000000000",) if self._is_packed_anew else ("0", "400")),
-            ("segment.index.bytes", (None,) if self._is_packed_anew else ("36", "120", None)),
-            ("compression.type", (None,) if self._is_packed_anew else ("uncompressed", None)),
-        ))  # fmt: skip
+        ]
+        if self._stamps:
+            choices += [("message.timestamp.type", ("CreateTime", "LogAppendTime", None))] * 3
+        if self._packs and self._sizes_count:
+            choices.append(("compression.type", ("uncompressed", None)))
+        if self._sizes_count:
+            choices += [
+                ("max.message.bytes", ("400", "1200", None)),
+                ("index.interval.bytes", ("0", "400")),
+                ("segment.index.bytes", ("36", "120", None)),
+            ]
+        key, values = self._dice.choice(choices)
         return {key: self._dice.choice(values)}
 
     def _trim(self) -> Trim:
@@ -185,20 +206,29 @@ class _Author:
         dice = self._dice
         if dice.random() < self._idempotence:
             return self._idempotent_write()
-        return self._plain_write(dice.choice(FAULTS) if dice.random() < self._wildness else "")
+        fault = dice.choice(FAULTS) if dice.random() < self._wildness else ""
+        out_of_order = fault == "odd deltas" and (self._packs or self._stamps)
+        early = fault == "other base time" and self._packs
+        return self._plain_write("" if out_of_order or early else fault)
 
     def _plain_write(self, fault: str = "", producer: tuple[int, int, int] | None = None) -> Write:
         dice = self._dice
         count = dice.choice((1, 1, 2, 3, 6, 40))
         codec = Codec.NONE if fault in {"odd deltas", "left over"} else dice.choice(self._codecs)
         return Write(
-            times=tuple(next(self._times) for _ in range(count)),
+            times=self._some_times(count, fault),
             codec=codec,
             value_bytes=dice.choice((0, 10, 10, 90, 300 if count < 10 else 20)),
             producer=producer,
             fault=fault,
             keyless=dice.random() < 0.03,
         )
+
+    def _some_times(self, count: int, fault: str) -> tuple[int, ...]:
+        if fault == "claims append time":  # Kafka judges all of them by the header's largest
+            return (self._dice.choice((-1, self._present)),) * count
+        least = -1 if self._packs else -(2**63)
+        return tuple(max(least, next(self._times)) for _ in range(count))
 
     def _idempotent_write(self) -> Write:
         dice, producer = self._dice, self._dice.choice(self._producers)
@@ -255,5 +285,5 @@ def _time(dice: random.Random, character: str, now_ms: int, hours: int) -> int:
         case "ahead":
             return at(hours + dice.choice((0, 0, 0, 200, 500)))
         case _:
-            extremes = (INT64_MAX, 2**62, -2, INT64_MIN + 1, -HOUR_MS)
+            extremes = (INT64_MAX, 2**62, -2, -(2**62), -HOUR_MS)
             return dice.choice((-1, at(hours), at(hours), at(-50), *dirty, dice.choice(extremes)))

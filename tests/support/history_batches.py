@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from struct import Struct
 
-from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, LOG_APPEND_TIME, seal
+from protocol.records.batch import LENGTH_ENDS, LOG_APPEND_TIME, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 
@@ -36,7 +36,7 @@ class Write:
             base_offset=7 if self.fault == "base offset" else 0,
             control=self.fault == "control",
             offset_deltas=self.deltas,
-            **self._identity(),
+            **self._identity(),  # type: ignore[arg-type]
         )
         return bytes(_with_fault(batch, self.fault))
 
@@ -72,7 +72,7 @@ FAULTS = (
 
 
 def _within_reach(times: tuple[int, ...]) -> list[int]:
-    """A delta is a signed 64-bit number: what lies farther from the first time cannot be written."""
+    """A delta is a signed 64-bit number: what lies farther off cannot be written."""
     first = times[0]
     return [at if -(2**63) <= at - first < 2**63 else first for at in times]
 
@@ -81,12 +81,19 @@ def _with_fault(batch: bytearray, fault: str) -> bytearray:
     match fault:
         case "checksum":
             batch[-1] ^= 0xFF
-        case "cut":
-            del batch[-1]
-        case "short":
-            del batch[30:]
+        case "cut" | "short":
+            del batch[30 if fault == "short" else -1 :]
         case "two batches":
             batch += bytes(batch)
+        case _:
+            _with_sealed_fault(batch, fault)
+            seal(batch, 0, len(batch))
+    return batch
+
+
+def _with_sealed_fault(batch: bytearray, fault: str) -> None:
+    """A fault under a good checksum."""
+    match fault:
         case "count" | "negative count":
             count = -1 if fault == "negative count" else _INT32.unpack_from(batch, _COUNT_AT)[0] + 1
             _INT32.pack_into(batch, _COUNT_AT, count)
@@ -101,9 +108,6 @@ def _with_fault(batch: bytearray, fault: str) -> bytearray:
             _INT32.pack_into(batch, _LENGTH_AT, len(batch) - LENGTH_ENDS)
         case "other base time":
             _shift_base_time(batch)
-    if fault not in {"checksum", "cut", "short", "two batches"}:
-        seal(batch, 0, len(batch))
-    return batch
 
 
 def _shift_base_time(batch: bytearray) -> None:

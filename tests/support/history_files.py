@@ -12,13 +12,14 @@ from typing import Any
 from protocol.records.batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
+    BatchHeader,
     crc_matches,
     iter_headers,
     payload_of,
     seal,
 )
 from protocol.records.compression import inflate
-from tests.support.history_drive import Life
+from tests.support.history_life import Life
 
 _EPOCH_AT, _MAX_TIME_AT = 12, 35
 _INT32, _INT64 = Struct(">i"), Struct(">q")
@@ -43,7 +44,9 @@ def _comparable(life: Life, suffix: str, data: bytearray) -> Any:
     match suffix:
         case ".log":
             log = _without_stamps(life, data)
-            return [_unpacked(*each) for each in _batches(log)] if life.history.is_packed_anew else log
+            if life.history.is_packed_anew:
+                return [_unpacked(log, *each) for each in iter_headers(log)]
+            return log
         case ".timeindex":
             return [(life.named(at), offset) for at, offset in _entries(_TIME_ENTRY, data)]
         case _:
@@ -60,18 +63,14 @@ def _without_stamps(life: Life, data: bytearray) -> bytes:
     for position, header in iter_headers(bytes(data)):
         assert crc_matches(memoryview(bytes(data)), position, header)
         _INT32.pack_into(data, position + _EPOCH_AT, 0)
-        if header.attributes & LOG_APPEND_TIME:
+        if header.attributes & LOG_APPEND_TIME and header.max_timestamp in life.stamps:
             number = life.stamps[header.max_timestamp]
             _INT64.pack_into(data, position + _MAX_TIME_AT, number)
             seal(data, position, header.size_bytes)
     return bytes(data)
 
 
-def _batches(log: bytes) -> list[tuple[bytes, int, Any]]:
-    return [(log, position, header) for position, header in iter_headers(log)]
-
-
-def _unpacked(log: bytes, position: int, header: Any) -> tuple[Any, bytes]:
+def _unpacked(log: bytes, position: int, header: BatchHeader) -> tuple[Any, bytes]:
     """Header and records: of a batch that the broker packed, neither size nor CRC is comparable."""
     records = inflate(header.codec, payload_of(memoryview(log), position, header))
     assert header.size_bytes > HEADER_BYTES
