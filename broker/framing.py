@@ -60,7 +60,7 @@ class FrameReader:
         self._need = PREFIX  # bytes until the frame in progress is complete or its length known
         self._largest = 0
         self._next_is_large = False
-        self._stash = b""
+        self._stash: bytes | bytearray = b""
         self._working = False
         self.frames = 0
         self.held = False
@@ -164,7 +164,7 @@ class FrameReader:
             size = min(self._need, max(self._largest, 2 * left, SMALLEST_BODY))
             self._begin(size, view[position:end])
         else:
-            self._stash = bytes(view[position:end]) if left else b""
+            self._stash = bytearray(view[position:end]) if left else b""  # handlers write into it
 
     def _judge(self, view: memoryview, position: int, size: int) -> None:
         """A length that cannot be ends the connection; the first may be another protocol's text."""
@@ -176,7 +176,7 @@ class FrameReader:
                 raise ForeignProtocol(kind) from None
             raise CloseConnection("frame_size", str(error)) from None
 
-    def _begin(self, size: int, start: "bytes | memoryview") -> bytearray:
+    def _begin(self, size: int, start: "bytes | bytearray | memoryview") -> bytearray:
         body = self._body = self._pool.take(size)
         self._filled = len(start)
         body[: self._filled] = start

@@ -25,6 +25,7 @@ class Receiver:
         self.reader = FrameReader(self.pool, limit, self._handle)
 
     def _handle(self, frame: memoryview) -> bool:
+        assert not frame.readonly, "handlers patch batches in place"
         self.frames.append(bytes(frame))
         return len(self.frames) % self.hold_after != 0
 
