@@ -139,10 +139,7 @@ class _PartitionProof:
         producers = ProducerProof(self._fs, report, bases[0], snapshots)
         start = self._offset_of(LOG_START_OFFSETS_FILE, bases[0])
         report.start_offset = max(bases[0], start)
-        epochs_from = report.start_offset
-        if not is_clean and epochs.earliest is not None:  # the start may be behind its checkpoint
-            epochs_from = max(epochs_from, epochs.earliest.start_offset)
-        log = WholeLog(self._fs, report, producers, epochs, epochs_from, self._progress)
+        log = WholeLog(self._fs, report, producers, epochs, self._progress)
         recovery_point = self._offset_of(RECOVERY_POINTS_FILE, 0)
         for base, following in zip(bases, [*bases[1:], None], strict=True):
             beside = self._listing.beside.get(base, ())
@@ -150,10 +147,21 @@ class _PartitionProof:
             proof = SegmentProof(log, base, beside, following=following, is_open=is_open)
             report.end_offset = proof.run()
         producers.finish(is_open=not is_clean)
-        for epoch, start in epochs.entries:
-            if start > report.end_offset and is_clean and report.verdict != "damaged":
-                what = f"epoch {epoch} begins at {start}, but the log ends at {report.end_offset}"
-                report.add("wrong", LEADER_EPOCHS_FILE, what)
+        self._check_epochs(epochs)
+
+    def _check_epochs(self, epochs: LeaderEpochs) -> None:
+        """Where the first and the last of them begin."""
+        report, first, last = self._report, epochs.earliest, epochs.latest
+        if first is None or last is None:
+            return
+        if last.start_offset > report.end_offset and report.verdict != "damaged":
+            what = f"{last} begins behind the end of the log, {report.end_offset}"
+            report.add("wrong" if self._whole.is_clean else "note", LEADER_EPOCHS_FILE, what)
+        if first.start_offset > report.start_offset:
+            what = (
+                f"records from {report.start_offset} to before {first.start_offset} have no epoch"
+            )
+            report.add("note", LEADER_EPOCHS_FILE, what)
 
     def _check_offsets(self) -> None:
         """What the checkpoints of the directory say of this log lies within it."""

@@ -35,8 +35,6 @@ class WholeLog:
     report: PartitionReport
     producers: ProducerProof
     epochs: LeaderEpochs
-    epochs_from: int
-    """Below this offset epochs may have been forgotten."""
     progress: Callable[[int], object]
     """Told how many bytes more were read."""
     last_arrival_ms: int = 0
@@ -122,15 +120,14 @@ class SegmentProof:
             self._tell("wrong", f"{where}: {stated}, its records have {batch.max_claimed}")
 
     def _check_epoch(self, batch: ProvenBatch) -> None:
-        log, epoch = self._log, batch.leader_epoch
-        if epoch < 0 or batch.base_offset < log.epochs_from or not log.epochs.entries:
+        epochs, epoch = self._log.epochs, batch.leader_epoch
+        expected = epochs.epoch_at(batch.base_offset)
+        if epoch < 0 or expected is None or expected == epoch:
             return
-        expected = log.epochs.epoch_at(batch.base_offset)
-        if expected != epoch:
-            name = log.epochs.path.rpartition("/")[2]
-            says = "no epoch" if expected is None else f"epoch {expected}"
-            what = f"{says} at offset {batch.base_offset}, but the batch there has {epoch}"
-            self._report.add("wrong", name, what)
+        name = epochs.path.rpartition("/")[2]
+        at = f"at offset {batch.base_offset}"
+        what = f"epoch {expected} {at}, but the batch there has {epoch}"
+        self._report.add("wrong", name, what)
 
     def _finish(self, end_position: int) -> None:
         is_open = self._is_open

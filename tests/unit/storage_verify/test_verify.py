@@ -152,10 +152,18 @@ def test_a_bit_of_an_epoch_in_a_batch_is_outside_the_crc_and_found(data: Path) -
     ]
 
 
-@pytest.mark.parametrize("text", ["0\n1\n0 3\n", "0\n1\n0 90000\n", "0\n2\n0 0\n1 40\n", "0\n7\n"])
+@pytest.mark.parametrize("text", ["0\n1\n0 90000\n", "0\n1\n3 0\n", "0\n2\n0 0\n1 40\n", "0\n7\n"])
 def test_epochs_that_the_log_does_not_have_are_found(data: Path, text: str) -> None:
     (data / "t-0" / "leader-epoch-checkpoint").write_text(text)
     assert verify(data).verdict == "wrong"
+
+
+def test_epochs_that_were_forgotten_are_a_note(data: Path) -> None:
+    """As a Kafka leaves them that was killed soon after it deleted records."""
+    (data / "t-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 3\n")
+    report = verify(data)
+    assert report.verdict == "sound"
+    assert "records from 0 to before 3 have no epoch" in report.findings[0].what
 
 
 @pytest.mark.parametrize(
