@@ -18,6 +18,7 @@ from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
 from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
+from broker.dirty_clients import DirtyClients
 from broker.dispatcher import Dispatcher
 from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
@@ -32,10 +33,11 @@ from broker.limits import ConnectionLimits, connections_within
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from broker.page_cache import PageCache
-from broker.partition import Serving
 from broker.producer_ids import ProducerIds
+from broker.quarantine import Quarantine
 from broker.routes import routes
 from broker.server import Server
+from broker.serving import Serving
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.retention import Retention
 from broker.tasks.rolling import Rolling
@@ -73,6 +75,8 @@ class Broker:
     lanes: DiskLanes
     commit: GroupCommit
     probes: BrokerProbes
+    dirty_clients: DirtyClients
+    quarantine: Quarantine
     server: Server
     retention: Retention
     rolling: Rolling
@@ -109,6 +113,8 @@ class Broker:
         self.ready = False
         self.not_ready_because = "starting"
         self.probes = BrokerProbes(machine.monotonic)
+        self.dirty_clients = DirtyClients(env.clock, self.probes)
+        self.quarantine = Quarantine(self)
         self.lanes = DiskLanes(loop)
         self.waiters = FetchWaiters(loop)
         self.fetch_sessions = FetchSessions(
@@ -242,7 +248,7 @@ class Broker:
     def _load(self) -> None:
         """On a lane: everything that reads the data directory before clients may come."""
         manager = self.log_manager = LogManager(self.env, self.log_dir, self.config.topic_config)
-        serving = Serving(self.log_dir, self.lanes, self.commit, self.waiters)
+        serving = Serving(self.log_dir, self.lanes, self.commit, self.waiters, self.quarantine)
         self.catalog = TopicCatalog(self.env, self.config, manager, serving)
         manager.open_directory(self.cluster_id, self.node_id)
         self.cluster_id = manager.cluster_id

@@ -54,7 +54,7 @@ class TopicCatalog:
         self._logs = log_manager
         self._serving = serving
         self._deleted: frozenset[UUID] = frozenset()
-        self.image = MetadataImage()
+        self.image: MetadataImage = MetadataImage()
         self.changing = asyncio.Lock()
 
     def restore_settings(self) -> None:

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from broker.deferred import Deferred
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
 T = TypeVar("T")
 
 THREADS_PER_DIRECTORY = 2
@@ -39,6 +43,20 @@ class DiskLanes:
         for executor in self._executors.values():
             await self._loop.run_in_executor(None, _shut_down, executor)
         self._executors.clear()
+
+
+def settle(answer: Deferred[T], future: asyncio.Future[T]) -> None:
+    """What became of work on a lane. A sick disk is an expected outcome: it has a wire code."""
+    if future.cancelled():
+        answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker is stopping"))
+        return
+    error = future.exception()
+    if error is None:
+        answer.resolve(future.result())
+    elif isinstance(error, StorageError):
+        answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+    else:
+        answer.fail(error)
 
 
 def _shut_down(executor: ThreadPoolExecutor) -> None:

@@ -1,60 +1,34 @@
-"""A `Log` plus the rules of serving it: whose turn it is, what readers may see, who is told.
+"""A `Log` plus the rules of serving it: what readers may see, what they may ask.
 
-Appends run inline on the loop unless validation means inflating much; then they run on a lane, and
-every later write to this partition waits for its turn, so that the order of arrival is the order
-in the log. Nothing here knows how requests and responses look.
+How it is written to has a module of its own. Nothing here knows how requests and responses look.
 """
 
 from __future__ import annotations  # functions are made per request: cheap ones
 
-from asyncio import Future
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
-from broker.commit import GroupCommit
 from broker.deferred import Deferred
-from broker.lanes import DiskLanes
-from broker.waiters import FetchWaiters
+from broker.lanes import settle
+from broker.partition_writes import ACKS_ALL, PartitionWrites
+from broker.serving import Serving
 from protocol.errors import ErrorCode, KafkaError
-from storage import old_formats
-from storage.errors import StorageError
 from storage.file_slice import FetchData
 from storage.file_times import offsets_before
 from storage.leader_epochs import EpochEnd
 from storage.look import NotInMemory
 from storage.search_clock import SearchClock
-from storage.log import Log
-from storage.snapshot import AppendResult, LogSnapshot, TimestampOffset
+from storage.snapshot import LogSnapshot, TimestampOffset
+
+__all__ = ["ACKS_ALL", "Partition", "Serving", "last_fetchable"]
 
 T = TypeVar("T")
 
-ACKS_ALL = -1
 
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """What the partitions of one log directory share."""
-
-    log_dir: str
-    lanes: DiskLanes
-    commit: GroupCommit
-    waiters: FetchWaiters
-
-
-class Partition:
+class Partition(PartitionWrites):
     """One partition as the handlers see it. Used from the event loop only."""
 
-    __slots__ = ("_announced", "_serving", "_turns", "_unread_bytes", "log")
-
-    def __init__(self, log: Log, serving: Serving) -> None:
-        """Serves `log`; nothing is read or written."""
-        self.log = log
-        self._serving = serving
-        self._turns: deque[tuple[Callable[[], object], Deferred[object]]] = deque()
-        self._announced = log.snapshot.high_watermark
-        self._unread_bytes = 0
+    __slots__ = ()
 
     @property
     def topic(self) -> str:
@@ -89,50 +63,6 @@ class Partition:
         if epoch == self.log.leader_epoch:
             return EpochEnd(epoch, self.log.snapshot.log_end_offset)
         return self.log.epoch_end_offset(epoch)
-
-    def append(self, records: memoryview, acks: int) -> AppendResult | Deferred[AppendResult]:
-        """Appends one batch; the result at once, or later when a disk or a lane must be waited for.
-
-        Inline `records` are patched in place; those that must wait are copied first, so the caller
-        may reuse its buffer when this returns. Raises (or fails with) `KafkaError`; nothing is
-        stored then.
-        """
-        if self._turns or self.log.needs_lane(records):
-            return self._append_in_turn(bytearray(records), acks, self._append)
-        return self._appended(self._append(records, acks), len(records))
-
-    def append_old(self, records: memoryview, acks: int) -> AppendResult | Deferred[AppendResult]:
-        """As `append`, for a set of format 0 or 1: it is made into a batch first."""
-        if self._turns or old_formats.needs_lane(records):
-            return self._append_in_turn(bytearray(records), acks, self._append_old)
-        return self._appended(self._append_old(records, acks), len(records))
-
-    def in_turn(self, work: Callable[[], T]) -> Deferred[T]:
-        """Runs `work`, which may change the log, on a lane, after all writes before it."""
-        deferred: Deferred[T] = Deferred()
-        self._turns.append((work, deferred))  # type: ignore[arg-type]
-        if len(self._turns) == 1:
-            self._begin_turn()
-        return deferred
-
-    def became_durable(self) -> None:
-        """Wakes the fetches that wait here when the high watermark has moved."""
-        snapshot = self.log.snapshot
-        if snapshot.high_watermark == self._announced:
-            return
-        self._announced = snapshot.high_watermark
-        self._serving.waiters.wake(self, self._unread_bytes)
-        if snapshot.high_watermark == snapshot.log_end_offset:
-            self._unread_bytes = 0
-
-    def went_offline(self) -> None:
-        """The log takes no more writes: whoever waits for data here looks again."""
-        self._serving.waiters.wake_all(self)
-
-    def went_away(self) -> None:
-        """The partition is deleted: waiting fetches and producers are answered."""
-        self._serving.waiters.wake_all(self)
-        self._serving.commit.forget(self.log)
 
     def __repr__(self) -> str:
         """As the directory is called: topic-index."""
@@ -193,7 +123,7 @@ class Partition:
         """Runs `work`, which reads only, on a lane; it takes no turn."""
         answer: Deferred[T] = Deferred()
         future = self._serving.lanes.run(self._serving.log_dir, work)
-        future.add_done_callback(lambda done: _settle(answer, done))
+        future.add_done_callback(lambda done: settle(answer, done))
         return answer
 
     def _search(
@@ -208,100 +138,7 @@ class Partition:
         except (NotInMemory, KafkaError):
             return self.on_lane(lambda: search(True))
 
-    def _append(self, records: memoryview, acks: int) -> AppendResult:
-        try:
-            return self.log.append(
-                records, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
-            )
-        except StorageError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-
-    def _append_old(self, records: memoryview, acks: int) -> AppendResult:
-        return self._append(old_formats.as_batch(records, self.log.config), acks)
-
-    def _append_in_turn(
-        self,
-        records: bytearray,
-        acks: int,
-        append: Callable[[memoryview, int], AppendResult],
-    ) -> Deferred[AppendResult]:
-        answer: Deferred[AppendResult] = Deferred()
-
-        def appended(result: AppendResult | None, error: BaseException | None) -> None:
-            if result is None:
-                answer.fail(error or AssertionError("an append ended without a result"))
-                return
-            outcome = self._appended(result, len(records))
-            if isinstance(outcome, Deferred):
-                outcome.listen(lambda value, fault: _pass_on(answer, value, fault))
-            else:
-                answer.resolve(outcome)
-
-        self.in_turn(lambda: append(memoryview(records), acks)).listen(appended)
-        return answer
-
-    def _appended(
-        self, result: AppendResult, size_bytes: int
-    ) -> AppendResult | Deferred[AppendResult]:
-        """After the write: tells the readers, and decides whether the answer waits for the disk."""
-        if not result.duplicate:
-            self._unread_bytes += size_bytes
-        self.became_durable()
-        if result.waits_for_disk:
-            return self._durable(result)
-        if not result.duplicate:
-            interval = self.log.config.horolog_durability != "os"
-            if self._serving.commit.written(self.log, size_bytes, interval=interval):
-                return self._durable(result)
-        return result
-
-    def _durable(self, result: AppendResult) -> AppendResult | Deferred[AppendResult]:
-        if self.log.durable_offset > result.last_offset:
-            return result
-        answer: Deferred[AppendResult] = Deferred()
-
-        def synced(error: BaseException | None) -> None:
-            if error is None:
-                answer.resolve(result)
-            else:
-                answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-
-        self._serving.commit.request(self.log, result.last_offset + 1, synced)
-        return answer
-
-    def _begin_turn(self) -> None:
-        work, _ = self._turns[0]
-        future = self._serving.lanes.run(self._serving.log_dir, work)
-        future.add_done_callback(self._end_turn)
-
-    def _end_turn(self, future: Future[object]) -> None:
-        _, deferred = self._turns.popleft()
-        if self._turns:
-            self._begin_turn()
-        _settle(deferred, future)
-
 
 def last_fetchable(snapshot: LogSnapshot, *, committed: bool) -> int:
     """The first offset that a consumer of this isolation level may not see."""
     return snapshot.last_stable_offset if committed else snapshot.high_watermark
-
-
-def _pass_on(answer: Deferred[T], value: T | None, error: BaseException | None) -> None:
-    if error is not None:
-        answer.fail(error)
-    else:
-        answer.resolve(value)  # type: ignore[arg-type]
-
-
-def _settle(answer: Deferred[T], future: Future[T]) -> None:
-    """What became of work on a lane. A sick disk is an expected outcome: it has a wire code."""
-    if future.cancelled():
-        answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker is stopping"))
-        return
-    error = future.exception()
-    if error is None:
-        answer.resolve(future.result())
-    elif isinstance(error, StorageError):
-        answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-    else:
-        answer.fail(error)

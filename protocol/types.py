@@ -211,6 +211,14 @@ class Array(Prefixed):
         return obj
 
 
+class PackedArray(Array):
+    """An array whose value may have the bytes of all its elements ready.
+
+    A value that is no list is asked for `packed(compact)`; where that gives None, and in the
+    interpreted codec, its elements are taken one by one.
+    """
+
+
 Uuid = UuidType()
 String = StringType()
 Bytes = BytesType()

@@ -16,6 +16,7 @@ from construct import Construct, FormatField
 from protocol.structs import MessageStruct, NullableStruct, Tag, TagSection
 from protocol.types import (
     Array,
+    PackedArray,
     Prefixed,
     RecordsType,
     StringType,
@@ -146,6 +147,10 @@ class WriterSource:
         else:
             self.emit(f"n = len({items})")
         self.write_prefix(wire)
+        if isinstance(wire, PackedArray):
+            self.emit(f"if {items} and type({items}) is not list:")
+            self.emit(f"    p = {items}.packed(compact={wire.compact})")
+            self.emit(f"    if p is not None: add(p); {items} = ()")
         if isinstance(wire.element, FormatField):
             code = wire.element.fmtstr[1:]
             self.emit(f"if {items}: add(pack(f'>{{n}}{code}', *{items}))")

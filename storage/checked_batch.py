@@ -57,3 +57,16 @@ class MistimedBatch(Exception):  # noqa: N818 - the state it found
         super().__init__(base_offset)
         self.batch = batch
         self.base_offset = base_offset
+
+    @property
+    def remedy(self) -> Remedy:
+        """What its times call for."""
+        assert self.batch.remedy is not None
+        return self.batch.remedy
+
+    def keep(self) -> None:
+        """Let go of the caller's bytes: from now on they may change."""
+        remedy = self.remedy
+        if isinstance(remedy.payload, memoryview):
+            remedy = remedy._replace(payload=bytes(remedy.payload))
+        self.batch = self.batch._replace(records=memoryview(b""), remedy=remedy)

@@ -74,9 +74,7 @@ class Remedied(NamedTuple):
 
 def remedied(mistimed: MistimedBatch, origin: Origin) -> Remedied:
     """Do what the batch's remedy asks for. TooLarge; nothing is changed then."""
-    batch = mistimed.batch
-    remedy = batch.remedy
-    assert remedy is not None
+    batch, remedy = mistimed.batch, mistimed.remedy
     header = batch.header
     survey = Survey(remedy.payload, header.record_count, header.base_timestamp, remedy.limits)
     sets_aside = remedy.action is Action.QUARANTINED
@@ -110,7 +108,10 @@ class _Output:
         )
         self._size += len(piece)
         if self._size > self._limit_bytes:
-            raise TooLarge
+            raise TooLarge(
+                f"The headers that say what was wrong make the records larger than "
+                f"{self._limit_bytes} bytes: send smaller batches, or right times"
+            )
         self._pieces.append(piece)
 
     @property

@@ -32,6 +32,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
             await context.broker.catalog.delete(doomed)
             for name in doomed:
                 context.broker.probes.topic_deleted(name)
+                context.broker.dirty_clients.topic_deleted(name)
         except StorageError as error:
             refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             results = [

@@ -5,7 +5,9 @@ it goes wrong the connection closes, which is all that such a client can notice 
 Transactions are not served: neither a transactional id nor a transactional batch is accepted.
 """
 
+from collections.abc import Sequence
 from functools import partial
+from typing import overload
 
 from broker.context import RequestContext
 from broker.deferred import Deferred
@@ -23,6 +25,7 @@ from protocol.apis.produce import (
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import LENGTH_ENDS
+from storage.dirty_time import RecordFaults
 from storage.old_formats import is_old_set
 from storage.snapshot import AppendResult
 from storage.validation import InvalidRecordError
@@ -71,9 +74,9 @@ def _produce(
         _check_replicas(partition, request.acks)
         size_bytes = len(records)
         if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):
-            result = partition.append_old(records, request.acks)
+            result = partition.append_old(records, request.acks, context)
         else:
-            result = partition.append(records, request.acks)
+            result = partition.append(records, request.acks, context)
     except KafkaError as error:
         return _refusal(data.index, error, partition, context)
     if isinstance(result, Deferred):
@@ -143,7 +146,11 @@ def _success(
 ) -> PartitionProduceResponse:
     if not result.duplicate:
         count = result.last_offset - result.base_offset + 1
-        context.broker.probes.appended(partition.topic, size_bytes, count)
+        dirty = result.dirty
+        if dirty is not None:
+            count -= dirty.set_aside
+            context.broker.dirty_clients.found(partition.log, dirty, result.base_offset, context)
+        context.broker.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
     return PartitionProduceResponse(
         index=index,
         base_offset=result.base_offset,
@@ -160,11 +167,11 @@ def _refusal(
     if code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE_VERSION:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     start = partition.log.snapshot.log_start_offset if partition is not None else -1
-    bad_records = error.record_errors if isinstance(error, InvalidRecordError) else []
-    record_errors = [
-        BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
-        for at, text in bad_records
-    ]
+    record_errors: Sequence[BatchIndexAndErrorMessage] = []
+    if isinstance(error, InvalidRecordError):
+        record_errors = ListedFaults(error.record_errors)
+        if error.dirty is not None and partition is not None:
+            context.broker.dirty_clients.found(partition.log, error.dirty, None, context)
     return PartitionProduceResponse(
         index=index,
         error_code=code,
@@ -174,6 +181,37 @@ def _refusal(
         record_errors=record_errors,
         error_message=error.message,
     )
+
+
+class ListedFaults(Sequence[BatchIndexAndErrorMessage]):
+    """The bad records of a batch as the answer lists them, all at once where that is possible."""
+
+    __slots__ = ("_faults",)
+
+    def __init__(self, faults: Sequence[tuple[int, str]]) -> None:
+        """Nothing is written before the answer is."""
+        self._faults = faults
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    @overload
+    def __getitem__(self, place: int) -> BatchIndexAndErrorMessage: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[BatchIndexAndErrorMessage]: ...
+    def __getitem__(
+        self, place: int | slice
+    ) -> BatchIndexAndErrorMessage | list[BatchIndexAndErrorMessage]:
+        """One of them, for who wants them so."""
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        at, text = self._faults[place]
+        return BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
+
+    def packed(self, *, compact: bool) -> bytearray | None:
+        """The bytes of all elements, if they are to be had at once."""
+        faults = self._faults
+        return faults.encoded(compact=compact) if isinstance(faults, RecordFaults) else None
 
 
 def _respond(

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from broker.metrics.declare import Durations, Metric, Sample, counter, gauge, one
+from broker.metrics.declare import Durations, Metric, Sample, Spread, counter, gauge, one
 from broker.metrics.partitions import PARTITION_METRICS
-from broker.metrics.probes import Histogram
+from broker.metrics.probes import SKEW_BOUNDS_MS, Histogram
 from broker.metrics.retention import RETENTION_METRICS
 from protocol.errors import ErrorCode
 
@@ -177,6 +177,18 @@ METRICS: tuple[Metric, ...] = (
         _dirty,
     ),
     counter(
+        "horolog_dirty_clients_forgotten",
+        "Entries of the list of clients with bad times that had to make room.",
+        (),
+        one(lambda broker: broker.dirty_clients.forgotten_entries),
+    ),
+    counter(
+        "horolog_quarantine_refusals",
+        "Batches refused because their quarantine could not be used, or its disk failed.",
+        ("reason",),
+        lambda broker: _labelled(broker.quarantine.refusals),
+    ),
+    counter(
         "horolog_fsync_errors",
         "Failed fsyncs; each took its partition offline.",
         (),
@@ -253,5 +265,17 @@ DURATIONS: tuple[Durations, ...] = (
         "One fsync of one log.",
         (),
         lambda broker: [((), broker.probes.fsync)],
+    ),
+)
+
+SPREADS: tuple[Spread, ...] = (
+    Spread(
+        "horolog_timestamp_skew_seconds",
+        "Arrival minus record time, once a batch, of its latest record; below 0: ahead of us.",
+        ("topic",),
+        tuple(bound / 1000 for bound in SKEW_BOUNDS_MS),
+        lambda broker: [
+            ((name,), list(traffic.skew)) for name, traffic in dict(broker.probes.topics).items()
+        ],
     ),
 )

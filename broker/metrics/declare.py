@@ -4,8 +4,9 @@ Names follow the Prometheus guide: prefix, base units, `_total` for counters. `r
 time on a thread: it copies what may change under it before it iterates.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from broker.metrics.probes import LATENCY_BUCKETS, Histogram
@@ -35,6 +36,17 @@ class Durations:
     help: str
     labels: tuple[str, ...]
     read: "Callable[[Broker], Iterable[tuple[tuple[str, ...], Histogram]]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A histogram of anything: counts by bound, not cumulative, the last one beyond all bounds."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    bounds: tuple[float, ...]
+    read: "Callable[[Broker], Iterable[tuple[tuple[str, ...], Sequence[int]]]]"
 
 
 def counter(
@@ -68,3 +80,9 @@ def cumulative(histogram: Histogram) -> list[tuple[str, float]]:
     ]
     shown.append(("+Inf", float(sum(counts))))
     return shown
+
+
+def summed(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """(upper bound, count up to it) of a spread, as Prometheus wants buckets."""
+    names = [*map(repr, bounds), "+Inf"]
+    return list(zip(names, map(float, accumulate(counts)), strict=True))

@@ -5,11 +5,18 @@ All verbs are called on the event loop. Label values are bounded: API keys, erro
 that exist, and the closed sets of reasons declared here.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 
 MAX_API_KEY = 128
 LATENCY_BUCKETS = 24  # powers of two of a microsecond: 1 us .. 8.4 s, and the rest
+
+
+SKEW_BOUNDS_MS = (
+    -86_400_000, -3_600_000, -60_000, -1000, 0,
+    10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000, 604_800_000,
+)  # fmt: skip
 
 
 class Histogram:
@@ -34,7 +41,7 @@ class Histogram:
 class TopicTraffic:
     """Bytes and records of one topic since start."""
 
-    __slots__ = ("batches_in", "bytes_in", "bytes_out", "records_in")
+    __slots__ = ("batches_in", "bytes_in", "bytes_out", "records_in", "skew")
 
     def __init__(self) -> None:
         """Nothing yet."""
@@ -42,6 +49,8 @@ class TopicTraffic:
         self.bytes_out = 0
         self.records_in = 0
         self.batches_in = 0
+        self.skew = [0] * (len(SKEW_BOUNDS_MS) + 1)
+        """Batches by arrival minus the time of their latest record."""
 
 
 class BrokerProbes:
@@ -80,14 +89,16 @@ class BrokerProbes:
         """A periodic task ended with an error."""
         self.failed_tasks[name] += 1
 
-    def appended(self, topic: str, size_bytes: int, records: int) -> None:
-        """One batch was written to a log."""
+    def appended(self, topic: str, size_bytes: int, records: int, skew_ms: int | None) -> None:
+        """One batch was written; its latest record is `skew_ms` old, None without any time."""
         traffic = self.topics.get(topic)
         if traffic is None:
             traffic = self.topics.setdefault(topic, TopicTraffic())
         traffic.bytes_in += size_bytes
         traffic.records_in += records
         traffic.batches_in += 1
+        if skew_ms is not None:
+            traffic.skew[bisect_left(SKEW_BOUNDS_MS, skew_ms)] += 1
 
     def fetched(self, topic: str, size_bytes: int) -> None:
         """Records of one partition went out to a consumer."""

@@ -14,8 +14,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from broker.metrics.catalogue import DURATIONS, METRICS
-from broker.metrics.declare import cumulative
+from broker.metrics.catalogue import DURATIONS, METRICS, SPREADS
+from broker.metrics.declare import cumulative, summed
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -46,6 +46,11 @@ class BrokerCollector(Collector):
             )
             for labels, values in durations.read(self._broker):
                 histogram.add_metric(labels, cumulative(values), values.sum_seconds)
+            yield histogram
+        for spread in SPREADS:
+            histogram = HistogramMetricFamily(spread.name, spread.help, labels=spread.labels)
+            for labels, counts in spread.read(self._broker):
+                histogram.add_metric(labels, summed(spread.bounds, counts), None)
             yield histogram
 
 

@@ -10,12 +10,13 @@ told (KIP-951). 11: abortable transactions. 12: partitions join a transaction by
 Old librdkafka sends no compressed batch to a broker that does not list version 0 (KAFKA-18659).
 """
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from protocol.api import Api
 from protocol.schema import field, message
-from protocol.types import Array, Int16, Int32, Int64, Records, String, Uuid
+from protocol.types import Array, Int16, Int32, Int64, PackedArray, Records, String, Uuid
 
 
 @message
@@ -70,8 +71,8 @@ class PartitionProduceResponse:
     base_offset: int = field(Int64)
     log_append_time_ms: int = field(Int64, since=2, default=-1)
     log_start_offset: int = field(Int64, since=5, default=-1)
-    record_errors: list[BatchIndexAndErrorMessage] = field(
-        Array(BatchIndexAndErrorMessage), since=8
+    record_errors: Sequence[BatchIndexAndErrorMessage] = field(
+        PackedArray(BatchIndexAndErrorMessage), since=8
     )
     error_message: str | None = field(String, since=8, nullable=True)
     current_leader: LeaderIdAndEpoch | None = field(LeaderIdAndEpoch, since=10, tag=0)

@@ -13,13 +13,16 @@ from typing import Any
 from broker.catalog import TopicCatalog
 from broker.context import Peer, RequestContext
 from broker.deferred import Deferred
+from broker.dirty_clients import DirtyClients
 from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
 from broker.gathering import wait_for
 from broker.metrics.probes import BrokerProbes
-from broker.partition import Partition, Serving
+from broker.partition import Partition
 from broker.producer_ids import ProducerIds
+from broker.quarantine import Quarantine
 from broker.routes import routes
+from broker.serving import Serving
 from broker.waiters import FetchWaiters
 from config.alter import read_setting
 from config.layers import Layer, Source
@@ -133,7 +136,15 @@ class World:
         self.fs.make_dir(LOG_DIR)
         self.fs.sync_dir("/")
         broker.log_manager = LogManager(self.env, LOG_DIR, broker.config.topic_config)
-        serving = Serving(LOG_DIR, self.lanes, self.commit, broker.waiters)  # type: ignore[arg-type]
+        broker.dirty_clients = DirtyClients(self.clock, broker.probes)
+        broker.quarantine = Quarantine(broker)  # type: ignore[arg-type]
+        serving = Serving(
+            LOG_DIR,
+            self.lanes,  # type: ignore[arg-type]
+            self.commit,  # type: ignore[arg-type]
+            broker.waiters,
+            broker.quarantine,
+        )
         broker.catalog = TopicCatalog(self.env, broker.config, broker.log_manager, serving)
         broker.log_manager.open_directory("test-cluster", NODE_ID)
         broker.catalog.restore_settings()

@@ -1,0 +1,318 @@
+"""The write half of a partition: whose turn it is, which thread does it, when the answer may go.
+
+Appends run inline on the loop unless validation means inflating much; then they run on a lane, and
+every later write waits for its turn, so that the order of arrival is the order in the log. A batch
+with times out of bounds may need its remedy first (time.md 2). Of such a batch, what goes to the
+quarantine is stored there, as durably as the producer asked, before the rest is stored here: a
+crash in between, or a retry, repeats a record in the quarantine and loses none.
+"""
+
+from __future__ import annotations  # functions are made per request: cheap ones
+
+from asyncio import Future
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
+
+from broker.deferred import Deferred
+from broker.lanes import settle
+from broker.serving import NOBODY, InRemedy, Sender, Serving
+from broker.turns import Turns
+from protocol.errors import ErrorCode, KafkaError
+from storage import old_formats
+from storage.checked_batch import CheckedBatch, MistimedBatch
+from storage.errors import StorageError
+from storage.log import Log
+from storage.remedies import Origin, TooLarge, remedied
+from storage.snapshot import AppendResult
+
+T = TypeVar("T")
+
+ACKS_ALL = -1
+INLINE_REMEDY_BYTES = 64 * 1024  # of records; more of them are rewritten on a lane
+
+Outcome = AppendResult | Deferred[AppendResult]
+
+
+class PartitionWrites:
+    """What changes the log of one partition. Used from the event loop only."""
+
+    __slots__ = ("_announced", "_serving", "_turns", "_unread_bytes", "awaits_quarantine", "log")
+
+    def __init__(self, log: Log, serving: Serving) -> None:
+        """Nothing is read or written."""
+        self.log = log
+        self.awaits_quarantine = False
+        """Whether a write here waits for one to a quarantine, and all later ones with it."""
+        self._serving = serving
+        self._turns = Turns()
+        self._announced = log.snapshot.high_watermark
+        self._unread_bytes = 0
+
+    def append(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
+        """Appends one batch; the result at once, or later when a disk or a lane must be waited for.
+
+        Inline `records` are patched in place; those that must wait are copied first, so the caller
+        may reuse its buffer when this returns. Raises (or fails with) `KafkaError`; nothing is
+        stored then.
+        """
+        if self._turns.waiting or self.log.needs_lane(records):
+            return self._append_in_turn(bytearray(records), acks, sender, self._append)
+        try:
+            result = self._append(records, acks)
+        except MistimedBatch as mistimed:
+            return self._remedy(mistimed, acks, sender)
+        return self._appended(result, len(records))
+
+    def append_old(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
+        """As `append`, for a set of format 0 or 1: it is made into a batch first."""
+        if self._turns.waiting or old_formats.needs_lane(records):
+            return self._append_in_turn(bytearray(records), acks, sender, self._append_old)
+        try:
+            result = self._append_old(records, acks)
+        except MistimedBatch as mistimed:
+            return self._remedy(mistimed, acks, sender)
+        return self._appended(result, len(records))
+
+    def append_own(self, batch: CheckedBatch, acks: int) -> Outcome:
+        """Appends a batch that the broker made; else as `append`."""
+        size = len(batch.records)
+        if not self._turns.waiting:
+            return self._appended(self._append_own(batch, acks), size)
+        answer: Deferred[AppendResult] = Deferred()
+        stored = self.in_turn(lambda: self._append_own(batch, acks))
+        stored.listen(partial(self._answer, answer, size))
+        return answer
+
+    def in_turn(self, work: Callable[[], T]) -> Deferred[T]:
+        """Runs `work`, which may change the log, on a lane, after all writes before it."""
+        deferred: Deferred[T] = Deferred()
+
+        def over(future: Future[T]) -> None:
+            self._turns.end()
+            settle(deferred, future)
+
+        self._turns.take(lambda: self._run(work, over))
+        return deferred
+
+    def became_durable(self) -> None:
+        """Wakes the fetches that wait here when the high watermark has moved."""
+        snapshot = self.log.snapshot
+        if snapshot.high_watermark == self._announced:
+            return
+        self._announced = snapshot.high_watermark
+        self._serving.waiters.wake(self, self._unread_bytes)
+        if snapshot.high_watermark == snapshot.log_end_offset:
+            self._unread_bytes = 0
+
+    def went_offline(self) -> None:
+        """The log takes no more writes: whoever waits for data here looks again."""
+        self._serving.waiters.wake_all(self)
+
+    def went_away(self) -> None:
+        """The partition is deleted: waiting fetches and producers are answered."""
+        self._serving.waiters.wake_all(self)
+        self._serving.commit.forget(self.log)
+
+    # --- what may run on a lane ---
+
+    def _append(self, records: memoryview, acks: int) -> AppendResult:
+        try:
+            return self.log.append(
+                records, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
+            )
+        except StorageError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _append_old(self, records: memoryview, acks: int) -> AppendResult:
+        return self._append(old_formats.as_batch(records, self.log.config), acks)
+
+    def _append_own(self, batch: CheckedBatch, acks: int) -> AppendResult:
+        with _told():
+            return self.log.append_own(
+                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
+            )
+
+    def _append_checked(self, batch: CheckedBatch, acks: int) -> AppendResult:
+        with _told():
+            return self.log.append_checked(
+                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
+            )
+
+    # --- turns ---
+
+    def _append_in_turn(
+        self,
+        records: bytearray,
+        acks: int,
+        sender: Sender,
+        append: Callable[[memoryview, int], AppendResult],
+    ) -> Deferred[AppendResult]:
+        answer: Deferred[AppendResult] = Deferred()
+        origin = self._origin(sender)
+
+        def work() -> AppendResult | InRemedy:
+            try:
+                return append(memoryview(records), acks)
+            except MistimedBatch as mistimed:
+                return _in_remedy(mistimed, origin)
+
+        size = len(records)
+        self._turns.take(lambda: self._run(work, partial(self._left_lane, answer, acks, size)))
+        return answer
+
+    def _remedy(self, mistimed: MistimedBatch, acks: int, sender: Sender) -> Outcome:
+        """For a batch that was found mistimed inline: it takes the first turn."""
+        answer: Deferred[AppendResult] = Deferred()
+        origin = self._origin(sender)
+        mistimed.keep()
+
+        def begin() -> None:
+            if len(mistimed.remedy.payload) > INLINE_REMEDY_BYTES:
+                self._run(
+                    lambda: _in_remedy(mistimed, origin), partial(self._left_lane, answer, acks, 0)
+                )
+                return
+            try:
+                remedy = _in_remedy(mistimed, origin)
+            except KafkaError as error:
+                self._over(answer, 0, None, error)
+            else:
+                self._set_aside(answer, acks, remedy)
+
+        self._turns.take(begin)
+        return answer
+
+    def _left_lane(
+        self,
+        answer: Deferred[AppendResult],
+        acks: int,
+        size_bytes: int,
+        future: Future[AppendResult | InRemedy],
+    ) -> None:
+        """The turn goes on only if a remedied batch is still to be stored."""
+        came: Deferred[AppendResult | InRemedy] = Deferred()
+
+        def left(outcome: AppendResult | InRemedy | None, error: BaseException | None) -> None:
+            if isinstance(outcome, InRemedy):
+                self._set_aside(answer, acks, outcome)
+            else:
+                self._over(answer, size_bytes, outcome, error)
+
+        settle(came, future)
+        came.listen(left)
+
+    def _set_aside(self, answer: Deferred[AppendResult], acks: int, remedy: InRemedy) -> None:
+        """First what goes to the quarantine; in its turn."""
+        if remedy.remedied.aside is None:
+            self._place(answer, acks, remedy, None, None)
+            return
+        self.awaits_quarantine = True
+        stored = self._serving.quarantine.store(self, remedy, acks)
+        stored.listen(partial(self._place, answer, acks, remedy))
+
+    def _place(
+        self,
+        answer: Deferred[AppendResult],
+        acks: int,
+        remedy: InRemedy,
+        _: object,
+        error: BaseException | None,
+    ) -> None:
+        """Then the batch itself."""
+        self.awaits_quarantine = False
+        result, batch = None, remedy.remedied.batch
+        if error is None:
+            try:
+                result = self._append_checked(batch, acks)
+            except KafkaError as refused:
+                error = refused
+        self._over(answer, len(batch.records), result, error)
+
+    def _over(
+        self,
+        answer: Deferred[AppendResult],
+        size_bytes: int,
+        result: AppendResult | None,
+        error: BaseException | None,
+    ) -> None:
+        self._turns.end()
+        self._answer(answer, size_bytes, result, error)
+
+    def _answer(
+        self,
+        answer: Deferred[AppendResult],
+        size_bytes: int,
+        result: AppendResult | None,
+        error: BaseException | None,
+    ) -> None:
+        if result is None:
+            answer.fail(error or AssertionError("an append ended without a result"))
+            return
+        outcome = self._appended(result, size_bytes)
+        if isinstance(outcome, Deferred):
+            outcome.listen(partial(_pass_on, answer))
+        else:
+            answer.resolve(outcome)
+
+    # --- after the write ---
+
+    def _appended(self, result: AppendResult, size_bytes: int) -> Outcome:
+        """Tells the readers, and decides whether the answer waits for the disk."""
+        if not result.duplicate:
+            self._unread_bytes += size_bytes
+        self.became_durable()
+        if result.waits_for_disk:
+            return self._durable(result)
+        if not result.duplicate:
+            interval = self.log.config.horolog_durability != "os"
+            if self._serving.commit.written(self.log, size_bytes, interval=interval):
+                return self._durable(result)
+        return result
+
+    def _durable(self, result: AppendResult) -> Outcome:
+        if self.log.durable_offset > result.last_offset:
+            return result
+        answer: Deferred[AppendResult] = Deferred()
+
+        def synced(error: BaseException | None) -> None:
+            if error is None:
+                answer.resolve(result)
+            else:
+                answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+
+        self._serving.commit.request(self.log, result.last_offset + 1, synced)
+        return answer
+
+    def _run(self, work: Callable[[], T], done: Callable[[Future[T]], None]) -> None:
+        future = self._serving.lanes.run(self._serving.log_dir, work)
+        future.add_done_callback(done)
+
+    def _origin(self, sender: Sender) -> Origin:
+        log = self.log
+        return Origin(log.topic, log.partition, sender.client_id, sender.client_host)
+
+
+def _in_remedy(mistimed: MistimedBatch, origin: Origin) -> InRemedy:
+    """Pure, and long for a large batch."""
+    try:
+        return InRemedy(mistimed, remedied(mistimed, origin))
+    except TooLarge as error:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Faults of the disk as a client is told of them."""
+    try:
+        yield
+    except StorageError as error:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+
+def _pass_on(answer: Deferred[T], value: T | None, error: BaseException | None) -> None:
+    if error is not None:
+        answer.fail(error)
+    else:
+        answer.resolve(value)  # type: ignore[arg-type]
