@@ -1,8 +1,10 @@
 """What keeps a segment, who sent it, and what would free it: the advice beside a decision."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.http.dirty import told
 from broker.instants import instant, instant_or_none
 from protocol.errors import KafkaError
 from storage.retention import (
@@ -20,6 +22,7 @@ from storage.snapshot import LogSnapshot
 if TYPE_CHECKING:
     from storage.log import Log
 
+MAX_CLIENTS = 10
 Way = dict[str, object]
 
 
@@ -28,6 +31,8 @@ class Freeing:
     """Advice on the segments of one log, as of one moment."""
 
     log: "Log"
+    who: Callable[[str, int, int, int], list[dict[str, object]]]
+    """Finds the clients that sent bad times to offsets of a partition."""
     limits: RetentionLimits
     now_ms: int
 
@@ -42,6 +47,7 @@ class Freeing:
             "reason": oldest.reason.name.lower(),
             "because": str(oldest.reason),
             "offset": self._offset_of(snapshot, oldest),
+            "clients": self._clients(snapshot, oldest),
             "judged_by": str(oldest.judged_by),
             "time": instant_or_none(oldest.time_ms),
             "until": None if oldest.deadline_ms is None else instant(oldest.deadline_ms),
@@ -97,6 +103,14 @@ class Freeing:
                     }
                 )
         return ways
+
+    def _clients(self, snapshot: LogSnapshot, decision: SegmentDecision) -> list[dict[str, object]]:
+        """Who sent records with bad times into the segment, as far as anybody remembers."""
+        bases = [each.base_offset for each in snapshot.segments]
+        behind = [base for base in bases if base > decision.base_offset]
+        end = behind[0] if behind else snapshot.log_end_offset
+        found = self.who(self.log.topic, self.log.partition, decision.base_offset, end - 1)
+        return [told(each) for each in found[:MAX_CLIENTS]]
 
     def _offset_of(self, snapshot: LogSnapshot, decision: SegmentDecision) -> int | None:
         """The first record with the time that keeps the segment, when it is a record's."""

@@ -1,6 +1,6 @@
 """All questions that the API answers, subject by subject."""
 
-from broker.http import clock, openapi, retention, segments, times, topics
+from broker.http import clock, dirty, openapi, retention, segments, times, topics
 from broker.http.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -8,6 +8,7 @@ ROUTES: tuple[Route, ...] = (
     *segments.ROUTES,
     *retention.ROUTES,
     *times.ROUTES,
+    *dirty.ROUTES,
     *clock.ROUTES,
     *openapi.ROUTES,
 )

@@ -55,7 +55,7 @@ def judge(broker: "Broker", log: "Log", now_ms: int) -> Judged:
     segments, offsets = facts_of(snapshot)
     limits = limits_of(log.config, is_held=broker.clock_watch.is_held)
     decided = plan(segments, offsets, limits, now_ms)
-    freeing = Freeing(log, limits, now_ms)
+    freeing = Freeing(log, broker.dirty_clients.who, limits, now_ms)
     blocker = freeing.blocker(snapshot, decided.blocker)
     return Judged(snapshot, segments, offsets, decided, freeing, blocker)
 

@@ -1,5 +1,7 @@
 """A clock that tests hold, from any language: a plain client, the admin port, and no sleep."""
 
+import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -214,3 +216,19 @@ def test_a_start_that_is_no_time_ends_in_one_line(tmp_path: Path) -> None:
     assert "--test-clock" in ended.stderr
     assert "ISO-8601" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+def test_the_moves_of_the_readme_are_made(held: Held) -> None:
+    mark = "<!-- executed by tests/integration/test_held_clock_process.py -->\n```sh\n"
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text().split(mark)[1]
+    moves = text.split("```")[0].replace("127.0.0.1:9404", held.admin.address)
+    done = subprocess.run(
+        ["sh", "-eu"], input=moves, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    *_, last = [json.loads(line) for line in done.stdout.splitlines()]
+    assert last["test_clock"]["speed"] == 1.0
+    assert last["wall"]["iso"].startswith("2106-02-07")
+    assert last["hold"]["because"] == "clock_stepped"
+    assert last["steps_seen"] == 2
