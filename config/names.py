@@ -62,10 +62,11 @@ def broker_name(name: str) -> Named:
         raise ConfigError(name, f"{name} is known to Kafka, not served by this version: {reason}")
     elsewhere = _ON_TOPIC.get(name)
     if elsewhere is not None:
+        alias = f"log.{name}"  # an older name of a topic's setting has an older broker name
         raise ConfigError(
             name,
             f"{name} is a setting of topics: its default on the broker is "
-            f"{elsewhere.keys[0].broker_name}",
+            f"{alias if alias in _ON_BROKER else elsewhere.keys[0].broker_name}",
         )
     raise ConfigError(name, _unknown(name, _ON_BROKER))
 
