@@ -18,12 +18,13 @@ _PRODUCERS = "an idle producer is remembered for 24 hours"
 _BUFFERS = "the system sizes the buffers of each connection by itself"
 _GROUPS = "consumer groups are not served by this version"
 _TRANSACTIONS = "transactions are not served by this version"
+_FORMATS = "records are stored in format 2, and each client gets the format that its version reads"
 _JMX = "metrics are served to Prometheus: see horolog.http.listener"
 
 TOPIC_NOT_SERVED = {
     "preallocate": "files are never preallocated",
-    "message.format.version": "Kafka 4 removed it: batches are stored in format v2",
-    "message.downconversion.enable": "Kafka 4 removed it",
+    "message.format.version": f"Kafka 4 removed it: {_FORMATS}",
+    "message.downconversion.enable": f"Kafka 4 removed it: {_FORMATS}",
     "unclean.leader.election.enable": _REPLICATION,
     "leader.replication.throttled.replicas": _REPLICATION,
     "follower.replication.throttled.replicas": _REPLICATION,
@@ -36,7 +37,6 @@ TOPIC_NOT_SERVED = {
 
 _BROKER_NOT_SERVED = (
     (r"log\.preallocate", "files are never preallocated"),
-    (r"log\.message\.(format\.version|downconversion\.enable)", "Kafka 4 removed it"),
     (r"log\.flush\.scheduler\.interval\.ms", "set log.flush.interval.ms alone"),
     (r"(ssl|sasl|listener\.name|principal|authorizer|delegation)\..*|super\.users", _SECURITY),
     (r"security\.(inter\.broker\.protocol|providers)|connections\.max\.reauth\.ms", _SECURITY),
@@ -52,6 +52,8 @@ _ANY = r".*"
 _ONE = r"1|-1"
 _PLAINTEXT_OR_ITSELF = r"(\s*([\w.-]+:PLAINTEXT|(SSL|SASL_SSL|SASL_PLAINTEXT):\3)\s*(,|$))*"
 _WITHOUT_EFFECT = (
+    (r"log\.message\.format\.version", _ANY, _FORMATS),
+    (r"log\.message\.downconversion\.enable", r"true", _FORMATS),
     (r"process\.roles", r".*broker.*", _QUORUM),
     (r"controller\..*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*", _ANY, _QUORUM),
     (r"inter\.broker\.(listener\.name|protocol\.version)|broker\.(session|heart).*", _ANY, _QUORUM),
