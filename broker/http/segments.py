@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.http.clock import hold_state
+from broker.http.compaction import compaction_state
 from broker.http.exchange import ApiError
 from broker.http.freeing import Freeing
 from broker.http.parameters import Asked, Kind, Parameter, count
@@ -119,6 +120,7 @@ def _partition(
         "overdue_count": judged.plan.overdue(now_ms),
         "blocker": judged.blocker,
         "roll": _roll(broker, log, now_ms),
+        "compaction": compaction_state(broker, log),
         "segments": page,
     }
     return state, page, len(wanted) > at_most

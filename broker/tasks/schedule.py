@@ -2,8 +2,8 @@
 
 Everything that touches the disk runs on a lane. Intervals are read anew each time, so settings that
 change take effect with the next round. The order matters when a held clock is moved, because then
-they run one after the other: the clock is looked at first, segments end before they may go, and
-what went leaves files to remove.
+they run one after the other: the clock is looked at first, segments end before they may go or
+be cleaned, and what went leaves files to remove.
 """
 
 from functools import partial
@@ -42,12 +42,12 @@ def schedule(broker: "Broker") -> None:
         broker.retention.run,
         first=settings.log_initial_task_delay_ms / 1000,
     )
-    every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
     every(
         "cleaner",
         lambda: broker.config.broker_config.log_cleaner_backoff_ms / 1000,
         broker.cleaner.run,
     )
+    every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
     every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))
     every(
         "checkpoints",

@@ -115,6 +115,32 @@ def test_an_idle_segment_ends_when_its_time_has_come(held: Held) -> None:
     assert roll["because"].startswith("empty")
 
 
+def test_a_month_of_compaction_lag_passes_in_a_moment(held: Held) -> None:
+    held.make_topic(
+        "changes",
+        internal_segment_bytes="100000",
+        cleanup_policy="compact",
+        segment_ms=str(300 * DAY_MS),
+        max_compaction_lag_ms=str(30 * DAY_MS),
+        min_cleanable_dirty_ratio="1.0",
+    )
+    producer = Producer({"bootstrap.servers": held.process.bootstrap})
+    for number in range(5):
+        producer.produce("changes", b"v%d" % number, b"key", timestamp=held.began_ms)
+        assert producer.flush(30) == 0
+    began = time.monotonic()
+    held.admin.post("/api/clock/step", by="29d")
+    (before,) = held.admin.segments("changes")
+    held.admin.post("/api/clock/step", by="2d")
+    took = time.monotonic() - began
+    cleaned, active = held.admin.segments("changes")
+    assert 31 * DAY_MS / 1000 / took > FASTER
+    assert (active["base_offset"], active["size_bytes"]) == (5, 0)
+    assert cleaned["size_bytes"] < before["size_bytes"] / 4
+    (state,) = held.admin.get("/api/topics/changes/segments")["partitions"]
+    assert (state["compaction"]["first_dirty_offset"], state["compaction"]["overdue_ms"]) == (5, 0)
+
+
 def waiting_fetch(client: WireClient, wait_ms: int) -> tuple[object, int, int]:
     wanted = FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
     topics = [FetchTopic(topic="t", partitions=[wanted])]
