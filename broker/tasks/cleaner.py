@@ -17,7 +17,7 @@ from broker.logs import event
 from broker.tasks.throttle import Throttle
 from config.broker import BrokerConfig
 from protocol.errors import KafkaError
-from storage.cleanable import Because, Verdict, first_of
+from storage.cleanable import Verdict, first_of
 from storage.cleaner import Cleaning, CleaningMemory, Slice
 from storage.compaction import CleanerOffsets, is_compacted, learn_ages, verdict_on
 from storage.errors import StorageError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SLICE_SECONDS = 0.05
+SYNC_LOOKS, SYNC_LOOK_SECONDS = 50, 0.02
 SEGMENTS_LOOKED_UP = 16  # of each log, in one look
 LEAST_MAP_BYTES, LEAST_CHUNK_BYTES = 1 << 20, 1024
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3600.0
@@ -120,6 +121,7 @@ class Cleaner:
         """The log that goes first; it is this worker's from now on."""
         async with self._choosing:
             partitions = self._compacted()
+            await self._sync_closed(partitions)
             now_ms = self._broker.clock.now_ms()
             verdicts, faults = await self._on_thread(
                 _judge, partitions, self._broker.log_manager.cleaner_offsets, now_ms
@@ -131,7 +133,6 @@ class Cleaner:
                 for partition, verdict in zip(partitions, verdicts, strict=True)
                 if verdict is not None
             }
-            self._ask_for_syncs(partitions)
             free = (
                 (number, verdict)
                 for number, verdict in enumerate(verdicts)
@@ -210,13 +211,15 @@ class Cleaner:
             max(settings.log_cleaner_io_buffer_size // share // 2, LEAST_CHUNK_BYTES),
         )
 
-    def _ask_for_syncs(self, partitions: "list[Partition]") -> None:
-        """Segments that the disk does not have yet wait for nothing but that."""
-        for partition in partitions:
-            log = partition.log
-            verdict = self.verdicts.get(log)
-            if verdict is not None and verdict.because is Because.UNSETTLED:
-                self._broker.commit.written(log, 0)
+    async def _sync_closed(self, partitions: "list[Partition]") -> None:
+        """Have closed segments synced whose topics do not ask for that; wait a little for it."""
+        unsynced = [partition.log for partition in partitions if _has_unsynced(partition.log)]
+        for log in unsynced:
+            self._broker.commit.written(log, 0)
+        for _ in range(SYNC_LOOKS):
+            if not any(_has_unsynced(log) for log in unsynced):
+                return
+            await asyncio.sleep(SYNC_LOOK_SECONDS)
 
     def _put_aside(self, partition: "Partition", reason: str) -> None:
         log = partition.log
@@ -255,6 +258,12 @@ class Cleaner:
         if self._threads is not None:
             self._threads.shutdown(wait=False)
             self._threads = None
+
+
+def _has_unsynced(log: "Log") -> bool:
+    """Whether a closed segment waits for the disk. The newest ones do, if any."""
+    segments = log.snapshot.segments
+    return len(segments) > 1 and not segments[-2].synced and log.takes_changes
 
 
 def _advance(slices: Iterator[Slice], now: Callable[[], float], at_most_bytes: float) -> Progress:

@@ -1,9 +1,11 @@
-"""A compacted partition that loses its power at every call, and the model of what must be there.
+"""A compacted partition that loses its power at every call of a run, and what must be there then.
 
 Of what was promised: the last record of each key is there, unless it is a tombstone whose time is
 up. Nothing comes back that an ended run has removed, nothing is made up, and no file of a run is
 left after a start.
 """
+
+from dataclasses import replace
 
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
@@ -34,12 +36,9 @@ class CleaningWorld(CrashWorld):
         """Offsets that were promised to be durable."""
         self.runs = 0
         self._horizons: dict[int, int] = {}  # tombstones that a run has seen: when they may go
-        super().__init__(
-            seed,
-            survivals,
-            nested=nested,
-            **{"cleanup_policy": COMPACT, "segment_bytes": 900, **settings},
-        )
+        usual = {"cleanup_policy": COMPACT, "segment_bytes": 400}
+        super().__init__(seed, survivals, nested=nested, **usual | settings)
+        self.fs.on_call = None
 
     def put(self) -> None:
         """A batch of some records of few keys."""
@@ -65,10 +64,12 @@ class CleaningWorld(CrashWorld):
     def restart(self) -> None:
         super().restart()
         self.safe.update(self.stored)
+        self.fs.on_call = None
 
     def kill(self) -> None:
         super().kill()
         self.safe.update(self.stored)
+        self.fs.on_call = None
 
     def clean(self, map_entries: int = 4096) -> None:
         """One run of the cleaner, and what the broker does after it."""
@@ -78,12 +79,15 @@ class CleaningWorld(CrashWorld):
         assert learn_ages(log, 1 << 30)
         now_ms = self.clock.now_ms()
         verdict = verdict_on(log, manager.cleaner_offsets, now_ms)
+        log.reconfigure(replace(log.config, segment_bytes=self.dice.choice((400, 1500, 10_000))))
         memory = CleaningMemory(24 * map_entries, 0.9, self.dice.choice((100, 1000, 1 << 20)))
         run = Cleaning(log, verdict, memory, Env(self.clock, self.fs, SeededRng(2)))
         self.leaving = self._removable(verdict.first_dirty, verdict.first_uncleanable, now_ms)
+        self.fs.on_call = self._look
         for part in run.slices():
             if part.in_turn is not None:
                 part.in_turn()
+        self.fs.on_call = None
         left = {offset: row for offset, row in self.stored.items() if offset not in self.leaving}
         if run.first_dirty < verdict.first_uncleanable:  # the map was full
             found = records_of(log)
@@ -101,8 +105,9 @@ class CleaningWorld(CrashWorld):
         if log is None:
             assert not self.safe
             return
-        names = [entry.name for entry in disk.list_dir("/data/t-0")]
-        assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
+        assert not [
+            name for name in names_on(disk) if name.endswith((".cleaned", ".swap", ".deleted"))
+        ]
         records = records_of(log)
         offsets = [record.offset for record in records]
         assert offsets == sorted(set(offsets)), "records twice, or out of order"
@@ -142,3 +147,8 @@ class CleaningWorld(CrashWorld):
 def rows_of(log: Log) -> dict[int, Stored]:
     """What a consumer reads."""
     return {each.offset: (each.key or b"", each.value, each.timestamp) for each in records_of(log)}
+
+
+def names_on(disk: SimFileSystem) -> list[str]:
+    """The files of the partition."""
+    return [entry.name for entry in disk.list_dir("/data/t-0")]
