@@ -199,12 +199,14 @@ class Survey:
             judge_times(outline, first, count, self._limits, verdicts, self._tally)
             yield Chunk(first, count, outline, verdicts)
 
-    def seen(self, action: Action) -> DirtyTimes:
-        """What was found; `action` is what becomes of records out of bounds."""
-        refused = action is Action.REJECTED
+    def seen(self, action: Action, *, is_stored: bool = True) -> DirtyTimes:
+        """What was found; `action` is what becomes of records out of bounds.
+
+        Of a batch that is not stored, nothing is said about those within.
+        """
         findings = tuple(
             _finding(verdict, action, self._tally)
-            for verdict in range(1, BAD_VERDICTS if refused else VERDICTS)
+            for verdict in range(1, VERDICTS if is_stored else BAD_VERDICTS)
             if self._tally[verdict * TALLY_COLUMNS]
         )
         return DirtyTimes(self._limits.now, findings)
@@ -241,7 +243,7 @@ def list_faults(
                 BAD_VERDICTS if times_count else 1, KEYLESS,
             )  # fmt: skip
     del rows[MAX_LISTED_FAULTS * COLUMNS :]
-    seen = survey.seen(Action.REJECTED)
+    seen = survey.seen(Action.REJECTED, is_stored=False)
     return RecordFaults(rows, _texts(limits)), seen if times_count else seen._replace(findings=())
 
 

@@ -17,6 +17,7 @@ from protocol.records.batch import (
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
     BatchHeader,
+    read_header,
     seal,
 )
 from protocol.records.compression import Codec, deflate
@@ -165,14 +166,15 @@ def _set_aside(mistimed: MistimedBatch, limits: Limits, origin: Origin) -> Rewri
 def _base_of(batch: CheckedBatch, limits: Limits) -> int:
     """The base time that the batch goes on with: its own, unless that is out of bounds.
 
-    Where times lie so far apart that no delta from there reaches all of them, 0 does.
+    No delta overflows: a bound lies less than 2^63 ms from the clock, or has no time beyond it, and
+    the times that stay were that near to the batch's own base.
     """
     base, facts = batch.header.base_timestamp, batch.facts
     if not limits.low <= base <= limits.high:
         base = limits.now
-    lowest = min(NO_TIMESTAMP, max(facts.min_timestamp, limits.low))
-    highest = max(limits.now, min(facts.max_timestamp, limits.high))
-    return base if lowest - base >= INT64_MIN and highest - base <= INT64_MAX else 0
+    assert max(facts.min_timestamp, limits.low) - base >= INT64_MIN
+    assert max(limits.now, min(facts.max_timestamp, limits.high)) - base <= INT64_MAX
+    return base
 
 
 def _header_aside(header: BatchHeader) -> BatchHeader:
@@ -205,6 +207,13 @@ def _batch(
     HEADER.pack_into(data, 0, *header)
     seal(data, 0, len(data))
     flags = zone_flags(facts.min_timestamp, facts.max_timestamp, remedy.limits)
+    records = memoryview(data)
     return CheckedBatch(
-        memoryview(data), header, facts.max_timestamp, facts, NO_TIMESTAMP, before.arrival_ms, flags
+        records,
+        read_header(records),
+        facts.max_timestamp,
+        facts,
+        NO_TIMESTAMP,
+        before.arrival_ms,
+        flags,
     )

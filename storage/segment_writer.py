@@ -126,16 +126,17 @@ class SegmentWriter:
         if segment.since_indexed > self._interval:
             self._index(last_offset, position)
         segment.since_indexed += size
-        self._indexes.zones.add(
-            base_offset,
-            position,
-            size,
-            last_offset - base_offset + 1,  # offsets, also of records that were set aside
-            facts.min_timestamp,
-            facts.max_timestamp,
-            now_ms,
-            flags,
-        )
+        if facts.count:
+            self._indexes.zones.add(
+                base_offset,
+                position,
+                size,
+                facts.count,
+                facts.min_timestamp,
+                facts.max_timestamp,
+                now_ms,
+                flags,
+            )
         if not position:
             segment.first_timestamp = max_timestamp
             segment.first_arrival_ms = now_ms

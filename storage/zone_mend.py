@@ -71,7 +71,7 @@ def _first_uncovered(
         if batch_at(segment.file(), position, limit).base_offset != last.first_offset:
             raise CorruptIndex(zones.path, f"no zone begins at {position}")
     for place in batches(segment.file(), position, limit):
-        if mapped_records <= 0:
+        if mapped_records <= 0 < place.record_count:  # an emptied batch has no time to find
             break
         mapped_records -= place.record_count
     else:
@@ -98,7 +98,7 @@ def mend_zones(segment: Segment, zones: ZoneMap, limit: int, end_offset: int) ->
         for row in chunk.rows:
             if mapped_records > 0:
                 mapped_records -= row[6]
-            else:
+            elif row[6]:
                 _add(zones, chunk.data, row, chunk.position, segment.mtime_ms)
 
 
