@@ -156,11 +156,15 @@ class _Loading:
         return LoadedLog(self._files, segments, start_offset, end_offset, self._producers)
 
     def _load_producers(self, segments: tuple[Segment, ...], up_to: int) -> None:
-        """The newest sound snapshot, then the batches after it."""
+        """The newest sound snapshot, then the batches after it.
+
+        One from before the log's first segment is of no use: the batches between are gone.
+        """
+        first = self._segments[0].base_offset
         producer_snapshots.load_newest(
             self._env.fs,
             self._files.path,
-            self._listing.snapshots,
+            [offset for offset in self._listing.snapshots if offset >= first],
             self._producers,
             at_most=up_to,
             now_ms=self._env.clock.now_ms(),

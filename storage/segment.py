@@ -17,7 +17,7 @@ from storage.offset_index import OffsetIndex
 from storage.partition_files import PartitionFiles
 from storage.time_index import TimeIndex
 from storage.txn_index import TxnIndex
-from storage.zone_map import ZoneMap
+from storage.zone_map import ARRIVAL_ESTIMATED, ZoneMap
 
 CACHED_SEGMENTS = 512
 UNKNOWN = -2  # not looked for yet; -1 means that there is none
@@ -174,10 +174,20 @@ class Segment:
 
     @property
     def arrival_by_zones(self) -> int:
-        """The last arrival that the zone map in memory knows of, -1 if it has no zone."""
+        """The last arrival that the zone map in memory knows of, -1 if it has no zone.
+
+        One that is estimated may have been as late as the last write to the file.
+        """
         assert self.indexes is not None
         zones = self.indexes.zones
-        return zones.last_arrival_ms if zones.row_count or zones.open_zone is not None else -1
+        last = zones.open_zone
+        if last is None and zones.row_count:
+            last = zones.zone(zones.row_count - 1)
+        if last is None:
+            return -1
+        if last.flags & ARRIVAL_ESTIMATED:
+            return max(zones.last_arrival_ms, self.mtime_ms)
+        return zones.last_arrival_ms
 
     @property
     def largest_timestamp(self) -> int:

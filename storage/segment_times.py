@@ -7,7 +7,7 @@ to look: run it on a lane. DiskError, CorruptLog.
 from storage.batch_walk import batch_at
 from storage.index_trust import TrustedIndexes
 from storage.reader import limit_of
-from storage.retention import NO_TIME, LogFacts, SegmentFacts
+from storage.retention import LogFacts, SegmentFacts
 from storage.segment import UNKNOWN, IndexRules, Segment
 from storage.snapshot import LogSnapshot
 
@@ -29,7 +29,7 @@ def learn_times(segment: Segment, limit: int, indexes: TrustedIndexes, rules: In
     if segment.first_arrival_ms == UNKNOWN:
         segment.first_arrival_ms = segment.mtime_ms if first is None else first.first_arrival_ms
     if not _takes_appends(segment):
-        segment.last_arrival_ms = NO_TIME if first is None else zones.last_arrival_ms
+        segment.last_arrival_ms = segment.arrival_by_zones
 
 
 def learn_first_times(

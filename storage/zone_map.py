@@ -61,8 +61,11 @@ _OpenZone = tuple[int, int, int, int, int, int, int, int, int]
 def estimate_arrival(max_timestamp: int, not_before_ms: int, not_after_ms: int) -> int:
     """The likeliest arrival of a batch whose arrival is lost: its time, kept between two bounds.
 
-    The bounds are the last arrival before it and the modification time of the file.
+    The bounds are the last arrival before it and the modification time of the file. Without a time
+    it is the latter.
     """
+    if max_timestamp < 0:
+        return max(not_before_ms, not_after_ms)
     return max(not_before_ms, min(max_timestamp, not_after_ms))
 
 

@@ -321,7 +321,7 @@ def test_a_lost_arrival_is_estimated_between_its_bounds() -> None:
     assert estimate_arrival(50, 10, 100) == 50
     assert estimate_arrival(5, 10, 100) == 10
     assert estimate_arrival(2**62, 10, 100) == 100
-    assert estimate_arrival(-1, 10, 100) == 10
+    assert estimate_arrival(-1, 10, 100) == 100
     assert estimate_arrival(50, 100, 10) == 100, "arrival never runs backwards"
 
 

@@ -1,6 +1,8 @@
 """Times that a log must not forget or mix up over restarts, steps of the clock and new settings."""
 
-from storage.aging import roll_if_due
+import pytest
+
+from storage.aging import learn_times, plan_retention, roll_if_due
 from storage.env import Env
 from storage.log import Log
 from storage.zone_map import Zone
@@ -9,7 +11,8 @@ from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock, sim_env
 
 NOW = 1_700_000_000_000
-YEAR_MS = 365 * 86_400_000
+DAY_MS = 86_400_000
+YEAR_MS = 365 * DAY_MS
 
 
 def zones_of(log: Log) -> list[Zone]:
@@ -115,3 +118,43 @@ def test_record_times_end_a_segment_that_a_wrong_clock_began() -> None:
     clock.step(-10 * YEAR_MS)
     append(log, NOW + 60_001)
     assert len(log.snapshot.segments) == 2
+
+
+@pytest.mark.parametrize("clock_name", ["record", "arrival", "earlier", "later"])
+def test_records_without_time_are_as_old_as_their_file_after_a_kill(clock_name: str) -> None:
+    clock = SimClock(NOW)
+    env = sim_env(clock=clock)
+    log = open_log(env, retention_ms=7 * DAY_MS, horolog_retention_clock=clock_name)
+    append(log, -1)
+    log, env = killed(log, env)
+    clock.advance(6 * DAY_MS)
+    assert learn_times(log, 99)
+    assert not plan_retention(log, clock.now_ms()).leaving
+    clock.advance(DAY_MS + 1)
+    assert plan_retention(log, clock.now_ms()).leaving
+
+
+def test_an_estimated_arrival_frees_nothing_before_its_file_is_as_old() -> None:
+    clock = SimClock(NOW)
+    env = sim_env(clock=clock)
+    log = open_log(env, retention_ms=7 * DAY_MS, horolog_retention_clock="arrival")
+    append(log, NOW // 1000)
+    log, env = killed(log, env)
+    clock.advance(6 * DAY_MS)
+    assert learn_times(log, 99)
+    assert not plan_retention(log, clock.now_ms()).leaving
+    log.roll()
+    assert not plan_retention(log, clock.now_ms()).leaving
+
+
+def test_a_producer_is_rather_forgotten_than_remembered_by_an_older_sequence() -> None:
+    env = sim_env()
+    log = open_log(env)
+    for sequence in range(2):
+        append(log, NOW, producer_id=1, producer_epoch=0, base_sequence=sequence)
+        log.roll()
+    append(log, NOW)
+    log.close()
+    env.fs.remove(f"{log.files.path}/{2:020}.snapshot")
+    log = open_log(env, UNCLEAN._replace(recovery_point=2, start_offset=2))
+    assert log.producers.get(1) is None
