@@ -12,7 +12,7 @@ from storage.rolling import timer_deadline
 from storage.segment import UNKNOWN
 from storage.segment_times import facts_of, knows_times, learn_first_times
 from storage.segment_times import learn_times as learn_times_of
-from storage.segment_writer import max_wait_ms
+from storage.segment_writer import least_age_ms, max_wait_ms
 
 
 def limits_of(config: TopicConfig, *, is_held: bool = False) -> RetentionLimits:
@@ -76,7 +76,7 @@ def roll_deadline(log: Log, now_ms: int) -> int | None:
         first_record_ms=segment.first_timestamp,
         first_arrival_ms=segment.first_arrival_ms,
         max_wait_ms=max_wait_ms(log.config) - segment.jitter_ms,
-        min_interval_ms=log.config.horolog_roll_min_interval_ms,
+        min_interval_ms=least_age_ms(log.config),
         now_ms=now_ms,
     )
 

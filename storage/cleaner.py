@@ -71,8 +71,8 @@ class Cleaning:
 
     def slices(self) -> Generator[Slice, None, None]:
         """The whole run. CorruptLog: damaged, all is as before; DiskError."""
-        yield Slice(in_turn=self._begin)
         try:
+            yield Slice(in_turn=self._begin)
             yield from self._finish_swap()
             yield from self._run()
         finally:
