@@ -21,10 +21,24 @@ INTERRUPTED = 130
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "broker.cli_serve",
     "config": "broker.cli_config",
+    "segments": "broker.cli_segments",
+    "time": "broker.cli_time",
+    "retention": "broker.cli_retention",
+    "clock": "broker.cli_clock",
     "dump": "broker.cli_dump",
     "verify": "broker.cli_verify",
 })  # fmt: skip
 """Where each command lives: the module has it as `command`."""
+
+
+class CommandFailed(click.ClickException):
+    """Something that a command was asked to do did not work; the text says what to do."""
+
+    def __init__(self, message: str, status: int) -> None:
+        """`status` is the exit status. Remembers which command it was."""
+        super().__init__(message)
+        self.status = status
+        self.ctx = click.get_current_context(silent=True)
 
 
 class LazyCommands(click.Group):
@@ -61,7 +75,11 @@ class LazyCommands(click.Group):
 @click.version_option(package_name="horolog", message="horolog %(version)s")
 @click.pass_context
 def horolog(context: click.Context) -> int:
-    """A broker that speaks the Kafka protocol and gets time right."""
+    """A broker that speaks the Kafka protocol and gets time right.
+
+    serve runs it. segments, time, retention and clock ask a running one, over its HTTP port. dump
+    and verify read files of a data directory and need no broker.
+    """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
     return NOT_USABLE
@@ -78,7 +96,7 @@ def main(
         )
     except click.ClickException as error:
         _say(error)
-        return error.exit_code
+        return error.status if isinstance(error, CommandFailed) else error.exit_code
     except click.Abort:
         return INTERRUPTED
     return status or 0
@@ -86,7 +104,7 @@ def main(
 
 def _say(error: click.ClickException) -> None:
     """One line: what was wrong, and where the right way is written."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
+    context = error.ctx if isinstance(error, click.UsageError | CommandFailed) else None
     path = context.command_path if context else "horolog"
-    hint = f" (see {path} --help)" if context else ""
+    hint = f" (see {path} --help)" if context and isinstance(error, click.UsageError) else ""
     click.echo(f"{path}: {' '.join(error.format_message().split())}{hint}", err=True)

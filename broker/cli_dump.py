@@ -16,7 +16,7 @@ OPTIONAL = {"deleteHorizonMs", "currentTxnFirstOffset"}
 """Fields that Kafka's tool shows with their Java type."""
 
 
-@click.command("dump")
+@click.command("dump", short_help="Print what lies in files, as Kafka's tool does.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--deep-iteration", "deep", is_flag=True, help="Every record of every batch.")
 @click.option("--print-data-log", "contents", is_flag=True, help="Keys and values, too.")

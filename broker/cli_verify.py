@@ -26,7 +26,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@click.command("verify")
+@click.command("verify", short_help="Prove that the files agree; change nothing.")
 @click.argument("directory", metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line and partition.")
 def command(directory: str, *, as_json: bool) -> int:

@@ -82,6 +82,7 @@ _NOT_SETTINGS = re.compile(
     r"KAFKA_(HEAP_OPTS|OPTS|JMX_OPTS|JMX_PORT|JVM_PERFORMANCE_OPTS|GC_LOG_OPTS|DEBUG"
     r"|LOG4J_.*|TOOLS_LOG4J_.*|HOME|VERSION)"
     r"|(KAFKA|HOROLOG)_(SERVICE_(HOST|PORT.*)|PORT(_\d+_(TCP|UDP).*)?)"
+    r"|HOROLOG_HTTP(_TOKEN)?"  # where the command line finds a broker, and its token
 )
 
 
@@ -109,5 +110,8 @@ def why_ignored(name: str, text: str) -> str | None:
 
 
 def is_no_setting(variable: str) -> bool:
-    """True for variables that images and Kubernetes set and that name no setting of the broker."""
+    """True for variables that name no setting of the broker.
+
+    Images and Kubernetes set them, or they are for the other commands.
+    """
     return _NOT_SETTINGS.fullmatch(variable) is not None

@@ -111,9 +111,11 @@ def test_a_setting_of_the_environment_says_so(tmp_path: Path) -> None:
         "KAFKA_SERVICE_PORT_CLIENTS",
         "HOROLOG_SERVICE_PORT",
         "HOROLOG_PORT_9092_TCP",
+        "HOROLOG_HTTP",
+        "HOROLOG_HTTP_TOKEN",
     ],
 )
-def test_variables_of_images_and_kubernetes_are_no_settings(variable: str) -> None:
+def test_variables_of_images_kubernetes_and_the_command_line_are_no_settings(variable: str) -> None:
     loaded = load(environment={variable: "x"})
     assert not any(layer.settings for layer in loaded.layers)
 
