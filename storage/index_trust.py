@@ -6,14 +6,12 @@ entry of the offset index against the batch at its position. The time index is e
 early, so that one wrong entry cannot make a search begin too late. What fails is rebuilt.
 """
 
-from bisect import bisect_right
 from contextlib import suppress
 
 from storage.batch_walk import BatchPlace, batch_at, find_offset
 from storage.errors import CorruptIndex, CorruptLog, DiskError
 from storage.index_rebuild import rebuild_indexes
 from storage.segment import UNKNOWN, IndexCache, Indexes, IndexRules, Segment
-from storage.time_index import TimeIndex
 from storage.zone_mend import cover, is_covered, look_into_unread
 from storage.zone_rows import UNREAD
 from storage.zone_search import find_time
@@ -113,17 +111,6 @@ class TrustedIndexes:
         return indexes
 
 
-def search_offset(times: TimeIndex, timestamp: int) -> int:
-    """Where a search for `timestamp` begins: no record before it has that time or a later one.
-
-    Of the greatest entry at most T - 1, which is right for both meanings of an entry (time.md 8),
-    the one before.
-    """
-    entries = times.entries
-    index = bisect_right(range(entries), timestamp - 1, key=lambda i: times.entry(i).timestamp) - 2
-    return times.entry(index).offset if index >= 0 else times.base_offset
-
-
 def _leads_to_a_batch(segment: Segment, indexes: Indexes, limit: int) -> bool:
     """Whether the last entry of the offset index is true."""
     last = indexes.offsets.last_entry
@@ -157,7 +144,7 @@ def _agree(segment: Segment, indexes: Indexes, limit: int) -> bool:
         segment.max_timestamp = -1
         return find_time(file, zones, 0, limit, 0) is None
     largest = times.last_entry.timestamp
-    start = offsets.lookup(search_offset(times, largest)).position
+    start = offsets.lookup(times.search_offset(largest)).position
     place = find_time(file, zones, start, limit, largest)
     if place is None or place.max_timestamp != largest:
         return False

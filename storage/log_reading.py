@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
-from storage.errors import CorruptLog, DiskError
+from storage.errors import CorruptLog, StorageError
 from storage.index_trust import TrustedIndexes
 from storage.look import Look
 from storage.search_clock import SearchClock
@@ -63,14 +63,13 @@ class LogReads:
         when the disk refuses, CORRUPT_MESSAGE (2) when the batch that would answer is damaged;
         NotInMemory when it may not wait and would have to.
         """
-        with told():
+        look = Look(self._indexes, self._rules, self._inflate_limit, may_wait=may_wait)
+        try:
             return first_at_or_after(
-                snapshot,
-                self.look(may_wait=may_wait),
-                timestamp_ms,
-                last_fetchable=last_fetchable,
-                clock=clock,
+                snapshot, look, timestamp_ms, last_fetchable=last_fetchable, clock=clock
             )
+        except StorageError as error:
+            raise as_told(error) from error
 
     def max_timestamp_offset(
         self, snapshot: LogSnapshot, *, may_wait: bool
@@ -100,7 +99,12 @@ def told() -> Iterator[None]:
     """Faults of disk and log as a client is told of them."""
     try:
         yield
-    except DiskError as error:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-    except CorruptLog as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    except StorageError as error:
+        raise as_told(error) from error
+
+
+def as_told(error: StorageError) -> KafkaError:
+    """The same, of one fault."""
+    is_damage = isinstance(error, CorruptLog)
+    code = ErrorCode.CORRUPT_MESSAGE if is_damage else ErrorCode.KAFKA_STORAGE_ERROR
+    return KafkaError(code, str(error))

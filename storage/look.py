@@ -19,7 +19,7 @@ from protocol.records.compression import inflate
 from storage.batch_walk import BatchPlace, Readable
 from storage.env import File
 from storage.errors import CorruptLog
-from storage.index_trust import TrustedIndexes, search_offset
+from storage.index_trust import TrustedIndexes
 from storage.search_clock import SearchClock
 from storage.segment import UNKNOWN, Indexes, IndexRules, Segment
 from storage.zone_rows import UNREAD, UNTIMED
@@ -48,11 +48,11 @@ class Look:
     """One search's way to the segments."""
 
     __slots__ = (
-        "_bytes_left",
         "_indexes",
         "_inflate_limit",
         "_may_wait",
         "_rules",
+        "bytes_left",
         "scanned_bytes",
         "scanned_zones",
     )
@@ -70,7 +70,8 @@ class Look:
         self._rules = rules
         self._may_wait = may_wait
         self._inflate_limit = inflate_limit
-        self._bytes_left = QUICK_BYTES
+        self.bytes_left = QUICK_BYTES
+        """What a look that must not wait may still read."""
         self.scanned_zones = self.scanned_bytes = 0
         """Zones that were read so far, and bytes of those that ranges took."""
 
@@ -82,7 +83,7 @@ class Look:
             indexes, file = way(segment, limit, self._rules), segment.file()
             return SegmentView(segment, limit, file, indexes, indexes.zones.view())
         loaded = segment.indexes
-        if loaded is None or not segment.verified or not loaded.zones.is_loaded:
+        if loaded is None or not (segment.verified and all(index.is_loaded for index in loaded)):
             raise NotInMemory
         zones = self._indexes.of(segment, limit, self._rules).zones.view()
         if zones.has_flags(UNREAD):
@@ -98,6 +99,8 @@ class Look:
 
     def may_hold(self, segment: Segment, limit: int, clock: SearchClock, timestamp: int) -> bool:
         """Whether the segment may hold a record of `timestamp` or later by this clock."""
+        if clock is SearchClock.RECORD and segment.max_timestamp != UNKNOWN:
+            return segment.max_timestamp >= timestamp
         if clock is not SearchClock.RECORD and not self._came_by(segment, limit, timestamp):
             return False
         if clock is SearchClock.ARRIVAL:
@@ -114,42 +117,29 @@ class Look:
             raise NotInMemory
         return self._indexes.largest_timestamp(segment, limit, self._rules)
 
-    def indexed_place(self, view: SegmentView, timestamp: int, offset: int) -> BatchPlace | None:
-        """Where the time index says to begin: no batch before it need be looked at."""
-        if not self._may_wait:
-            raise NotInMemory
-        offset = max(search_offset(view.indexes.times, timestamp), offset)
-        return self._indexes.find_offset(view.segment, view.limit, self._rules, offset)
+    def records_of(
+        self, batch: memoryview, header: BatchHeader, path: str, position: int
+    ) -> memoryview | bytes | bytearray:
+        """The batch's records, unpacked. CorruptLog when it is damaged; it lies at `position`."""
+        limit = self._inflate_limit
+        if header.attributes & CODEC_MASK and not self._may_wait:
+            if len(batch) > QUICK_PACKED_BYTES:
+                raise NotInMemory
+            limit = min(limit, QUICK_UNPACKED_BYTES)
+        if not crc_matches(batch, 0, header):
+            raise CorruptLog(path, f"the batch at {position} has a wrong CRC")
+        try:
+            return inflate(header.codec, batch[HEADER_BYTES:], limit_bytes=limit)
+        except DecodeError as error:
+            raise CorruptLog(path, f"the batch at {position}: {error}") from error
 
     def batch_at(
         self, file: Readable, place: BatchPlace
     ) -> tuple[BatchHeader, memoryview | bytes | bytearray]:
         """The batch's header and its records, unpacked. CorruptLog when it is damaged."""
-        packed = place.attributes & CODEC_MASK
-        limit = self._inflate_limit
-        if packed and not self._may_wait:
-            if place.size_bytes > QUICK_PACKED_BYTES:
-                raise NotInMemory
-            limit = min(limit, QUICK_UNPACKED_BYTES)
         batch = memoryview(file.read_at(place.position, place.size_bytes))
-        try:
-            header = read_header(batch)
-            if not crc_matches(batch, 0, header):
-                raise CorruptLog(file.path, f"the batch at {place.position} has a wrong CRC")
-            return header, inflate(header.codec, batch[HEADER_BYTES:], limit_bytes=limit)
-        except DecodeError as error:
-            raise CorruptLog(file.path, f"the batch at {place.position}: {error}") from error
-
-    def read_quickly(self, file: File, position: int, size: int) -> memoryview:
-        """The bytes if they are in the page cache and this look has not read much yet."""
-        self._bytes_left -= size
-        if self._bytes_left < 0:
-            raise NotInMemory
-        buffer = memoryview(bytearray(size))
-        count = file.read_into_if_cached(position, buffer)
-        if count is None:
-            raise NotInMemory
-        return buffer[:count]
+        header = read_header(batch)
+        return header, self.records_of(batch, header, file.path, place.position)
 
     def _came_by(self, segment: Segment, limit: int, timestamp: int) -> bool:
         """Whether something in the segment may have come at `timestamp` or later."""
@@ -171,7 +161,7 @@ class Look:
 
 
 class CachedFile:
-    """A file of which only what is in the page cache is read."""
+    """A file of which only what is in the page cache is read, and not much of that."""
 
     __slots__ = ("_file", "_look", "path")
 
@@ -183,4 +173,10 @@ class CachedFile:
 
     def read_at(self, position: int, size: int) -> memoryview:
         """The bytes, or NotInMemory."""
-        return self._look.read_quickly(self._file, position, size)
+        self._look.bytes_left -= size
+        if self._look.bytes_left >= 0:
+            buffer = memoryview(bytearray(size))
+            count = self._file.read_into_if_cached(position, buffer)
+            if count is not None:
+                return buffer[:count]
+        raise NotInMemory

@@ -84,6 +84,16 @@ class TimeIndex(SparseIndex):
         columns = self._load()
         return self._entry(columns, bisect_right(columns[0], timestamp) - 1)
 
+    def search_offset(self, timestamp: int) -> int:
+        """Where a search for `timestamp` begins: no record before it has that time or a later one.
+
+        Of the greatest entry below it, which is right for both meanings of an entry (time.md 8),
+        the one before: so a single wrong entry cannot hide a record.
+        """
+        columns = self._load()
+        index = bisect_left(columns[0], timestamp) - 2
+        return self._entry(columns, index).offset
+
     def truncate_to(self, offset: int) -> None:
         """Keep the entries with an offset below `offset`, in the file too."""
         keys, values = self._load()

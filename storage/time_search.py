@@ -7,13 +7,18 @@ however dirty the others are; a second one only where the log start cuts the fir
 `earlier` clock meets the zone in which T came.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from protocol.errors import DecodeError
-from protocol.records.batch import LOG_APPEND_TIME
+from protocol.records.batch import (
+    LOG_APPEND_TIME,
+    BatchHeader,
+    crc_matches,
+    read_header,
+)
 from protocol.records.walk import find_between
 from protocol.records.walk import find_timestamp as find_record
-from storage.batch_walk import BatchPlace, Readable, batch_at, find_offset, find_timestamp
+from storage.batch_walk import BatchPlace, batch_at, find_offset, find_timestamp
 from storage.errors import CorruptIndex, CorruptLog
 from storage.look import Look, SegmentView
 from storage.reader import limit_of
@@ -22,8 +27,7 @@ from storage.segment import Segment
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot, TimestampOffset
 from storage.timestamps import INT64_MAX, INT64_MIN
-from storage.zone_rows import UNREAD, UNTIMED, Zone
-from storage.zone_search import zone_window
+from storage.zone_rows import UNTIMED, Zone
 
 _Found = TimestampOffset | None
 
@@ -140,68 +144,77 @@ class _Search:
 
     def _first_in_zone(self, zone: Zone, end: int) -> _Found:
         self._look.scanned_zones += 1
-        window, position = self._begin(zone, end)
-        for place in self._candidates(window, zone, position, end):
-            found = self._first_in_batch(window, place, zone)
-            if found is not None:
-                return found
+        file, timestamp = self._view.file, self._timestamp
+        every = self._looks_at_every(zone)
+        place = self._begin(zone, end, every=every)
+        while place is not None:
+            if every or place.max_timestamp >= timestamp:
+                found = self._first_in_batch(place, zone)
+                if found is not None:
+                    return found
+            position = place.end_position
+            if position >= end:
+                break
+            if every:
+                place = batch_at(file, position, end)
+            else:
+                place = find_timestamp(file, position, end, timestamp)
         return None
 
-    def _begin(self, zone: Zone, end: int) -> tuple[Readable, int]:
-        """What to read the zone from, and the position of the first batch that matters."""
-        view, min_offset = self._view, self._min_offset
-        if zone.flags & UNREAD and self._clock is SearchClock.RECORD:
-            place = self._look.indexed_place(view, self._timestamp, min_offset)
-            return view.file, end if place is None else max(place.position, zone.position)
-        window = zone_window(view.file, zone, end)
-        if min_offset <= zone.first_offset:
-            return window, zone.position
-        place = find_offset(window, zone.position, end, min_offset)
-        return window, end if place is None else place.position
+    def _begin(self, zone: Zone, end: int, *, every: bool) -> BatchPlace | None:
+        """The first batch of the zone that matters: indexes lead there, and are not trusted."""
+        file, min_offset = self._view.file, self._min_offset
+        offset = min_offset
+        if not every:
+            offset = max(self._view.indexes.times.search_offset(self._timestamp), min_offset)
+        position, expected = zone.position, zone.first_offset
+        if offset > expected:
+            entry = self._view.indexes.offsets.lookup(offset)
+            if position < entry.position < end:
+                position, expected = entry.position, entry.offset
+        try:
+            place = batch_at(file, position, end)
+        except CorruptLog as error:
+            raise CorruptIndex(file.path, f"no batch at {position}: {error}") from error
+        if expected != (place.base_offset if position == zone.position else place.last_offset):
+            raise CorruptIndex(file.path, f"another batch than {expected} at {position}")
+        if place.last_offset >= min_offset:
+            return place
+        return find_offset(file, place.end_position, end, min_offset)
 
-    def _candidates(
-        self, window: Readable, zone: Zone, position: int, end: int
-    ) -> Iterator[BatchPlace]:
-        """Batches that may hold it. By record time headers tell; of times unclaimed they do not."""
-        every = self._clock is SearchClock.ARRIVAL or (
-            self._clock is SearchClock.EARLIER and zone.flags & UNTIMED
-        )
-        while position < end:
-            place = (
-                batch_at(window, position, end)
-                if every
-                else find_timestamp(window, position, end, self._timestamp)
-            )
-            if place is None:
-                return
-            yield place
-            position = place.end_position
+    def _looks_at_every(self, zone: Zone) -> bool:
+        """Whether any batch may hold it. By record time headers tell; of times unclaimed not."""
+        if self._clock is SearchClock.RECORD:
+            return False
+        return self._clock is SearchClock.ARRIVAL or bool(zone.flags & UNTIMED)
 
-    def _first_in_batch(self, window: Readable, place: BatchPlace, zone: Zone) -> _Found:
-        if place.attributes & LOG_APPEND_TIME:
-            at = time_of(self._clock, place.max_timestamp, zone, is_stamped=True)
-            if at < self._timestamp or place.last_offset < self._min_offset:
-                return None
-        header, records = self._look.batch_at(window, place)
+    def _first_in_batch(self, place: BatchPlace, zone: Zone) -> _Found:
+        file = self._view.file
+        batch = memoryview(file.read_at(place.position, place.size_bytes))
+        header = read_header(batch)
         if header.attributes & LOG_APPEND_TIME:
+            at = time_of(self._clock, header.max_timestamp, zone, is_stamped=True)
+            if at < self._timestamp:
+                return None
+            if not crc_matches(batch, 0, header):
+                raise CorruptLog(file.path, f"the batch at {place.position} has a wrong CRC")
             offset = max(header.base_offset, self._min_offset)
             return TimestampOffset(at, offset, header.leader_epoch)
+        records = self._look.records_of(batch, header, file.path, place.position)
         try:
-            found = self._first_in_records(
-                records, header.record_count, header.base_offset, header.base_timestamp
-            )
+            found = self._first_in_records(records, header)
         except DecodeError as error:
-            path = self._view.file.path
-            raise CorruptLog(path, f"the batch at {place.position}: {error}") from error
+            raise CorruptLog(file.path, f"the batch at {place.position}: {error}") from error
         if found is None:
             return None
         at = time_of(self._clock, found[1], zone, is_stamped=False)
         return TimestampOffset(at, found[0], header.leader_epoch)
 
     def _first_in_records(
-        self, records: memoryview | bytes | bytearray, count: int, offset: int, base: int
+        self, records: memoryview | bytes | bytearray, header: BatchHeader
     ) -> tuple[int, int] | None:
         """Offset and claimed time. Zones were chosen by arrival, so the claim decides alone."""
+        count, offset, base = header.record_count, header.base_offset, header.base_timestamp
         if self._clock is SearchClock.RECORD:
             return find_record(records, count, offset, base, self._timestamp, self._min_offset)
         low = INT64_MIN if self._clock is SearchClock.ARRIVAL else self._timestamp
