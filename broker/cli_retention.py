@@ -58,7 +58,7 @@ def _pairs(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _show(answer: Answer) -> None:
-    from broker.cli_tables import Page
+    from broker.cli_tables import Page, counted
 
     page = Page()
     asked = ", ".join(f"{key}={value}" for key, value in answer["set"].items())
@@ -73,18 +73,18 @@ def _show(answer: Answer) -> None:
     if leaving:
         page.table(COLUMNS, map(_row, leaving))
     for reason, count in _reasons(leaving).items():
-        page.line(f"{count} segments: {reason}")
+        page.line(f"{counted(count, 'segment')}: {reason}")
 
 
 def _amount(total: Mapping[str, Any]) -> str:
-    from broker.cli_tables import number, size
+    from broker.cli_tables import counted, size
 
     if not total["segments"] and not total["offsets"]:
         return "nothing"
     times = f" ({when(total['oldest'])} to {when(total['newest'])})" if total["oldest"] else ""
     return (
-        f"{number(total['segments'])} segments, {size(total['size_bytes'])}, "
-        f"{number(total['offsets'])} offsets{times}"
+        f"{counted(total['segments'], 'segment')}, {size(total['size_bytes'])}, "
+        f"{counted(total['offsets'], 'offset')}{times}"
     )
 
 

@@ -70,7 +70,7 @@ def _joined(whole: Answer, page: Answer) -> Answer:
 
 
 def _show(answer: Answer) -> None:
-    from broker.cli_tables import Page
+    from broker.cli_tables import Page, counted
 
     page = Page()
     hold = answer["hold"]
@@ -88,12 +88,12 @@ def _show(answer: Answer) -> None:
         page.table(COLUMNS, map(_row, state["segments"]))
         left = state["segment_count"] - len(state["segments"])
         if left:
-            page.line(f"... {left} more segments: see --limit and --partition")
+            page.line(f"... {counted(left, 'more segment')}: see --limit and --partition")
 
 
 def _told(answer: Answer, state: Answer) -> Iterator[str]:
     """What there is to say of a partition above its table."""
-    from broker.cli_tables import number, size
+    from broker.cli_tables import counted, size
 
     settings = {name: each["value"] for name, each in answer["settings"].items()}
     offsets = f"offsets {state['log_start_offset']} to {state['log_end_offset'] - 1}"
@@ -101,12 +101,13 @@ def _told(answer: Answer, state: Answer) -> Iterator[str]:
         offsets = "no records"
     yield (
         f"{answer['topic']}-{state['partition']}: {offsets}, {size(state['size_bytes'])} in "
-        f"{number(state['segment_count'])} segments; {_limits(settings)}"
+        f"{counted(state['segment_count'], 'segment')}; {_limits(settings)}"
     )
     if state["leaving_count"]:
-        yield f"{state['leaving_count']} segments go at the next round of retention."
+        count = counted(state["leaving_count"], "segment")
+        yield f"Of them {count} may go at the next round of retention."
     if state["blocker"] is not None:
-        yield from _keeper(state)
+        yield from _keeper(state, answer["now"]["ms"])
     roll = state["roll"]
     if roll["size_bytes"]:
         by_time = f"at {when(roll['deadline'])} ({roll['because']}) or " if roll["deadline"] else ""
@@ -125,7 +126,7 @@ def _limits(settings: Mapping[str, str]) -> str:
     return f"{', '.join(parts)}, by the {settings['horolog.retention.clock']} clock"
 
 
-def _keeper(state: Answer) -> Iterator[str]:
+def _keeper(state: Answer, now_ms: int) -> Iterator[str]:
     """What keeps the oldest segment that stays, who sent it, and the ways to free it."""
     blocker = state["blocker"]
     record = "" if blocker["offset"] is None else f" of the record at offset {blocker['offset']}"
@@ -137,17 +138,20 @@ def _keeper(state: Answer) -> Iterator[str]:
     kept = [each for each in state["segments"] if each["base_offset"] == blocker["base_offset"]]
     for segment in kept:
         for way in segment["retention"]["frees"]:
-            yield f"  frees it: {_way(way)}"
+            yield f"  frees it: {_way(way, now_ms)}"
 
 
 def _client(client: Mapping[str, Any]) -> str:
+    from broker.cli_tables import counted
+
     return (
-        f"client {client['client_id']!r} at {client['address']}, {client['count']} records with "
-        f"bad times ({client['reason']}), worst {when(client['worst_timestamp'])}"
+        f"client {client['client_id']!r} at {client['address']}, "
+        f"{counted(client['count'], 'record')} with bad times ({client['reason']}), worst "
+        f"{when(client['worst_timestamp'])}"
     )
 
 
-def _way(way: Mapping[str, Any]) -> str:
+def _way(way: Mapping[str, Any], now_ms: int) -> str:
     match way["how"]:
         case "wait":
             return (
@@ -161,10 +165,15 @@ def _way(way: Mapping[str, Any]) -> str:
             return f"delete records before offset {way['before_offset']} (kafka-delete-records)"
         case "set":
             value = "a limit" if way["value"] is None else way["value"]
-            goes = f": it goes at {when(way['until'])}" if "until" in way else ""
-            return f"set {way['key']}={value}{goes}"
+            return f"set {way['key']}={value}{_goes(way.get('until'), now_ms)}"
         case other:
             return str(other)
+
+
+def _goes(until: Mapping[str, Any] | None, now_ms: int) -> str:
+    if until is None:
+        return ""
+    return f": it goes at {when(until) if until['ms'] > now_ms else 'the next round'}"
 
 
 def _row(segment: Mapping[str, Any]) -> Sequence[str]:

@@ -62,6 +62,11 @@ def number(count: int) -> str:
     return f"{count:_}".replace("_", " ")
 
 
+def counted(count: int, one: str) -> str:
+    """`1 segment`, `2 segments`."""
+    return f"{number(count)} {one}{'' if count == 1 else 's'}"
+
+
 def span(ms: int) -> str:
     """A stretch of time in its two largest units: `6 d 23 h`; below a second in ms."""
     sign, left = "-" if ms < 0 else "", abs(ms)

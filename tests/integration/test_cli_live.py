@@ -6,52 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.cli import main
 from tests.support.broker_process import start_broker
 from tests.support.node_process import NodeProcess
+from tests.support.sensor_story import START, sensor_broker
 
-START = "2026-03-01T12:00:00Z"
-START_MS = 1_772_366_400_000
-HOUR, DAY, YEAR = 3_600_000, 86_400_000, 365 * 86_400_000
 Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    """One that stands still at noon, with a topic that a date in 2055 keeps from ageing."""
-    directory = tmp_path_factory.mktemp("cli") / "data"
-    options = ("--test-clock", START)
-    settings = {"log.initial.task.delay.ms": "0"}
-    with start_broker(directory, settings, options=options) as node:
-        http = ["--http", node.facts["http"], "--json"]
-        assert main(["clock", "freeze", *http]) == 0
-        assert main(["clock", "set", "2026-03-01T12:01:00Z", "--clock", "both", *http]) == 0
-        fill(node.bootstrap)
+    """One that stands still, with a topic that a date in 2055 keeps from ageing."""
+    with sensor_broker(tmp_path_factory.mktemp("cli") / "data") as node:
         yield node
-
-
-def fill(bootstrap: str) -> None:
-    """Three segments, one record in the first of them dated 29 years ahead."""
-    config = {
-        "segment.bytes": "1048576",
-        "horolog.retention.clock": "record",
-        "horolog.timestamp.policy": "accept",
-    }
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("sensors", 1, 1, config=config)])["sensors"].result(30)
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "client.id": "sensor-17", "linger.ms": 200}
-    )
-    for batch in range(26):
-        for each in range(100):
-            ms = START_MS - 3 * HOUR + (batch * 100 + each) * 1000
-            if (batch, each) == (1, 7):
-                ms = START_MS + 29 * YEAR
-            producer.produce("sensors", key=b"k", value=bytes(1000), timestamp=ms)
-        producer.flush(30)
 
 
 @pytest.fixture
@@ -90,7 +58,7 @@ def test_segments_tells_what_keeps_them_who_did_it_and_what_frees_them(run: Run)
         "The segment at 0 stays: its time lies in the future (largest record time "
         "2055-02-22T12:00:00Z of the record at offset 107), until 2055-03-01T12:00:00Z." in text
     )
-    assert "sent by: client 'sensor-17' at 127.0.0.1, 1 records" in text
+    assert "sent by: client 'sensor-17' at 127.0.0.1, 1 record with" in text
     assert "frees it: set horolog.retention.clock=earlier: it goes at 2026-03-08T12:01:00Z" in text
     rows = table_of(text, "offset")
     assert len(rows) == 3
@@ -108,7 +76,7 @@ def test_segments_in_json_are_the_pages_joined(run: Run, monkeypatch: pytest.Mon
 
 def test_segments_are_as_many_as_asked_for(run: Run) -> None:
     text = run("segments", "sensors", "--limit", "2")
-    assert text.endswith("... 1 more segments: see --limit and --partition\n")
+    assert text.endswith("... 1 more segment: see --limit and --partition\n")
 
 
 def test_a_preview_takes_nothing_and_tells_what_would_go(run: Run) -> None:
@@ -120,7 +88,7 @@ def test_a_preview_takes_nothing_and_tells_what_would_go(run: Run) -> None:
     )
     assert "Without it: nothing." in text
     assert table_of(text, "partition")[0].split()[:2] == ["0", "3"]
-    assert text.endswith("1 segments: over retention.bytes\n2 segments: older than retention.ms\n")
+    assert text.endswith("1 segment: over retention.bytes\n2 segments: older than retention.ms\n")
     told = answer(run, "retention", "preview", "sensors", *settings)
     assert told["goes"]["segments"] == 3
     assert answer(run, "segments", "sensors")["partitions"][0]["log_start_offset"] == 0

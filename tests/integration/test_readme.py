@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from broker.cli import main
 from tests.support.node_process import NodeProcess
+from tests.support.sensor_story import sensor_broker
 
 ROOT = Path(__file__).resolve().parents[2]
 EXECUTED = re.compile(
@@ -54,6 +56,20 @@ def test_the_first_minute_with_kcat(bootstrap: str) -> None:
 
 def test_the_first_minute_with_python(bootstrap: str) -> None:
     assert run([sys.executable, "-W", "error", "-"], BLOCKS["python"], bootstrap) == "1 21.7\n"
+
+
+def test_why_it_is_still_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the README shows is what the commands print, to the letter."""
+    with sensor_broker(tmp_path / "data") as node:
+        monkeypatch.setenv("HOROLOG_HTTP", node.facts["http"])
+        assert main(["clock", "step", "8d"]) == 0
+        capsys.readouterr()
+        for line in re.findall(r"^\$ (horolog .*)$", BLOCKS["console"], re.MULTILINE):
+            print(f"$ {line}")
+            assert main(line.split()[1:]) == 0
+    assert capsys.readouterr().out == BLOCKS["console"]
 
 
 def test_the_commands_of_the_readme_are_there() -> None:
