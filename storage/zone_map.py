@@ -73,6 +73,7 @@ class ZoneMap:
     """The zones of one segment. Nothing is read before the first use."""
 
     __slots__ = (
+        "_arrival_floor",
         "_columns",
         "_fs",
         "_last_arrival",
@@ -102,7 +103,7 @@ class ZoneMap:
         self._fs = fs
         self._zone_bytes = zone_bytes
         self._zone_ms = zone_ms
-        self._last_arrival = arrival_floor_ms
+        self._arrival_floor = self._last_arrival = arrival_floor_ms
         self._columns: ZoneColumns | None = None
         self._open: _OpenZone | None = None
         self._written = _ABSENT  # rows that are in the file; _ABSENT: no file, or not ours
@@ -246,7 +247,8 @@ class ZoneMap:
             keep -= 1
         self._open = None
         if len(columns) > keep:
-            self._columns = columns.kept(keep)
+            self._columns = kept = columns.kept(keep)
+            self._last_arrival = max([self._arrival_floor, *kept.last_arrivals[-1:]])
             if self._written > keep:
                 self._cut_file(keep)
 
