@@ -1,0 +1,294 @@
+"""Search by time at work: one zone is read however dirty the rest is, by each clock."""
+
+import pytest
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
+from storage import zone_mend
+from storage.env import Env
+from storage.layout import LOG, ZONES
+from storage.log import Log
+from storage.log_times import lookup
+from storage.look import NotInMemory
+from storage.search_clock import SearchClock
+from storage.time_search import first_at_or_after
+from storage.zone_rows import ARRIVAL_ESTIMATED, ROW_BYTES, UNREAD, pack_row
+from tests.support.logs import append, append_bytes, make_durable, open_log, reopened
+from tests.support.simdisk import SimFileSystem
+from tests.support.simenv import SimClock, sim_env
+
+NOW = 1_700_000_000_000
+IN_2055 = 2_682_374_400_000
+VALUE = bytes(5000)  # a batch of it is a zone
+SMALL_ZONES = {"horolog_zone_bytes": 4096}
+RECORD, ARRIVAL, EARLIER = SearchClock
+
+
+def env_of(log: Log) -> SimClock:
+    clock = log._appender._env.clock
+    assert isinstance(clock, SimClock)
+    return clock
+
+
+def fs_of(log: Log) -> SimFileSystem:
+    assert isinstance(log.files.fs, SimFileSystem)
+    return log.files.fs
+
+
+def filled(
+    count: int, dirty: tuple[int, ...] = (), env: Env | None = None, **settings: object
+) -> Log:
+    """Record number n is of NOW + 10 n and comes then, but the dirty ones are of 2055."""
+    clock = SimClock(NOW)
+    log = open_log(env or sim_env(clock=clock), **{**SMALL_ZONES, **settings})
+    for number in range(count):
+        append(log, IN_2055 if number in dirty else NOW + 10 * number, value=VALUE)
+        env_of(log).advance(10)
+    return log
+
+
+def scanned(log: Log, timestamp: int, clock: SearchClock) -> tuple[int | None, int]:
+    """The offset found, and how many zones were read for it."""
+    look = log.reads.look()
+    end = log.snapshot.high_watermark
+    found = first_at_or_after(log.snapshot, look, timestamp, last_fetchable=end, clock=clock)
+    return None if found is None else found.offset, look.scanned_zones
+
+
+@pytest.mark.parametrize("clock", SearchClock)
+@pytest.mark.parametrize("number", [0, 1, 130, 399])
+def test_a_clean_log_answers_alike_by_every_clock_and_reads_one_zone(
+    clock: SearchClock, number: int
+) -> None:
+    assert scanned(filled(400), NOW + 10 * number, clock) == (number, 1)
+
+
+def test_one_record_of_2055_answers_every_search_by_record_time_and_none_by_the_earlier() -> None:
+    log = filled(300, dirty=(0,))
+    for number in (1, 50, 299):
+        wanted = NOW + 10 * number
+        assert scanned(log, wanted, RECORD) == (0, 1)
+        assert scanned(log, wanted, EARLIER) == (number, 1)
+        assert scanned(log, wanted, ARRIVAL) == (number, 1)
+    assert lookup(log, NOW, EARLIER) == (NOW, 0, 0), "it counts as of its arrival"
+
+
+def test_however_dirty_the_rest_is_one_zone_is_read() -> None:
+    log = filled(400, dirty=tuple(range(0, 400, 2)), horolog_time_index_entry="next")
+    assert scanned(log, NOW + 10 * 201, EARLIER) == (201, 1)
+    assert scanned(log, IN_2055, RECORD) == (0, 1)
+    assert scanned(log, IN_2055, EARLIER) == (None, 0)
+    make_durable(log)
+    log.delete_records(101)
+    assert scanned(log, IN_2055, RECORD) == (102, 1)
+    assert scanned(log, NOW + 10 * 201, EARLIER) == (201, 1)
+
+
+def test_old_times_that_come_late_are_found_by_what_is_earlier() -> None:
+    log = filled(50)
+    append(log, NOW + 100_000, value=VALUE)  # early by the sender's clock
+    for number in range(50):
+        append(log, NOW - 1000 + number, value=VALUE)  # a bootstrap
+    assert scanned(log, NOW + 300, EARLIER) == (30, 1)
+    assert scanned(log, NOW + 501, EARLIER) == (None, 0)
+    assert scanned(log, NOW + 491, ARRIVAL) == (50, 1)
+    assert scanned(log, NOW + 491, EARLIER) == (50, 1)
+
+
+def test_records_without_time_count_as_of_their_arrival() -> None:
+    log = open_log(sim_env(clock=SimClock(NOW)), **SMALL_ZONES)
+    append(log, NOW - 500, value=VALUE)
+    env_of(log).advance(100)
+    append(log, NOW - 400, -1, value=VALUE)
+    env_of(log).advance(100)
+    append(log, -1, value=VALUE)
+    assert lookup(log, NOW, RECORD) is None
+    assert lookup(log, NOW, EARLIER) == (NOW + 100, 2, 0)
+    assert lookup(log, NOW + 101, EARLIER) == (NOW + 200, 3, 0)
+    assert lookup(log, NOW + 201, EARLIER) is None
+
+
+def test_within_a_zone_all_records_count_as_of_its_last_arrival() -> None:
+    log = open_log(sim_env(clock=SimClock(NOW)))
+    for number in range(5):
+        append(log, NOW - number)
+        env_of(log).advance(10)
+    assert lookup(log, NOW + 1, ARRIVAL) == (NOW + 40, 0, 0)
+    assert lookup(log, NOW + 40, ARRIVAL) == (NOW + 40, 0, 0)
+    assert lookup(log, NOW + 41, ARRIVAL) is None
+
+
+def test_a_stamp_is_an_exact_arrival() -> None:
+    log = open_log(sim_env(clock=SimClock(NOW)), message_timestamp_type="LogAppendTime")
+    for _ in range(5):
+        append(log, 5)
+        env_of(log).advance(10)
+    for clock in SearchClock:
+        assert lookup(log, NOW + 11, clock) == (NOW + 20, 2, 0)
+
+
+def test_a_future_time_is_found_where_the_broker_began_to_stamp() -> None:
+    log = open_log(sim_env(clock=SimClock(NOW)))
+    append(log, NOW)
+    append(log, IN_2055)
+    settings = {name: getattr(log.config, name) for name in log.config.__slots__}
+    log.reconfigure(type(log.config)(**{**settings, "message_timestamp_type": "LogAppendTime"}))
+    append(log, 5)
+    assert lookup(log, NOW + 1, RECORD) == (IN_2055, 1, 0)
+    assert lookup(log, NOW, EARLIER) == (NOW, 0, 0)
+
+
+def test_a_clock_that_went_back_hides_no_stamp() -> None:
+    log = open_log(
+        sim_env(clock=SimClock(NOW)), message_timestamp_type="LogAppendTime", **SMALL_ZONES
+    )
+    append(log, 5, value=VALUE)
+    env_of(log).step(-1000)
+    append(log, 5, value=VALUE)
+    append(log, 5, value=VALUE)
+    make_durable(log)
+    log.delete_records(1)
+    assert lookup(log, NOW - 1000, RECORD) == (NOW - 1000, 1, 0)
+    assert lookup(log, NOW - 999, RECORD) is None
+    assert lookup(log, NOW, ARRIVAL) == (NOW, 1, 0), "arrival does not go back"
+
+
+# --- zones that are not there, or not what they say ---
+
+
+def without_zones(log: Log, *, keep_rows: int = 0) -> Log:
+    """Closed, rows behind the first ones lost as when a Kafka ran there, and opened again."""
+    log.close()
+    for entry in fs_of(log).list_dir(log.files.path):
+        if entry.name.endswith(ZONES):
+            path = f"{log.files.path}/{entry.name}"
+            if keep_rows:
+                fs_of(log).open(path).truncate(keep_rows * ROW_BYTES)
+            else:
+                fs_of(log).remove(path)
+    return reopened(log, log._appender._env)
+
+
+@pytest.mark.parametrize("keep_rows", [0, 1, 20])
+@pytest.mark.parametrize("at_once", [0, 1 << 30])
+def test_lost_zones_are_made_again_with_estimated_arrivals(
+    keep_rows: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zone_mend, "MENDED_AT_ONCE", at_once)
+    log = filled(60)
+    log.roll()
+    append(log, NOW + 700, value=VALUE)
+    make_durable(log)
+    log = without_zones(log, keep_rows=keep_rows)
+    for number in (0, 7, 59):
+        assert lookup(log, NOW + 10 * number, RECORD) == (NOW + 10 * number, number, 0)
+    rows = list(
+        log.lookup[0]
+        .of(log.snapshot.segments[0], log.snapshot.segments[0].size_bytes, log.lookup[1])
+        .zones.zones()
+    )
+    assert bool(rows[-1].flags & UNREAD) == (not at_once)
+    for clock in (ARRIVAL, EARLIER):
+        for number in (0, 7, 59):
+            assert lookup(log, NOW + 10 * number, clock) == (NOW + 10 * number, number, 0)
+    assert append(log, NOW + 800, value=VALUE).base_offset == 61
+    assert lookup(log, NOW + 800, EARLIER) is None, "it came before that"
+    assert lookup(log, NOW + 800, RECORD) == (NOW + 800, 61, 0)
+
+
+def test_what_was_made_again_is_kept_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zone_mend, "MENDED_AT_ONCE", 0)
+    log = filled(30)
+    log.roll()
+    make_durable(log)
+    log = without_zones(log)
+    assert lookup(log, NOW + 100, ARRIVAL) == (NOW + 100, 10, 0)
+    segment = log.snapshot.segments[0]
+    size = len(fs_of(log).read_bytes(segment.path_of(ZONES)))
+    assert size == 30 * ROW_BYTES
+    assert all(
+        zone.flags & ARRIVAL_ESTIMATED and not zone.flags & UNREAD
+        for zone in log.lookup[0].of(segment, segment.size_bytes, log.lookup[1]).zones.zones()
+    )
+
+
+@pytest.mark.parametrize(("field", "off_by"), [(1, 1), (1, 5071), (0, 1)])
+def test_a_row_that_leads_elsewhere_is_found_out(field: int, off_by: int) -> None:
+    log = filled(30)
+    log.roll()
+    make_durable(log)
+    log.close()
+    path = log.snapshot.segments[0].path_of(ZONES)
+    rows = fs_of(log).read_bytes(path)
+    row = list(log.lookup[0].of(log.snapshot.segments[0], 1, log.lookup[1]).zones.zone(5))
+    row[field] += off_by
+    begin = 5 * ROW_BYTES
+    fs_of(log).write_atomically(
+        path, rows[:begin] + pack_row(tuple(row)) + rows[begin + ROW_BYTES :]
+    )
+    log = reopened(log, log._appender._env)
+    assert lookup(log, NOW) is not None
+    for clock in SearchClock:
+        assert lookup(log, NOW + 50, clock) == (NOW + 50, 5, 0)
+    assert log.lookup[0].rebuilt == 1
+
+
+# --- without waiting ---
+
+
+@pytest.mark.parametrize("clock", SearchClock)
+def test_what_is_in_memory_is_answered_without_waiting(clock: SearchClock) -> None:
+    log = filled(100, segment_bytes=100_000)
+    asked = {"last_fetchable": 100, "clock": clock, "may_wait": False}
+    for number in (3, 99):
+        found = log.offset_for_timestamp(NOW + 10 * number, **asked)
+        assert found == (NOW + 10 * number, number, 0)
+    log = reopened(log, log._appender._env)
+    with pytest.raises(NotInMemory):
+        log.offset_for_timestamp(NOW + 30, **asked)
+    assert lookup(log, NOW + 30, clock) == (NOW + 30, 3, 0)
+    assert log.offset_for_timestamp(NOW + 30, **asked) == (NOW + 30, 3, 0)
+    fs_of(log).cold_paths.add(log.snapshot.segments[0].path_of(LOG))
+    with pytest.raises(NotInMemory):
+        log.offset_for_timestamp(NOW + 30, **asked)
+    assert lookup(log, NOW + 30, clock) == (NOW + 30, 3, 0)
+
+
+def test_the_largest_time_is_answered_without_waiting_too() -> None:
+    log = filled(20)
+    assert log.max_timestamp_offset(may_wait=False) == (NOW + 190, 19, 0)
+    log = reopened(log, log._appender._env)
+    with pytest.raises(NotInMemory):
+        log.max_timestamp_offset(may_wait=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_quick"), [(bytes(1000), True), (bytes(3_000_000), False)], ids=["small", "bomb"]
+)
+def test_what_takes_long_to_unpack_waits_for_a_lane(value: bytes, is_quick: bool) -> None:
+    log = open_log(sim_env(clock=SimClock(NOW)))
+    append_bytes(log, build_batch([(NOW, None, value)], codec=Codec.GZIP))
+    try:
+        found = log.offset_for_timestamp(NOW, last_fetchable=1, may_wait=False)
+    except (NotInMemory, KafkaError):
+        found = None
+    assert (found is not None) == is_quick
+    assert lookup(log, NOW) == (NOW, 0, 0)
+
+
+def test_a_search_that_reads_much_is_not_done_without_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = filled(10)
+    monkeypatch.setattr("storage.look.QUICK_BYTES", 1000)
+    with pytest.raises(NotInMemory):
+        log.offset_for_timestamp(NOW, last_fetchable=10, may_wait=False)
+
+
+def test_damage_is_told_as_before() -> None:
+    log = filled(3)
+    fs_of(log).open(log.snapshot.active.path_of(LOG)).write_at(100, b"\xff\xff")
+    with pytest.raises(KafkaError) as caught:
+        lookup(log, NOW)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
