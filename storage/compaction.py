@@ -46,7 +46,8 @@ class CleanerOffsets:
     def load(self) -> list[str]:
         """Read the files; what is wrong with them. DiskError."""
         offsets, horizons = self._offsets_file.load(), self._horizons_file.load()
-        self.first_dirty, self.horizons = offsets.offsets, horizons.offsets
+        self.first_dirty = {(at.topic, at.partition): end for at, end in offsets.offsets.items()}
+        self.horizons = {(at.topic, at.partition): ms for at, ms in horizons.offsets.items()}
         self._is_known = offsets.damage is None and self._fs.exists(self._offsets_file.path)
         return [each for each in (offsets.damage, horizons.damage) if each is not None]
 
