@@ -164,6 +164,7 @@ class CleanedSegment:
         for each in aborted:
             index.append(each)
         index.sync()
+        assert self.segment.aborted.entries == index.entries  # in memory while names change
 
     def _write(self, suffix: str, data: bytes) -> None:
         file = self.segment.files.fs.open(self.segment.path_of(suffix), create=True)

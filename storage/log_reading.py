@@ -81,12 +81,13 @@ class LogReads:
     def aborted_transactions(
         self, snapshot: LogSnapshot, offset: int, up_to: int
     ) -> list[AbortedTransaction]:
-        """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
+        """What a READ_COMMITTED fetch of [offset, up_to) must leave out.
+
+        An abort is noted where its marker lies, which may be far behind `up_to`.
+        """
         found: list[AbortedTransaction] = []
         segments = snapshot.segments
         for segment in segments[index_of(segments, offset) :]:
-            if segment.base_offset >= up_to:
-                break
             search = segment.aborted.search(offset, up_to)
             found += search.transactions
             if search.is_complete:

@@ -1,0 +1,19 @@
+"""An abort whose marker lies segments behind the data is known to readers of that data."""
+
+from storage.layout import TXN_INDEX, segment_name
+from storage.txn_index import AbortedTransaction, TxnIndex
+from tests.support.logs import LOG_PATH, append, make_durable, open_log
+from tests.support.simenv import sim_env
+
+
+def test_an_abort_is_found_where_its_marker_lies() -> None:
+    env = sim_env()
+    log = open_log(env)
+    for _ in range(3):
+        append(log, 1000)
+        log.roll()
+    make_durable(log)
+    aborted = AbortedTransaction(9, 0, 2, 1)
+    TxnIndex(env.fs, f"{LOG_PATH}/{segment_name(2, TXN_INDEX)}", 2).append(aborted)
+    assert log.aborted_transactions(0, 1) == [aborted]
+    assert log.aborted_transactions(0, 3) == [aborted]
