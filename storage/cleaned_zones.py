@@ -1,8 +1,8 @@
 """The zone map of a compacted segment: arrival times carried over, zone by zone (time.md 3).
 
 Arrival times cannot be made again, so no zone of the old segments is divided: a new zone is one or
-more of them, with the arrivals of the first and the last. Record times are those of what stayed.
-Old zones of which nothing stayed vanish.
+more of them, with the arrivals of the first and the last, and holds stamped batches or others. Old
+zones of which nothing stayed vanish. Record times are those of what stayed.
 """
 
 from bisect import bisect_right
@@ -13,6 +13,7 @@ from storage.zone_map import (
     LOG_APPEND_TIME,
     MIN_TIMED_ZONE_BYTES,
     NO_TIMESTAMP,
+    UNREAD,
     UNTIMED,
     Zone,
     estimate_arrival,
@@ -106,6 +107,7 @@ class CleanedZones:
                 self._open_bytes >= MIN_TIMED_ZONE_BYTES
                 and zone.last_arrival_ms - zone.first_arrival_ms >= self._zone_ms
             )
+            or (zone.flags ^ self._sources[self._source].flags) & LOG_APPEND_TIME
         ):
             self._close()
 
@@ -117,7 +119,7 @@ class CleanedZones:
             return (guess, guess), ARRIVAL_ESTIMATED
         source = self._sources[self._source]
         bounds = max(source.first_arrival_ms, floor), max(source.last_arrival_ms, floor)
-        return bounds, source.flags & ~(UNTIMED | LOG_APPEND_TIME)
+        return bounds, source.flags & ~(UNTIMED | LOG_APPEND_TIME | UNREAD)
 
     def _close(self) -> None:
         if self._open is not None:
