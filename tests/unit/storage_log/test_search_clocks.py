@@ -6,7 +6,6 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage import zone_mend
-from storage.env import Env
 from storage.layout import LOG, ZONES
 from storage.log import Log
 from storage.log_times import lookup
@@ -14,38 +13,21 @@ from storage.look import NotInMemory
 from storage.search_clock import SearchClock
 from storage.time_search import first_at_or_after
 from storage.zone_rows import ARRIVAL_ESTIMATED, ROW_BYTES, UNREAD, pack_row
+from tests.support.clock_logs import (
+    ARRIVAL,
+    EARLIER,
+    IN_2055,
+    NOW,
+    RECORD,
+    SMALL_ZONES,
+    VALUE,
+    env_of,
+    filled,
+    fs_of,
+    without_zones,
+)
 from tests.support.logs import append, append_bytes, make_durable, open_log, reopened
-from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SimClock, sim_env
-
-NOW = 1_700_000_000_000
-IN_2055 = 2_682_374_400_000
-VALUE = bytes(5000)  # a batch of it is a zone
-SMALL_ZONES = {"horolog_zone_bytes": 4096}
-RECORD, ARRIVAL, EARLIER = SearchClock
-
-
-def env_of(log: Log) -> SimClock:
-    clock = log._appender._env.clock
-    assert isinstance(clock, SimClock)
-    return clock
-
-
-def fs_of(log: Log) -> SimFileSystem:
-    assert isinstance(log.files.fs, SimFileSystem)
-    return log.files.fs
-
-
-def filled(
-    count: int, dirty: tuple[int, ...] = (), env: Env | None = None, **settings: object
-) -> Log:
-    """Record number n is of NOW + 10 n and comes then, but the dirty ones are of 2055."""
-    clock = SimClock(NOW)
-    log = open_log(env or sim_env(clock=clock), **{**SMALL_ZONES, **settings})
-    for number in range(count):
-        append(log, IN_2055 if number in dirty else NOW + 10 * number, value=VALUE)
-        env_of(log).advance(10)
-    return log
 
 
 def scanned(log: Log, timestamp: int, clock: SearchClock) -> tuple[int | None, int]:
@@ -155,19 +137,6 @@ def test_a_clock_that_went_back_hides_no_stamp() -> None:
 
 
 # --- zones that are not there, or not what they say ---
-
-
-def without_zones(log: Log, *, keep_rows: int = 0) -> Log:
-    """Closed, rows behind the first ones lost as when a Kafka ran there, and opened again."""
-    log.close()
-    for entry in fs_of(log).list_dir(log.files.path):
-        if entry.name.endswith(ZONES):
-            path = f"{log.files.path}/{entry.name}"
-            if keep_rows:
-                fs_of(log).open(path).truncate(keep_rows * ROW_BYTES)
-            else:
-                fs_of(log).remove(path)
-    return reopened(log, log._appender._env)
 
 
 @pytest.mark.parametrize("keep_rows", [0, 1, 20])
