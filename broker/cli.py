@@ -9,7 +9,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 
@@ -52,6 +51,8 @@ class LazyCommands(click.Group):
         """The command; a name that is none of ours is a mistake of the user."""
         module = COMMANDS.get(cmd_name)
         if module is None:
+            from difflib import get_close_matches
+
             near = get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             ctx.fail(f"there is no command {cmd_name!r}{hint}")
