@@ -103,7 +103,7 @@ def make_history(seed: int, number: int, now_ms: int) -> History:
 
 def _settings(dice: random.Random) -> Settings:
     choices: dict[str, tuple[str | None, ...]] = {
-        "internal.segment.bytes": (None, "600", "1500", "1500", "4000", "20000"),
+        "internal.segment.bytes": (None, "600", "600", "1500", "1500", "4000"),
         "index.interval.bytes": (None, "0", "1", "100", "400", "1000"),
         "segment.index.bytes": (None, None, None, "12", "24", "36", "60", "120"),
         "segment.ms": (None, None, _hours(25), _hours(60), _hours(720)),
@@ -112,7 +112,7 @@ def _settings(dice: random.Random) -> Settings:
         "message.timestamp.after.max.ms": (None, None, _hours(1), _hours(240), str(INT64_MAX)),
         "compression.type": ("producer",) * 5 + ("uncompressed", dice.choice(PACKED_ANEW)),
         "max.message.bytes": (None,) * 5 + ("400", "1200"),
-        "cleanup.policy": (None,) * 7 + ("compact", "compact,delete", "delete"),
+        "cleanup.policy": (None,) * 9 + ("compact", "compact,delete", "delete"),
     }
     chosen = {key: dice.choice(values) for key, values in choices.items()}
     if chosen["compression.type"] in PACKED_ANEW:  # sizes must not decide anything
@@ -158,6 +158,9 @@ class _Author:
         self._present = now_ms - HOUR_MS
         self._packs = settings["compression.type"] != "producer"
         self._sizes_count = settings["compression.type"] not in PACKED_ANEW
+        # Kafka cannot start once an index holds more than it may; one with a single slot (12 bytes)
+        # is full while it is empty, and then made anew.
+        self._index_may_grow = self._sizes_count and settings.get("segment.index.bytes") != "12"
         self._stamps = settings.get("message.timestamp.type") == "LogAppendTime"
         self._stamps = self._stamps or dice.random() < 0.5
         self._times = _times(dice, now_ms)
@@ -192,8 +195,9 @@ class _Author:
             choices += [
                 ("max.message.bytes", ("400", "1200", None)),
                 ("index.interval.bytes", ("0", "400")),
-                ("segment.index.bytes", ("36", "120", None)),
             ]
+        if self._index_may_grow:
+            choices.append(("segment.index.bytes", ("1000", None)))
         key, values = self._dice.choice(choices)
         return {key: self._dice.choice(values)}
 

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 from tests.support.history_life import Life
 
-DELIBERATE = (
-    "start offset in a refusal",
-    "search goes on in later segments",
-)
+REFUSAL = "a refusal says the log start offset"
+SEARCH = "a search goes on in later segments"
+DELIBERATE = (REFUSAL, SEARCH)
 
 
 class Difference(NamedTuple):
@@ -38,10 +37,9 @@ def _why_allowed(label: str, kafka: Life, ours: Life) -> str:
     theirs, own = kafka.told.get(label), ours.told.get(label)
     if theirs is None or own is None:
         return ""
-    if "produce" in label and theirs["error"] and {**theirs, "start": own["start"]} == own:
-        return "start offset in a refusal" if theirs["start"] == -1 else ""
+    if "produce" in label and theirs["error"] and theirs["start"] == -1:
+        return REFUSAL if {**theirs, "start": own["start"]} == own else ""
     if label in kafka.lookups and label in ours.lookups:
         lookup = kafka.lookups[label]
-        searched = theirs[:3] == lookup.by_kafka and own[:3] == lookup.by_model
-        return "search goes on in later segments" if searched else ""
+        return SEARCH if theirs[:3] == lookup.by_kafka and own[:3] == lookup.by_model else ""
     return ""

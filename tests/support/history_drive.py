@@ -53,21 +53,25 @@ class Driver:
     def live(self) -> None:
         """All phases, with a stop after each one."""
         for phase, _ in enumerate(STEPS, 1):
-            node = self._start(self._data_dir)
-            self._ask = ManyTopics(node.bootstrap, self._ids)
-            self._create() if phase == 1 else self._wait_for_leaders()
-            self._steps(phase)
-            self._let_retention_pass()
-            if phase == 2:
-                self._retain()
-            self._leave_no_log_empty(phase)
-            self._let_retention_pass()
-            self._ask_questions(phase)
-            self._ask.close()
-            node.stop()
+            with self._start(self._data_dir) as node:
+                self._ask = ManyTopics(node.bootstrap, self._ids)
+                self._live_phase(phase)
+                self._ask.close()
             for life in self.lives:
                 files = self._files_at_stop(life, self._data_dir)
                 life.told |= {f"{phase} stopped: {name}": each for name, each in files.items()}
+
+    def _live_phase(self, phase: int) -> None:
+        if phase == 1:
+            self._create()
+        self._wait_for_leaders()
+        self._steps(phase)
+        self._let_retention_pass()
+        if phase == 2:
+            self._retain()
+        self._leave_no_log_empty(phase)
+        self._let_retention_pass()
+        self._ask_questions(phase)
 
     def _ask_questions(self, phase: int) -> None:
         self._describe(phase)
@@ -87,7 +91,6 @@ class Driver:
         codes = self._ask.create(wanted)
         for name, life in self._by_topic.items():
             life.told["create"] = codes[name]
-        self._wait_for_leaders()
 
     def _wait_for_leaders(self) -> None:
         """Kafka answers before the topics can be used."""
@@ -234,10 +237,7 @@ class Driver:
                     answer.high_watermark,
                     answer.last_stable_offset,
                     answer.log_start_offset,
-                    [
-                        (header.base_offset, header.record_count)
-                        for _, header in iter_headers(memoryview(answer.records or b""))
-                    ],
+                    *_batches(memoryview(answer.records or b"")),
                 )
 
     def _describe(self, phase: int) -> None:
@@ -256,6 +256,13 @@ def _questions(life: Life, phase: int) -> Iterator[tuple[Any, int]]:
         for delta in (-1, 0, 1):
             if 0 <= at + delta < 2**63:
                 yield (life.named(at), delta), at + delta
+
+
+def _batches(records: memoryview) -> tuple[list[tuple[int, int]], bool]:
+    """Base offset and record count of each whole batch, and whether a cut one comes after them."""
+    headers = [header for _, header in iter_headers(records)]
+    is_cut = sum(header.size_bytes for header in headers) < len(records)
+    return [(header.base_offset, header.record_count) for header in headers], is_cut
 
 
 def _wanted(life: Life, turn: int, limit: int) -> tuple[int, int]:

@@ -63,7 +63,7 @@ def _without_stamps(life: Life, data: bytearray) -> bytes:
     for position, header in iter_headers(bytes(data)):
         assert crc_matches(memoryview(bytes(data)), position, header)
         _INT32.pack_into(data, position + _EPOCH_AT, 0)
-        if header.attributes & LOG_APPEND_TIME and header.max_timestamp in life.stamps:
+        if header.attributes & LOG_APPEND_TIME:
             number = life.stamps[header.max_timestamp]
             _INT64.pack_into(data, position + _MAX_TIME_AT, number)
             seal(data, position, header.size_bytes)
