@@ -38,6 +38,8 @@ class Batch:
     rows: list[Row]
     written: list[int]
     arrival_ms: int
+    is_stamped: bool
+    """Whether its records carry the broker's time."""
     size_bytes: int = 0
     is_estimated: bool = False
     """Whether its arrival was lost, and is guessed."""
@@ -212,7 +214,8 @@ class ListLog:
             seen = now_ms if self.is_stamped else written[-1]
             rows.append(Row(base + index, seen, value, at if index in bad else None))
         last_offset = base + len(times) - 1
-        return Batch(base, last_offset, rows, written, max(now_ms, self.last_arrival_ms))
+        arrival_ms = max(now_ms, self.last_arrival_ms)
+        return Batch(base, last_offset, rows, written, arrival_ms, self.is_stamped)
 
     def _bounds(self, now_ms: int) -> tuple[int, int]:
         before, after = (

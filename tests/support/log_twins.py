@@ -21,11 +21,12 @@ from storage.log import Log, TimestampOffset
 from storage.manager import LogManager
 from storage.remedies import CLAIMED_TIMESTAMP
 from storage.retention import Reason, RetentionPlan
+from storage.search_clock import SearchClock
 from storage.segment import Segment
 from storage.zone_map import ARRIVAL_ESTIMATED, Zone
 from tests.support.list_log import NO_TIME, Batch, ListLog, Part
 from tests.support.list_producers import ListProducers
-from tests.support.logs import NO_BOUNDS, records_of
+from tests.support.logs import NO_BOUNDS, first_from, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock
 
@@ -92,6 +93,33 @@ class LogTwins:
             same(_place(answer), model.first_from(timestamp), f"the first from {timestamp}")
         same(_place(log.max_timestamp_offset()), model.largest(), "the largest time")
 
+    def _check_clocks(self) -> None:
+        """Search by arrival and by the earlier of both: a record came when its zone was through."""
+        model = self.model
+        by_arrival: list[tuple[int, int]] = []
+        by_earlier: list[tuple[int, int]] = []
+        for part, segment in zip(model.parts, self.log.snapshot.segments, strict=True):
+            for zone, batches in self._zones(part, segment):
+                for batch in batches:
+                    first, last = zone.first_arrival_ms, zone.last_arrival_ms
+                    for row in batch.rows:
+                        came = min(max(row.at, first), last) if batch.is_stamped else last
+                        assert came >= batch.arrival_ms or batch.is_estimated or batch.is_stamped
+                        by_arrival.append((came, row.offset))
+                        earlier = came if row.at == NO_TIME else min(came, row.at)
+                        by_earlier.append((earlier, row.offset))
+        for clock, times in (("arrival", by_arrival), ("earlier", by_earlier)):
+            for timestamp in {at + delta for at, _ in times[::3] for delta in (0, 1) if at >= 0}:
+                expected = first_from(times, timestamp, model.start)
+                if expected is not None and expected[1] >= model.high_watermark:
+                    expected = None
+                answer = self.log.offset_for_timestamp(
+                    timestamp,
+                    last_fetchable=model.high_watermark,
+                    clock=SearchClock(clock),
+                )
+                same(_place(answer), expected, f"the first from {timestamp} by {clock}")
+
     def check_all(self) -> None:
         """As above with every time there is, all records, zones, files."""
         model = self.model
@@ -104,6 +132,7 @@ class LogTwins:
         ]
         same(found, [tuple(row) for row in readable], "records")
         self._check_zones()
+        self._check_clocks()
         self._check_listing()
 
     def _check_zones(self) -> None:
