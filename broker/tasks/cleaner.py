@@ -84,11 +84,13 @@ class Cleaner:
             self._end_threads()
             self._threads, self._thread_count = ThreadPoolExecutor(count, "cleaner"), count
         await asyncio.gather(*(self._work() for _ in range(count)))
+        if self._stopping.is_set():
+            self._end_threads()
 
     def stop(self) -> None:
-        """What is under way is given up at the end of its slice."""
+        """What is under way is given up at the end of its slice; the round ends the threads."""
         self._stopping.set()
-        if not self._busy:
+        if not self._busy and not self._choosing.locked():
             self._end_threads()
 
     def settings_changed(self, topic: str | None) -> None:
