@@ -46,9 +46,10 @@ class IndexRebuild:
         segment = self._segment
         segment.max_timestamp, segment.max_timestamp_offset = self._max
         segment.since_indexed = size_bytes - self._last_indexed
-        if closed and segment.max_timestamp >= 0:
-            offset = end_offset if self._rules.times_next else segment.max_timestamp_offset
-            self.indexes.times.maybe_append(segment.max_timestamp, offset, skip_full_check=True)
+        if closed and size_bytes:
+            add_last_time(
+                segment, self.indexes.times, end_offset, times_next=self._rules.times_next
+            )
         return self.indexes
 
     def _index(  # noqa: PLR0917 - private, called by position
@@ -64,6 +65,19 @@ class IndexRebuild:
             return
         offsets.append(row[2], begin + row[0])
         times.maybe_append(largest, row[2] + 1 if self._rules.times_next else largest_offset)
+
+
+def add_last_time(segment: Segment, times: TimeIndex, end_offset: int, *, times_next: bool) -> None:
+    """The last entry of a closed segment. As KIP-33 writes it, also when no record has a time.
+
+    Such a segment then has its modification time for the base of the next one (time.md 8).
+    """
+    timestamp, offset = segment.max_timestamp, segment.max_timestamp_offset
+    if times_next:
+        offset = end_offset
+        timestamp = segment.mtime_ms if timestamp < 0 else timestamp
+    if timestamp > times.last_entry.timestamp:
+        times.maybe_append(timestamp, offset, skip_full_check=True)
 
 
 def rebuild_indexes(segment: Segment, limit: int, rules: IndexRules) -> Indexes:

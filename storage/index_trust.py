@@ -8,7 +8,7 @@ early, so that one wrong entry cannot make a search begin too late. What fails i
 
 from contextlib import suppress
 
-from storage.batch_walk import BatchPlace, batch_at, find_offset
+from storage.batch_walk import BatchPlace, batch_at, find_offset, last_batch
 from storage.errors import CorruptIndex, CorruptLog, DiskError
 from storage.index_rebuild import rebuild_indexes
 from storage.segment import UNKNOWN, IndexCache, Indexes, IndexRules, Segment
@@ -122,6 +122,16 @@ def _leads_to_a_batch(segment: Segment, indexes: Indexes, limit: int) -> bool:
     )
 
 
+def _is_without_times(segment: Segment, indexes: Indexes, limit: int) -> bool:
+    """Whether the one entry is KIP-33's for a segment in which no record has a time (time.md 8)."""
+    offsets, times, zones = indexes
+    if times.entries != 1:
+        return False
+    last = last_batch(segment.file(), offsets.last_entry.position, limit)
+    is_end = last is not None and times.last_entry.offset == last.last_offset + 1
+    return is_end and find_time(segment.file(), zones.view(), 0, limit, 0) is None
+
+
 def _covered(segment: Segment, indexes: Indexes, limit: int, rules: IndexRules) -> Indexes:
     """With zones that account for the whole segment; others' are not changed for that."""
     indexed = indexes.offsets.last_entry.position
@@ -146,6 +156,9 @@ def _agree(segment: Segment, indexes: Indexes, limit: int) -> bool:
     largest = times.last_entry.timestamp
     start = offsets.lookup(times.search_offset(largest)).position
     place = find_time(file, zones, start, limit, largest)
+    if place is None and _is_without_times(segment, indexes, limit):
+        segment.max_timestamp = -1
+        return True
     if place is None or place.max_timestamp != largest:
         return False
     segment.max_timestamp = largest

@@ -7,9 +7,10 @@ to look: run it on a lane. DiskError, CorruptLog.
 from storage.batch_walk import batch_at
 from storage.index_trust import TrustedIndexes
 from storage.reader import limit_of
-from storage.retention import LogFacts, SegmentFacts
+from storage.retention import NO_TIME, LogFacts, SegmentFacts
 from storage.segment import UNKNOWN, IndexRules, Segment
 from storage.snapshot import LogSnapshot
+from storage.zone_map import UNREAD
 
 
 def knows_times(segment: Segment) -> bool:
@@ -30,6 +31,8 @@ def learn_times(segment: Segment, limit: int, indexes: TrustedIndexes, rules: In
         segment.first_arrival_ms = segment.mtime_ms if first is None else first.first_arrival_ms
     if not _takes_appends(segment):
         segment.last_arrival_ms = segment.arrival_by_zones
+        if zones.row_count and zones.zone(zones.row_count - 1).flags & UNREAD:
+            segment.last_arrival_ms = NO_TIME  # what is known is the modification time
 
 
 def learn_first_times(

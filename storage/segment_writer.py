@@ -11,12 +11,14 @@ from collections.abc import Callable
 from config.topic import TopicConfig
 from storage.checked_batch import CheckedBatch
 from storage.errors import DiskError
+from storage.index_rebuild import add_last_time
 from storage.layout import LOG
 from storage.rolling import RollReason, max_wait, should_roll, waited
 from storage.segment import IndexRules, Segment
 from storage.sparse_index import MAX_RELATIVE_OFFSET
 
 FOREVER = 1 << 62
+NO_TIME = -1
 RESERVE_FROM = 4 * 1024 * 1024  # smaller segments reserve nothing: there may be thousands
 MAX_RESERVE_BYTES = 32 * 1024 * 1024
 
@@ -48,6 +50,8 @@ class SegmentWriter:
         self._monotonic = monotonic
         self._indexes = segment.indexes or segment.make_indexes(IndexRules.of(config))
         segment.indexes = self._indexes
+        if segment.max_timestamp == NO_TIME and self._indexes.times.entries:
+            self._indexes.times.truncate_to(segment.base_offset)  # what KIP-33 gives closed ones
         self._file = segment.held or segment.files.fs.open(segment.path_of(LOG), create=True)
         segment.held = self._file
         self._torn = False
@@ -146,10 +150,10 @@ class SegmentWriter:
 
     def close_out(self, end_offset: int) -> None:
         """The segment takes no more: last entry of the time index, last zone. In memory only."""
-        segment = self.segment
-        if segment.max_timestamp >= 0:
-            self._offer_time(end_offset, at_roll=True)
-        self._indexes.zones.close_zone()
+        _, times, zones = self._indexes
+        if self.segment.size_bytes:
+            add_last_time(self.segment, times, end_offset, times_next=self._times_next)
+        zones.close_zone()
 
     def trim(self) -> None:
         """Take left-overs of a failed write off the file, and what was reserved behind its end.
@@ -168,12 +172,12 @@ class SegmentWriter:
             self._update_full()
         self.segment.since_indexed = 0
 
-    def _offer_time(self, end_offset: int, *, at_roll: bool = False) -> None:
+    def _offer_time(self, end_offset: int) -> None:
         segment, times = self.segment, self._indexes.times
         if segment.max_timestamp <= times.last_entry.timestamp:
             return  # whatever its offset says: the meaning of entries may have changed since
         offset = end_offset if self._times_next else segment.max_timestamp_offset
-        times.maybe_append(segment.max_timestamp, offset, skip_full_check=at_roll)
+        times.maybe_append(segment.max_timestamp, offset)
 
     def _update_full(self) -> None:
         offsets, times, _ = self._indexes

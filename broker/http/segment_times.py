@@ -10,7 +10,7 @@ from uuid import UUID
 
 from storage.log import Log
 from storage.segment import Segment
-from storage.zone_map import ARRIVAL_ESTIMATED, LOG_APPEND_TIME, Zone
+from storage.zone_map import ARRIVAL_ESTIMATED, LOG_APPEND_TIME, UNREAD, Zone
 
 REMEMBERED = 20_000
 NO_TIME = -1
@@ -61,7 +61,11 @@ class TimeSpans:
 def _span(zones: list[Zone]) -> TimeSpan:
     if not zones:
         return TimeSpan()
-    timed = [zone for zone in zones if not zone.max_timestamp == NO_TIME == zone.min_timestamp]
+    timed = [
+        zone
+        for zone in zones
+        if not zone.max_timestamp == NO_TIME == zone.min_timestamp and not zone.flags & UNREAD
+    ]
     flags = 0
     for zone in zones:
         flags |= zone.flags
