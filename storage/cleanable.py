@@ -104,9 +104,7 @@ class Verdict(NamedTuple):
 
 def judge(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -> Verdict:
     """What of a log could be cleaned at `now_ms`, and whether it should be."""
-    first_dirty = facts.checkpoint
-    if not facts.start_offset <= first_dirty <= facts.end_offset:
-        first_dirty = facts.start_offset
+    first_dirty = first_dirty_offset(facts.checkpoint, facts.start_offset, facts.end_offset)
     segments = facts.segments
     first = _holding(facts, first_dirty)
     clean_bytes = sum(segment.size_bytes for segment in segments[:first])
@@ -120,6 +118,11 @@ def judge(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -> Verdict:
     elif _horizon_is_due(facts, limits, now_ms) and clean_bytes:
         because = Because.HORIZON
     return Verdict(first_dirty, uncleanable, clean_bytes, cleanable_bytes, delay, because, deadline)
+
+
+def first_dirty_offset(checkpoint: int, start_offset: int, end_offset: int) -> int:
+    """Where a log is dirty from. A checkpoint outside the log says nothing: all of it is."""
+    return checkpoint if start_offset <= checkpoint <= end_offset else start_offset
 
 
 def first_of(verdicts: Iterable[tuple[int, Verdict]]) -> int | None:

@@ -42,6 +42,11 @@ class CleaningMemory:
     load_factor: float
     chunk_bytes: int
 
+    @property
+    def map_slots(self) -> int:
+        """So many keys would fill the whole map."""
+        return max(self.map_bytes // ENTRY_BYTES, 2)
+
 
 class Slice(NamedTuple):
     """A piece of work that was done. `in_turn`: has to be called, holding the writer gate."""
@@ -63,6 +68,7 @@ class Cleaning:
         self.replaced: list[Segment] = []
         """Old segments whose files have their `.deleted` names and still have to go."""
         self.map_utilisation = 0.0
+        """Share of what the map may hold that keys were noted in."""
         self._verdict = verdict
         self._memory = memory
         self._env = env
@@ -103,7 +109,7 @@ class Cleaning:
     def _run(self) -> Iterator[Slice]:
         keys = self._key_map()
         yield from self._map(keys)
-        self.map_utilisation = len(keys) / keys.capacity
+        self.map_utilisation = len(keys) / (self._memory.map_slots * self._memory.load_factor)
         cleaner = BatchCleaner(
             keys,
             self.first_dirty,
@@ -125,7 +131,7 @@ class Cleaning:
         offsets = max(self._verdict.first_uncleanable - self.first_dirty, 1)
         slots = min(
             int(offsets / max(self._memory.load_factor, 0.01)) + 2,
-            max(self._memory.map_bytes // ENTRY_BYTES, 2),
+            self._memory.map_slots,
         )
         secret = self._env.rng.uint64().to_bytes(8) + self._env.rng.uint64().to_bytes(8)
         return KeyMap(memoryview(mmap(-1, slots * ENTRY_BYTES)), self._memory.load_factor, secret)

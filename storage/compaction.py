@@ -148,6 +148,13 @@ def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
     return judge(facts_of(log, offsets), limits_of(log.config), now_ms)
 
 
+def began_ms(segment: Segment) -> int:
+    """The time of a segment's first batch, or its arrival, whichever is earlier; once known."""
+    if segment.first_timestamp > 0:
+        return min(segment.first_arrival_ms, segment.first_timestamp)
+    return segment.first_arrival_ms
+
+
 def _needs_ages(limits: CleaningLimits) -> bool:
     return limits.min_lag_ms > 0 or limits.max_lag_ms != UNLIMITED_MS
 
@@ -171,7 +178,4 @@ def _age_of(segment: Segment) -> SegmentAge:
     newest = segment.last_arrival_ms if segment.last_arrival_ms >= 0 else segment.mtime_ms
     if segment.max_timestamp >= 0:
         newest = min(newest, segment.max_timestamp)
-    oldest = segment.first_arrival_ms
-    if segment.first_timestamp > 0:
-        oldest = min(oldest, segment.first_timestamp)
-    return SegmentAge(segment.base_offset, segment.size_bytes, oldest, newest)
+    return SegmentAge(segment.base_offset, segment.size_bytes, began_ms(segment), newest)

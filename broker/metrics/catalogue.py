@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from broker.metrics.compaction import COMPACTION_METRICS
 from broker.metrics.declare import Durations, Metric, Sample, Spread, counter, gauge, one
 from broker.metrics.partitions import PARTITION_METRICS
 from broker.metrics.probes import SKEW_BOUNDS_MS, Histogram
@@ -251,6 +252,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     *PARTITION_METRICS,
     *RETENTION_METRICS,
+    *COMPACTION_METRICS,
 )
 
 DURATIONS: tuple[Durations, ...] = (

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from broker.gathering import wait_for
 from broker.logs import event
+from broker.tasks.cleaner_tally import CleanerTally, LastRun
+from broker.tasks.set_aside import SetAside, set_aside
 from broker.tasks.throttle import Throttle
 from config.broker import BrokerConfig
 from protocol.errors import KafkaError
@@ -33,21 +35,13 @@ SLICE_SECONDS = 0.05
 SYNC_LOOKS, SYNC_LOOK_SECONDS = 50, 0.02
 SEGMENTS_LOOKED_UP = 16  # of each log, in one look
 LEAST_MAP_BYTES, LEAST_CHUNK_BYTES = 1 << 20, 1024
-RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3600.0
-
-
-class SetAside(NamedTuple):
-    """Why a log is not cleaned, and until when (monotonic seconds) it is left alone."""
-
-    reason: str
-    until: float
-    failures: int
 
 
 class Progress(NamedTuple):
     """What one visit to the thread did. `is_over`: the run has nothing left to do."""
 
-    bytes_moved: int
+    bytes_read: int
+    bytes_written: int
     in_turn: Callable[[], None] | None
     is_over: bool
 
@@ -72,20 +66,28 @@ class Cleaner:
         """Likewise."""
         self.last_runs: dict[Log, Cleaning] = {}
         """The last run over each log that ended well; likewise."""
-        self.dead_workers = 0
-        """How often a bug ended the work on a log."""
+        self.tally: CleanerTally = CleanerTally()
 
     async def run(self) -> None:
-        """One round; returns when nothing is left to clean, or on `stop`."""
+        """One round; returns when nothing is left to clean, or on `stop`.
+
+        With `log.cleaner.enable=false` it looks, so that everybody sees what waits.
+        """
         count = self._settings.log_cleaner_threads
-        if not self._settings.log_cleaner_enable:
-            return
         if self._threads is None or count != self._thread_count:
             self._end_threads()
             self._threads, self._thread_count = ThreadPoolExecutor(count, "cleaner"), count
-        await asyncio.gather(*(self._work() for _ in range(count)))
+            self.tally.has_workers(count)
+        if not self._settings.log_cleaner_enable:
+            await self._look()
+            return
+        work = (self._work(number) for number in range(count))
+        errors = [each for each in await asyncio.gather(*work, return_exceptions=True) if each]
         if self._stopping.is_set():
             self._end_threads()
+        self.tally.dead_threads = len(errors)
+        if errors:
+            raise errors[0]
 
     def stop(self) -> None:
         """What is under way is given up at the end of its slice; the round ends the threads."""
@@ -103,38 +105,42 @@ class Cleaner:
 
     # --- one worker ---
 
-    async def _work(self) -> None:
+    async def _work(self, worker: int) -> None:
         while not self._stopping.is_set() and not self._broker.clock_watch.look():
-            chosen = await self._choose()
+            chosen = await self._choose(worker)
             if chosen is None:
                 return
             partition, verdict = chosen
             try:
-                await self._clean(partition, verdict)
+                await self._clean(worker, partition, verdict)
             except (StorageError, KafkaError) as error:
-                self._put_aside(partition, str(error))
+                self._put_aside(partition, error)
             except Exception as error:  # noqa: BLE001 - a bug must not end the other work
-                self.dead_workers += 1
-                self._put_aside(partition, f"a bug: {error!r}")
+                self._put_aside(partition, error)
             finally:
                 self._busy.discard(partition.log)
 
-    async def _choose(self) -> "tuple[Partition, Verdict] | None":
+    async def _look(self) -> "tuple[list[Partition], list[Verdict | None]]":
+        """What could be cleaned of each log now."""
+        partitions = self._compacted()
+        await self._sync_closed(partitions)
+        now_ms = self._broker.clock.now_ms()
+        verdicts, faults = await self._on_thread(
+            _judge, partitions, self._broker.log_manager.cleaner_offsets, now_ms
+        )
+        for partition, error in faults:
+            self._put_aside(partition, error)
+        self.verdicts = {
+            partition.log: verdict
+            for partition, verdict in zip(partitions, verdicts, strict=True)
+            if verdict is not None
+        }
+        return partitions, verdicts
+
+    async def _choose(self, worker: int) -> "tuple[Partition, Verdict] | None":
         """The log that goes first; it is this worker's from now on."""
         async with self._choosing:
-            partitions = self._compacted()
-            await self._sync_closed(partitions)
-            now_ms = self._broker.clock.now_ms()
-            verdicts, faults = await self._on_thread(
-                _judge, partitions, self._broker.log_manager.cleaner_offsets, now_ms
-            )
-            for partition, error in faults:
-                self._put_aside(partition, str(error))
-            self.verdicts = {
-                partition.log: verdict
-                for partition, verdict in zip(partitions, verdicts, strict=True)
-                if verdict is not None
-            }
+            partitions, verdicts = await self._look()
             free = (
                 (number, verdict)
                 for number, verdict in enumerate(verdicts)
@@ -145,10 +151,11 @@ class Cleaner:
                 return None
             partition, verdict = partitions[number], verdicts[number]
             assert verdict is not None
+            self.tally.chose(worker, self.verdicts.items())
             self._busy.add(partition.log)
             return partition, verdict
 
-    async def _clean(self, partition: "Partition", verdict: Verdict) -> None:
+    async def _clean(self, worker: int, partition: "Partition", verdict: Verdict) -> None:
         """One run, slice by slice."""
         manager = self._broker.log_manager
         cleaning = Cleaning(partition.log, verdict, self._memory(), self._broker.env)
@@ -159,11 +166,12 @@ class Cleaner:
                 step = await self._on_thread(
                     _advance, slices, self._broker.loop.time, self._throttle.window_bytes
                 )
+                self.tally.moved(step.bytes_read, step.bytes_written)
                 if step.in_turn is not None:
                     await wait_for(partition.in_turn(step.in_turn))
                 if step.is_over:
                     break
-                await self._rest(self._throttle.rest(step.bytes_moved))
+                await self._rest(self._throttle.rest(step.bytes_read + step.bytes_written))
             else:
                 return
         finally:
@@ -176,7 +184,10 @@ class Cleaner:
             log: found for log, found in self.set_aside.items() if log is not partition.log
         }
         self.last_runs = {**self.last_runs, partition.log: cleaning}
-        self._report(partition, verdict, cleaning, self._broker.loop.time() - started)
+        seconds = self._broker.loop.time() - started
+        run = LastRun(self._broker.clock.now_ms(), seconds, cleaning.map_utilisation)
+        self.tally.ended(worker, run, cleaning.stats)
+        self._report(partition, verdict, cleaning, seconds)
 
     async def _rest(self, seconds: float) -> None:
         if seconds:
@@ -223,16 +234,20 @@ class Cleaner:
                 return
             await asyncio.sleep(SYNC_LOOK_SECONDS)
 
-    def _put_aside(self, partition: "Partition", reason: str) -> None:
+    def _put_aside(self, partition: "Partition", error: Exception) -> None:
         log = partition.log
         if log.is_closed:
             return
-        before = self.set_aside.get(log)
-        failures = before.failures + 1 if before is not None else 1
-        seconds = min(RETRY_SECONDS * 2 ** (failures - 1), LONGEST_RETRY_SECONDS)
-        until = self._broker.clock.monotonic() + seconds
-        self.set_aside = {**self.set_aside, log: SetAside(reason, until, failures)}
-        event("log_not_cleaned", "warning", log=partition, reason=reason, retry_seconds=seconds)
+        aside = set_aside(self.set_aside.get(log), error, self._broker.clock.monotonic())
+        self.set_aside = {**self.set_aside, log: aside}
+        self.tally.failed(aside.kind)
+        event(
+            "log_not_cleaned",
+            "warning",
+            log=partition,
+            reason=aside.reason,
+            retry_seconds=aside.retry_seconds,
+        )
 
     def _report(
         self, partition: "Partition", verdict: Verdict, cleaning: Cleaning, seconds: float
@@ -270,14 +285,15 @@ def _has_unsynced(log: "Log") -> bool:
 
 def _advance(slices: Iterator[Slice], now: Callable[[], float], at_most_bytes: float) -> Progress:
     """On a thread: so many slices as fit into a short while, up to one that needs its turn."""
-    until, moved = now() + SLICE_SECONDS, 0
+    until, read, written = now() + SLICE_SECONDS, 0, 0
     for each in slices:
-        moved += each.bytes_read + each.bytes_written
+        read += each.bytes_read
+        written += each.bytes_written
         if each.in_turn is not None:
-            return Progress(moved, each.in_turn, is_over=False)
-        if moved >= at_most_bytes or now() >= until:
-            return Progress(moved, None, is_over=False)
-    return Progress(moved, None, is_over=True)
+            return Progress(read, written, each.in_turn, is_over=False)
+        if read + written >= at_most_bytes or now() >= until:
+            return Progress(read, written, None, is_over=False)
+    return Progress(read, written, None, is_over=True)
 
 
 def _judge(

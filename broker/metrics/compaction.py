@@ -1,0 +1,198 @@
+"""Metrics of compaction: what waits for it and for how long, what it did, what it could not do.
+
+The delay of a partition is reckoned at the scrape from facts in memory, so it rises a second a
+second whether or not a cleaner lives. Sizes and shares are those of the cleaner's last look.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import add
+from typing import TYPE_CHECKING
+
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.metrics.partitions import LABELS, series
+from broker.tasks.cleaner_tally import LastChoice, LastRun
+from storage.compaction_lag import dirty_age, has_bound
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from storage.cleanable import Verdict
+    from storage.log import Log
+
+STUCK = "stuck"
+
+
+def _delays(broker: "Broker") -> Iterable[Sample]:
+    now_ms, offsets = broker.clock.now_ms(), broker.log_manager.cleaner_offsets
+
+    def delay(log: "Log") -> float | None:
+        return dirty_age(log, offsets).delay_ms(now_ms) / 1000 if has_bound(log) else None
+
+    return series(broker, delay, max)
+
+
+def _of_verdict(
+    name: str,
+    text: str,
+    read: "Callable[[Verdict], float]",
+    merge: Callable[[float, float], float],
+) -> Metric:
+    """A gauge of each compacted partition, as of the cleaner's last look."""
+
+    def samples(broker: "Broker") -> Iterable[Sample]:
+        verdicts = broker.cleaner.verdicts
+
+        def value(log: "Log") -> float | None:
+            verdict = verdicts.get(log)
+            return None if verdict is None else read(verdict)
+
+        return series(broker, value, merge)
+
+    return gauge(name, text, LABELS, samples)
+
+
+def _eligible(broker: "Broker") -> float:
+    return sum(verdict.is_eligible for verdict in broker.cleaner.verdicts.values())
+
+
+def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[Broker], Iterable[Sample]]":
+    """Sums over the logs that are set aside, by the reason; a log goes by one reason."""
+
+    def samples(broker: "Broker") -> Iterable[Sample]:
+        found: dict[tuple[str, ...], float] = {}
+        aside = broker.cleaner.set_aside
+        for topic in broker.catalog.image.topics.values():
+            for partition in topic.partitions:
+                log = partition.log
+                because = STUCK if log.compaction.is_stuck else None
+                if because is None and log in aside:
+                    because = aside[log].kind
+                if because is not None:
+                    found[because,] = found.get((because,), 0) + read(log)
+        return found.items()
+
+    return samples
+
+
+def _failures(broker: "Broker") -> Iterable[Sample]:
+    return [((kind,), float(count)) for kind, count in broker.cleaner.tally.failures.items()]
+
+
+def _most_of_choices(read: Callable[[LastChoice], float]) -> "Callable[[Broker], float]":
+    return lambda broker: max(map(read, broker.cleaner.tally.choices.values()), default=0.0)
+
+
+def _most_of_runs(read: Callable[[LastRun], float]) -> "Callable[[Broker], float]":
+    return lambda broker: max(map(read, broker.cleaner.tally.runs.values()), default=0.0)
+
+
+def _sum_of_choices(broker: "Broker") -> float:
+    choices: Mapping[int, LastChoice] = broker.cleaner.tally.choices
+    return sum(each.due_by_lag for each in choices.values())
+
+
+COMPACTION_METRICS = (
+    gauge(
+        "horolog_log_cleaner_max_compaction_delay_seconds",
+        "For how long the latest of all logs had been overdue (max.compaction.lag.ms) when a "
+        "cleaner last chose one (KIP-354); the largest of all cleaners.",
+        (),
+        one(_most_of_choices(lambda last: last.max_delay_ms / 1000)),
+    ),
+    gauge(
+        "horolog_log_cleaner_logs_compacted_by_max_lag",
+        "Logs that were due for nothing but max.compaction.lag.ms when a cleaner last chose one.",
+        (),
+        one(_sum_of_choices),
+    ),
+    gauge(
+        "horolog_log_compaction_delay_seconds",
+        "For how long the oldest record that compaction has not seen has been overdue "
+        "(max.compaction.lag.ms), now; 0 when it is not. Topics without that bound have none.",
+        LABELS,
+        _delays,
+    ),
+    _of_verdict(
+        "horolog_log_dirty_ratio",
+        "Share of the log's closed segments, in bytes, that compaction could clean and has not.",
+        lambda verdict: verdict.dirty_ratio,
+        max,
+    ),
+    _of_verdict(
+        "horolog_log_cleanable_bytes",
+        "Bytes that compaction could clean and has not.",
+        lambda verdict: verdict.cleanable_bytes,
+        add,
+    ),
+    gauge(
+        "horolog_log_cleaner_cleanable_partitions",
+        "Partitions that a run would begin on, as of the last look.",
+        (),
+        one(_eligible),
+    ),
+    gauge(
+        "horolog_log_cleaner_uncleanable_partitions",
+        "Partitions that are set aside, by the reason: damage, disk, refused, bug, stuck.",
+        ("reason",),
+        _uncleanable(lambda _: 1),
+    ),
+    gauge(
+        "horolog_log_cleaner_uncleanable_bytes",
+        "Bytes of the partitions that are set aside, by the reason.",
+        ("reason",),
+        _uncleanable(lambda log: log.snapshot.size_bytes),
+    ),
+    counter(
+        "horolog_log_cleaner_runs",
+        "Runs over a log that ended well.",
+        (),
+        one(lambda broker: broker.cleaner.tally.ended_runs),
+    ),
+    counter(
+        "horolog_log_cleaner_failures",
+        "Runs that ended otherwise, by the reason; each set its log aside.",
+        ("reason",),
+        _failures,
+    ),
+    counter(
+        "horolog_log_cleaner_read_bytes",
+        "Bytes of logs that compaction has read, both passes.",
+        (),
+        one(lambda broker: broker.cleaner.tally.read_bytes),
+    ),
+    counter(
+        "horolog_log_cleaner_written_bytes",
+        "Bytes of logs that compaction has written.",
+        (),
+        one(lambda broker: broker.cleaner.tally.written_bytes),
+    ),
+    counter(
+        "horolog_log_cleaner_removed_records",
+        "Records that compaction has removed.",
+        (),
+        one(lambda broker: broker.cleaner.tally.removed_records),
+    ),
+    gauge(
+        "horolog_log_cleaner_map_utilisation_ratio",
+        "How full the map of keys was in the last run; the fullest of all cleaners.",
+        (),
+        one(_most_of_runs(lambda run: run.map_utilisation)),
+    ),
+    gauge(
+        "horolog_log_cleaner_last_run_timestamp_seconds",
+        "When the last run ended well, by the broker's clock; 0 before the first.",
+        (),
+        one(_most_of_runs(lambda run: run.ended_ms / 1000)),
+    ),
+    gauge(
+        "horolog_log_cleaner_last_run_duration_seconds",
+        "How long the last run took; the longest of all cleaners.",
+        (),
+        one(_most_of_runs(lambda run: run.seconds)),
+    ),
+    gauge(
+        "horolog_log_cleaner_dead_threads",
+        "Cleaners whose last round ended in an error of the program's own.",
+        (),
+        one(lambda broker: broker.cleaner.tally.dead_threads),
+    ),
+)

@@ -1,0 +1,46 @@
+"""Why a log is not cleaned for now, and when it is tried again: each time after twice as long."""
+
+from typing import NamedTuple
+
+from protocol.errors import KafkaError
+from storage.errors import CorruptLog, DiskError, StorageError
+
+DAMAGE, DISK, REFUSED, BUG = KINDS = "damage", "disk", "refused", "bug"
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3600.0
+
+
+class SetAside(NamedTuple):
+    """A log that is left alone until a moment (monotonic seconds)."""
+
+    reason: str
+    kind: str
+    """The reason in a word, one of `KINDS`."""
+    until: float
+    failures: int
+    """How often it was tried in vain, one try after the other."""
+
+    @property
+    def retry_seconds(self) -> float:
+        """How long it was left alone for."""
+        return min(RETRY_SECONDS * 2.0 ** (self.failures - 1), LONGEST_RETRY_SECONDS)
+
+
+def set_aside(before: SetAside | None, error: Exception, now: float) -> SetAside:
+    """After a run that ended in `error` at `now`; `before`: what became of the last one."""
+    kind = _kind_of(error)
+    reason = str(error) if kind != BUG else f"a bug: {error!r}"
+    failures = before.failures + 1 if before is not None else 1
+    found = SetAside(reason, kind, now, failures)
+    return found._replace(until=now + found.retry_seconds)
+
+
+def _kind_of(error: Exception) -> str:
+    match error:
+        case CorruptLog():
+            return DAMAGE
+        case DiskError():
+            return DISK
+        case StorageError() | KafkaError():
+            return REFUSED
+        case _:
+            return BUG
