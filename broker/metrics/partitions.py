@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, gauge
+from storage.reader import limit_of
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -57,11 +58,16 @@ def _max_record_seconds(log: "Log") -> float | None:
 
 
 def _last_arrival_seconds(log: "Log") -> float | None:
-    """Known once something was appended since the start."""
-    active = log.snapshot.active
-    if active.held is None or active.indexes is None:
-        return None
-    return active.indexes.zones.last_arrival_ms / 1000
+    """Known once something was appended, or retention has looked; a scrape reads no file."""
+    snapshot = log.snapshot
+    for index in range(len(snapshot.segments) - 1, -1, -1):
+        segment = snapshot.segments[index]
+        if not limit_of(snapshot, index):
+            continue
+        is_written = segment.held is not None and segment.indexes is not None
+        arrival_ms = segment.arrival_by_zones if is_written else segment.last_arrival_ms
+        return arrival_ms / 1000 if arrival_ms >= 0 else None
+    return None
 
 
 PARTITION_METRICS = (

@@ -4,6 +4,11 @@ from typing import Any
 
 import pytest
 
+from protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.errors import ErrorCode
 from tests.support.handler_world import BATCH_TIME, World, batch, produce_request
@@ -145,3 +150,65 @@ async def test_a_damaged_batch_is_not_served_as_an_answer(world: World) -> None:
     file.write_at(70, b"\xff\xff\xff")
     answer = await ask(world, BATCH_TIME + 1)
     assert told(answer) == (ErrorCode.CORRUPT_MESSAGE, -1, -1)
+
+
+IN_2055 = 2_682_374_400_000
+
+
+async def dirty(world: World, **configs: str) -> None:
+    """A zone with a record of 2055, then one of now."""
+    await world.make_topic(
+        message_timestamp_after_max_ms=str(2**63 - 1), horolog_zone_bytes="4096", **configs
+    )
+    await world.produce(bytes(5000), at=IN_2055)
+    world.clock.advance(1000)
+    await world.produce(b"now", at=BATCH_TIME + 900)
+
+
+async def set_clock(world: World, clock: str) -> None:
+    setting = AlterableConfig(name="horolog.search.clock", config_operation=0, value=clock)
+    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[setting])
+    response = await world.call(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert response.responses[0].error_code == 0
+
+
+async def test_the_clock_of_the_search_is_the_topics_and_changes_at_once(world: World) -> None:
+    await dirty(world)
+    assert told(await ask(world, BATCH_TIME + 500)) == (0, IN_2055, 0)
+    await set_clock(world, "earlier")
+    assert told(await ask(world, BATCH_TIME + 500)) == (0, BATCH_TIME + 900, 1)
+    await set_clock(world, "arrival")
+    assert told(await ask(world, BATCH_TIME + 500)) == (0, BATCH_TIME + 1000, 1)
+    assert told(await ask(world, BATCH_TIME)) == (0, BATCH_TIME, 0)
+    assert told(await ask(world, BATCH_TIME + 1001)) == NOTHING
+    await set_clock(world, "record")
+    assert told(await ask(world, BATCH_TIME + 500)) == (0, IN_2055, 0)
+
+
+@pytest.mark.parametrize("clock", ["arrival", "earlier"])
+async def test_the_largest_time_is_the_records_whatever_the_clock(world: World, clock: str) -> None:
+    await dirty(world, horolog_search_clock=clock)
+    assert told(await ask(world, -3)) == (0, IN_2055, 0)
+
+
+@pytest.mark.parametrize("timestamp", [BATCH_TIME + 1, -3])
+async def test_what_is_in_memory_is_answered_without_a_lane(world: World, timestamp: int) -> None:
+    await filled(world)
+    world.lanes.held = True
+    assert (await ask(world, timestamp)).offset in {1, 3}
+    assert not world.lanes.waiting
+
+
+async def test_what_is_on_the_disk_only_is_fetched_by_a_lane(world: World) -> None:
+    await filled(world)
+    world.fs.cold_paths.add("/data/t-0/00000000000000000000.log")
+    world.lanes.held = True
+    query = ListOffsetsPartition(partition_index=0, timestamp=BATCH_TIME + 1)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[query])]
+    )
+    answer = world.begin(request, 7)
+    assert len(world.lanes.waiting) == 1
+    world.lanes.release()
+    response = world.read(request, 7, await world.settled(answer))
+    assert told(response.topics[0].partitions[0]) == (0, BATCH_TIME + 1, 1)
