@@ -17,7 +17,7 @@ from storage.file_slice import FetchData
 from storage.file_times import offsets_before
 from storage.leader_epochs import EpochEnd
 from storage.look import NotInMemory
-from storage.search_clock import SearchClock
+from storage.search_clock import CLOCKS
 from storage.snapshot import LogSnapshot, TimestampOffset
 
 __all__ = ["ACKS_ALL", "Partition", "Serving", "last_fetchable"]
@@ -95,7 +95,7 @@ class Partition(PartitionWrites):
 
         A search that has to touch the disk, or takes long, runs on a lane and comes later.
         """
-        clock = SearchClock(self.log.config.horolog_search_clock)
+        clock = CLOCKS[self.log.config.horolog_search_clock]
 
         def search(may_wait: bool) -> TimestampOffset | None:
             return self.log.offset_for_timestamp(

@@ -20,7 +20,7 @@ from storage.batch_walk import BatchPlace, Readable
 from storage.env import File
 from storage.errors import CorruptLog
 from storage.index_trust import TrustedIndexes
-from storage.search_clock import SearchClock
+from storage.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock
 from storage.segment import UNKNOWN, Indexes, IndexRules, Segment
 from storage.zone_rows import UNREAD, UNTIMED
 from storage.zone_view import ZoneView
@@ -79,7 +79,7 @@ class Look:
         """The segment, its indexes verified. DiskError, CorruptLog, NotInMemory."""
         if self._may_wait:
             trusted = self._indexes
-            way = trusted.of if clock is SearchClock.RECORD else trusted.with_known_zones
+            way = trusted.of if clock is RECORD else trusted.with_known_zones
             indexes, file = way(segment, limit, self._rules), segment.file()
             return SegmentView(segment, limit, file, indexes, indexes.zones.view())
         loaded = segment.indexes
@@ -99,14 +99,14 @@ class Look:
 
     def may_hold(self, segment: Segment, limit: int, clock: SearchClock, timestamp: int) -> bool:
         """Whether the segment may hold a record of `timestamp` or later by this clock."""
-        if clock is SearchClock.RECORD and segment.max_timestamp != UNKNOWN:
+        if clock is RECORD and segment.max_timestamp != UNKNOWN:
             return segment.max_timestamp >= timestamp
-        if clock is not SearchClock.RECORD and not self._came_by(segment, limit, timestamp):
+        if clock is not RECORD and not self._came_by(segment, limit, timestamp):
             return False
-        if clock is SearchClock.ARRIVAL:
+        if clock is ARRIVAL:
             return True
         return self.largest_timestamp(segment, limit) >= timestamp or (
-            clock is SearchClock.EARLIER and self._has_untimed(segment, limit)
+            clock is EARLIER and self._has_untimed(segment, limit)
         )
 
     def largest_timestamp(self, segment: Segment, limit: int) -> int:
@@ -147,14 +147,12 @@ class Look:
             return segment.arrival_by_zones >= timestamp
         if segment.last_arrival_ms >= 0:
             return segment.last_arrival_ms >= timestamp
-        return (
-            self.at(segment, limit, SearchClock.RECORD).indexes.zones.last_arrival_ms >= timestamp
-        )
+        return self.at(segment, limit, RECORD).indexes.zones.last_arrival_ms >= timestamp
 
     def _has_untimed(self, segment: Segment, limit: int) -> bool:
         if segment.has_untimed is not None:
             return segment.has_untimed
-        found = self.at(segment, limit, SearchClock.EARLIER).zones.has_flags(UNTIMED)
+        found = self.at(segment, limit, EARLIER).zones.has_flags(UNTIMED)
         if segment.held is None:
             segment.has_untimed = found
         return found

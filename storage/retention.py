@@ -30,6 +30,11 @@ class JudgedBy(StrEnum):
     MODIFICATION = "modification time"
 
 
+# A member of an enumeration is looked up slowly, a name is not, and a log may have many segments.
+_RECORD, _EARLIER, _LATER = RetentionClock.RECORD, RetentionClock.EARLIER, RetentionClock.LATER
+_BY_RECORD, _BY_ARRIVAL, _BY_MODIFICATION = JudgedBy
+
+
 class SegmentFacts(NamedTuple):
     """What retention has to know of a segment.
 
@@ -84,6 +89,9 @@ class Reason(StrEnum):
     UNCOMMITTED = "holds offsets above the high watermark"
     EMPTY = "empty last segment"
     BEHIND = "an older segment stays"
+
+
+_BEHIND, _EMPTY, _TIME = Reason.BEHIND, Reason.EMPTY, Reason.TIME
 
 
 class SegmentDecision(NamedTuple):
@@ -156,16 +164,15 @@ def judged(segment: SegmentFacts, clock: RetentionClock) -> tuple[int, JudgedBy]
     """The time that a segment's age is measured from, and which one that is (time.md 4)."""
     has_record = segment.record_ms >= 0
     record, arrival = segment.record_ms, arrival_of(segment)
-    if clock is RetentionClock.RECORD:
+    if clock is _RECORD:
         if has_record:
-            return record, JudgedBy.RECORD
-        return segment.modified_ms, JudgedBy.MODIFICATION
+            return record, _BY_RECORD
+        return segment.modified_ms, _BY_MODIFICATION
     if has_record and (
-        (clock is RetentionClock.EARLIER and record < arrival)
-        or (clock is RetentionClock.LATER and record > arrival)
+        (clock is _EARLIER and record < arrival) or (clock is _LATER and record > arrival)
     ):
-        return record, JudgedBy.RECORD
-    return arrival, JudgedBy.MODIFICATION if segment.arrival_ms < 0 else JudgedBy.ARRIVAL
+        return record, _BY_RECORD
+    return arrival, _BY_MODIFICATION if segment.arrival_ms < 0 else _BY_ARRIVAL
 
 
 def arrival_of(segment: SegmentFacts) -> int:
@@ -225,9 +232,9 @@ class _Case(NamedTuple):
             deadline = by_size if deadline is None else min(deadline, by_size)
         reason = self._why_it_stays(index, first_that_stays, time_ms, deadline)
         blocked_by = None
-        if reason is Reason.BEHIND:
+        if reason is _BEHIND:
             blocked_by = self.segments[first_that_stays].base_offset
-        if reason is Reason.EMPTY:
+        if reason is _EMPTY:
             deadline = None
         return SegmentDecision(
             segment.base_offset,
@@ -244,11 +251,11 @@ class _Case(NamedTuple):
         self, index: int, first_that_stays: int, time_ms: int, deadline: int | None
     ) -> Reason:
         if self._is_empty_last(index):
-            return Reason.EMPTY
+            return _EMPTY
         if self.log.high_watermark < self.ends[index]:
             return Reason.UNCOMMITTED
         if index > first_that_stays:
-            return Reason.BEHIND
+            return _BEHIND
         if deadline is None:
             return Reason.NO_LIMIT
         if not self._stayed(self.segments[index]):
@@ -264,7 +271,7 @@ class _Case(NamedTuple):
             return None
         time_ms, _ = judged(segment, limits.clock)
         if 0 <= limits.retention_ms < self.now_ms - time_ms:
-            return Reason.TIME
+            return _TIME
         return Reason.BEFORE if time_ms < limits.before_ms else None
 
     def _deadline(self, segment: SegmentFacts, time_ms: int) -> int | None:

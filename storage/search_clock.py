@@ -23,14 +23,19 @@ class SearchClock(StrEnum):
     EARLIER = "earlier"
 
 
+RECORD, ARRIVAL, EARLIER = SearchClock  # a member is looked up slowly, a name is not
+CLOCKS = {clock.value: clock for clock in SearchClock}
+"""By the names that the setting has."""
+
+
 def time_of(clock: SearchClock, timestamp: int, zone: Zone, *, is_stamped: bool) -> int:
     """A record's time by this clock; -1 if it has none. `timestamp`: its own, or the stamp."""
-    if clock is SearchClock.RECORD:
+    if clock is RECORD:
         return timestamp
     arrival = zone.last_arrival_ms
     if is_stamped:
         arrival = min(max(timestamp, zone.first_arrival_ms), arrival)
-    if clock is SearchClock.ARRIVAL or timestamp == NO_TIME:
+    if clock is ARRIVAL or timestamp == NO_TIME:
         return arrival
     return min(timestamp, arrival)
 

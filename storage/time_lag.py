@@ -14,7 +14,7 @@ from storage.batch_walk import find_offset
 from storage.errors import CorruptIndex, CorruptLog
 from storage.look import Look, SegmentView
 from storage.reader import limit_of
-from storage.search_clock import SearchClock, likely_arrival, time_of
+from storage.search_clock import ARRIVAL, likely_arrival, time_of
 from storage.segment import Segment
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot
@@ -83,9 +83,9 @@ def lag_at(snapshot: LogSnapshot, look: Look, offset: int, last_fetchable: int) 
 
 def _in_segment(look: Look, segment: Segment, limit: int, offset: int) -> OffsetTimes | None:
     try:
-        return _in_view(look, look.at(segment, limit, SearchClock.ARRIVAL), offset)
+        return _in_view(look, look.at(segment, limit, ARRIVAL), offset)
     except CorruptIndex:
-        return _in_view(look, look.anew(segment, limit, SearchClock.ARRIVAL), offset)
+        return _in_view(look, look.anew(segment, limit, ARRIVAL), offset)
 
 
 def _in_view(look: Look, view: SegmentView, offset: int) -> OffsetTimes | None:
@@ -127,7 +127,7 @@ def _in_zone(
             is_estimated = bool(zone.flags & ARRIVAL_ESTIMATED)
             if header.attributes & LOG_APPEND_TIME:
                 stamp = header.max_timestamp
-                arrival_ms = time_of(SearchClock.ARRIVAL, stamp, zone, is_stamped=True)
+                arrival_ms = time_of(ARRIVAL, stamp, zone, is_stamped=True)
                 return OffsetTimes(found, stamp, arrival_ms, is_estimated)
             return OffsetTimes(found, record_ms, likely_arrival(zone, found), is_estimated)
         position = place.end_position

@@ -14,7 +14,7 @@ from storage.batch_walk import BatchPlace, Readable, batches
 from storage.errors import CorruptIndex, CorruptLog
 from storage.look import Look, SegmentView
 from storage.reader import limit_of
-from storage.search_clock import SearchClock, time_of
+from storage.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock, time_of
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot
 from storage.timestamps import INT64_MAX, INT64_MIN
@@ -155,10 +155,10 @@ class _Case(NamedTuple):
     def _spans(self, view: SegmentView) -> list[tuple[int, int, int, int, int]]:
         """Record times, flags, and numbers of zones from and to: where to look for candidates."""
         zones = view.zones
-        if self.clock is SearchClock.RECORD:
+        if self.clock is RECORD:
             return [(self.from_ms, self.to_ms - 1, 0, 0, zones.total)]
         begin, stop = zones.arrived_from(self.from_ms), zones.arrived_from(self.to_ms)
-        if self.clock is SearchClock.EARLIER:
+        if self.clock is EARLIER:
             return [
                 (self.from_ms, INT64_MAX, UNTIMED, begin, stop),
                 (self.from_ms, self.to_ms - 1, 0, stop, zones.total),
@@ -203,7 +203,7 @@ class _Case(NamedTuple):
 
     def _doubtful(self, view: SegmentView) -> int:
         """Records of zones that an edge falls into, of which no batch says when it came."""
-        if self.clock is SearchClock.RECORD:
+        if self.clock is RECORD:
             return 0
         doubtful: dict[int, int] = {}
         for edge in (self.from_ms, self.to_ms):
@@ -260,10 +260,10 @@ class _Case(NamedTuple):
         if place.attributes & STAMPED_BATCH:
             at = time_of(self.clock, place.max_timestamp, zone, is_stamped=True)
             return everything if self.from_ms <= at < self.to_ms else nothing
-        if self.clock is SearchClock.RECORD:
+        if self.clock is RECORD:
             return self.from_ms, self.to_ms - 1, False
         came_before_end = zone.last_arrival_ms < self.to_ms
-        if self.clock is SearchClock.ARRIVAL:
+        if self.clock is ARRIVAL:
             return everything if came_before_end else nothing
         if came_before_end:
             return self.from_ms, INT64_MAX, True
@@ -274,12 +274,12 @@ def _bounds(clock: SearchClock, zone: Zone) -> tuple[int, int] | None:
     """Times that enclose those of all its records by this clock; None if the row has none."""
     first, last = zone.first_arrival_ms, zone.last_arrival_ms
     if zone.flags & LOG_APPEND_TIME:
-        is_between = clock is SearchClock.ARRIVAL or not zone.flags & (LIFTED | ARRIVAL_ESTIMATED)
+        is_between = clock is ARRIVAL or not zone.flags & (LIFTED | ARRIVAL_ESTIMATED)
         return (first, last) if is_between else None
-    if clock is SearchClock.ARRIVAL:
+    if clock is ARRIVAL:
         return last, last
     low, high = zone.min_timestamp, zone.max_timestamp
-    if clock is SearchClock.RECORD:
+    if clock is RECORD:
         return None if zone.flags & UNTIMED else (low, high)
     if zone.flags & UNTIMED:
         return (last if low == high == -1 else min(low, last)), last
@@ -294,7 +294,7 @@ def _joined(
     )
     if not found.records:
         return total
-    is_estimated = bool(zone.flags & ARRIVAL_ESTIMATED) and total.clock is not SearchClock.RECORD
+    is_estimated = bool(zone.flags & ARRIVAL_ESTIMATED) and total.clock is not RECORD
     return total._replace(
         first_offset=found.first if total.first_offset is None else total.first_offset,
         last_offset=found.last,

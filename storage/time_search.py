@@ -22,7 +22,7 @@ from storage.batch_walk import BatchPlace, batch_at, find_offset, find_timestamp
 from storage.errors import CorruptIndex, CorruptLog
 from storage.look import Look, SegmentView
 from storage.reader import limit_of
-from storage.search_clock import SearchClock, time_of
+from storage.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock, time_of
 from storage.segment import Segment
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot, TimestampOffset
@@ -38,7 +38,7 @@ def first_at_or_after(
     timestamp: int,
     *,
     last_fetchable: int,
-    clock: SearchClock = SearchClock.RECORD,
+    clock: SearchClock = RECORD,
 ) -> TimestampOffset | None:
     """The first record with a time of at least `timestamp` ms; None if it is not below
     `last_fetchable`. DiskError; CorruptLog when the batch that would answer is damaged.
@@ -80,7 +80,7 @@ def first_with_largest(snapshot: LogSnapshot, look: Look) -> TimestampOffset | N
         segment, limit = segments[-negative_index], limit_of(snapshot, -negative_index)
 
         def at_least(timestamp: int, segment: Segment = segment, limit: int = limit) -> _Found:
-            return _first_in(look, segment, limit, SearchClock.RECORD, timestamp, start)
+            return _first_in(look, segment, limit, RECORD, timestamp, start)
 
         best = _latest(at_least, floor, largest) or best
     return best
@@ -128,10 +128,10 @@ class _Search:
         index = 0
         if self._min_offset > zones.base_offset:
             index = zones.holding_offset(self._min_offset)
-        if clock is not SearchClock.RECORD:
+        if clock is not RECORD:
             index = max(index, zones.arrived_from(self._timestamp))
-        low = INT64_MIN if clock is SearchClock.ARRIVAL else self._timestamp
-        wanted_flags = UNTIMED if clock is SearchClock.EARLIER else 0
+        low = INT64_MIN if clock is ARRIVAL else self._timestamp
+        wanted_flags = UNTIMED if clock is EARLIER else 0
         while (index := zones.next_between(index, low, INT64_MAX, wanted_flags)) < zones.total:
             zone = zones.zone(index)
             if zone.position >= self._view.limit:
@@ -184,9 +184,9 @@ class _Search:
 
     def _looks_at_every(self, zone: Zone) -> bool:
         """Whether any batch may hold it. By record time headers tell; of times unclaimed not."""
-        if self._clock is SearchClock.RECORD:
+        if self._clock is RECORD:
             return False
-        return self._clock is SearchClock.ARRIVAL or bool(zone.flags & UNTIMED)
+        return self._clock is ARRIVAL or bool(zone.flags & UNTIMED)
 
     def _first_in_batch(self, place: BatchPlace, zone: Zone) -> _Found:
         file = self._view.file
@@ -215,9 +215,9 @@ class _Search:
     ) -> tuple[int, int] | None:
         """Offset and claimed time. Zones were chosen by arrival, so the claim decides alone."""
         count, offset, base = header.record_count, header.base_offset, header.base_timestamp
-        if self._clock is SearchClock.RECORD:
+        if self._clock is RECORD:
             return find_record(records, count, offset, base, self._timestamp, self._min_offset)
-        low = INT64_MIN if self._clock is SearchClock.ARRIVAL else self._timestamp
+        low = INT64_MIN if self._clock is ARRIVAL else self._timestamp
         found, first_offset, first_time, _ = find_between(
             records, count, offset, base, low, INT64_MAX, self._min_offset, INT64_MAX, True
         )

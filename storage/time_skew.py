@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from storage.look import Look
 from storage.reader import limit_of
-from storage.search_clock import SearchClock
+from storage.search_clock import RECORD
 from storage.segments import index_of
 from storage.snapshot import LogSnapshot
 from storage.zone_rows import ARRIVAL_ESTIMATED, Zone
@@ -62,7 +62,7 @@ def skew_of(snapshot: LogSnapshot, look: Look) -> TimeSkew:
         limit = limit_of(snapshot, index)
         if not limit:
             continue
-        zones = look.at(segments[index], limit, SearchClock.RECORD).zones
+        zones = look.at(segments[index], limit, RECORD).zones
         for number in range(zones.total):
             zone = zones.zone(number)
             if zone.position >= limit or zone.first_offset >= snapshot.log_end_offset:
