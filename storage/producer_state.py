@@ -217,9 +217,12 @@ class ProducerStates:
     def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
         """Forget producers whose last batch is that old by its own time; says which.
 
-        Message time, as Kafka has it: a producer of old CreateTime data is forgotten at once.
-        Never with an open transaction.
+        Message time, as Kafka has it: a producer of old CreateTime data is forgotten at once. One
+        whose time lies ahead counts from now on, or wild times would keep it for ever. Never with
+        an open transaction.
         """
+        for entry in self._producers.values():
+            entry.last_timestamp = min(entry.last_timestamp, now_ms)
         expired = [
             producer_id
             for producer_id, entry in self._producers.items()

@@ -176,6 +176,14 @@ def test_producers_are_forgotten_by_the_time_of_their_messages() -> None:
     appended(states, batch(77))
 
 
+def test_a_producer_from_the_future_is_forgotten_in_time_too() -> None:
+    states = ProducerStates()
+    appended(states, batch(0), timestamp=2**62)
+    assert states.expire(5000, 1000) == []
+    assert states.expire(5999, 1000) == []
+    assert states.expire(6000, 1000) == [PRODUCER]
+
+
 def test_everything_can_be_forgotten() -> None:
     states = ProducerStates()
     appended(states, batch(0, txn=True))
