@@ -30,7 +30,7 @@ from storage.snapshot import AppendResult
 T = TypeVar("T")
 
 ACKS_ALL = -1
-INLINE_REMEDY_BYTES = 64 * 1024  # of records; more of them are rewritten on a lane
+INLINE_REMEDY_BYTES = 256 * 1024  # of records; more of them are rewritten on a lane
 
 Outcome = AppendResult | Deferred[AppendResult]
 
@@ -140,6 +140,13 @@ class PartitionWrites:
                 batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
             )
 
+    def _in_remedy(self, mistimed: MistimedBatch, origin: Origin) -> InRemedy:
+        """Touches nothing of the log, and is long for a large batch."""
+        try:
+            return InRemedy(mistimed, remedied(mistimed, origin, self._serving.scratch))
+        except TooLarge as error:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+
     # --- turns ---
 
     def _append_in_turn(
@@ -156,7 +163,7 @@ class PartitionWrites:
             try:
                 return append(memoryview(records), acks)
             except MistimedBatch as mistimed:
-                return _in_remedy(mistimed, origin)
+                return self._in_remedy(mistimed, origin)
 
         size = len(records)
         self._turns.take(lambda: self._run(work, partial(self._left_lane, answer, acks, size)))
@@ -171,11 +178,12 @@ class PartitionWrites:
         def begin() -> None:
             if len(mistimed.remedy.payload) > INLINE_REMEDY_BYTES:
                 self._run(
-                    lambda: _in_remedy(mistimed, origin), partial(self._left_lane, answer, acks, 0)
+                    lambda: self._in_remedy(mistimed, origin),
+                    partial(self._left_lane, answer, acks, 0),
                 )
                 return
             try:
-                remedy = _in_remedy(mistimed, origin)
+                remedy = self._in_remedy(mistimed, origin)
             except KafkaError as error:
                 self._over(answer, 0, None, error)
             else:
@@ -228,7 +236,9 @@ class PartitionWrites:
                 result = self._append_checked(batch, acks)
             except KafkaError as refused:
                 error = refused
-        self._over(answer, len(batch.records), result, error)
+        for buffer in remedy.remedied.buffers:
+            self._serving.scratch.give_back(buffer)
+        self._over(answer, batch.header.size_bytes, result, error)
 
     def _over(
         self,
@@ -292,14 +302,6 @@ class PartitionWrites:
     def _origin(self, sender: Sender) -> Origin:
         log = self.log
         return Origin(log.topic, log.partition, sender.client_id, sender.client_host)
-
-
-def _in_remedy(mistimed: MistimedBatch, origin: Origin) -> InRemedy:
-    """Pure, and long for a large batch."""
-    try:
-        return InRemedy(mistimed, remedied(mistimed, origin))
-    except TooLarge as error:
-        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Where records with bad times are set aside (time.md 2): finds or makes the topic, and writes.
 
 The quarantine of a topic is named by `horolog.quarantine.topic`. It is made when it is first used:
-one partition, dated by the broker, at most about a gigabyte or a week. Who makes it by hand may
-give it more partitions; a record goes to the one of its own number, modulo their count.
+one partition, dated by the broker, as durable as the topic, at most about a gigabyte or a week. Who
+makes it by hand may give it more partitions; a record goes to the one of its own number, modulo
+their count.
 
 No ring of quarantines can wait for itself: a topic that sets records aside takes none in, and while
 a write waits for its quarantine, no other quarantined record waits for that partition. Where there
@@ -77,7 +78,7 @@ class Quarantine:
         if name in self._broker.catalog.image.topics:
             self._append(errand)
         else:
-            maker = asyncio.get_running_loop().create_task(self._make(name))
+            maker = asyncio.get_running_loop().create_task(self._make(errand))
             self._makers.add(maker)
             maker.add_done_callback(partial(self._made, errand))
         return errand.answer
@@ -126,14 +127,15 @@ class Quarantine:
             )
         return partition
 
-    async def _make(self, name: str) -> None:
-        broker = self._broker
+    async def _make(self, errand: Errand) -> None:
+        broker, name = self._broker, errand.name
+        settings = {**SETTINGS, "horolog.durability": errand.origin.log.config.horolog_durability}
         async with broker.catalog.changing:
             if name in broker.catalog.image.topics:
                 return
             plan = TopicPlan(broker)
             try:
-                plan.add(name, 1, SETTINGS)
+                plan.add(name, 1, settings)
             except KafkaError as error:
                 raise Unusable(error.message) from error
             await broker.catalog.create(plan.topics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from broker.commit import GroupCommit
@@ -10,6 +10,7 @@ from broker.lanes import DiskLanes
 from broker.waiters import FetchWaiters
 from storage.checked_batch import MistimedBatch
 from storage.remedies import Remedied
+from storage.scratch import Scratch
 
 if TYPE_CHECKING:
     from broker.quarantine import Quarantine
@@ -47,6 +48,7 @@ class Serving:
     commit: GroupCommit
     waiters: FetchWaiters
     quarantine: Quarantine
+    scratch: Scratch = field(default_factory=Scratch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from protocol.records.batch import (
 )
 from protocol.records.compact import Buffer, Kept, KeyMap, keep_records
 from protocol.records.compression import Codec, codec_of, deflate, inflate
-from protocol.records.rewrite import ALL, Rewriting, rewrite_records
+from protocol.records.rewrite import ALL, NO_TIMES, Rewriting, rewrite_records, room_for
 from protocol.records.scan import BatchRow
 from protocol.records.walk import Outline, check_records, outline_records
 from storage.cleaned_transactions import CleanedTransactions
@@ -168,17 +168,20 @@ def with_base_time(records: Buffer, count: int, base_timestamp: int, new_base: i
     """The records with their times counted from another base; sound records only."""
     outline = array("q", bytes(8 * len(Outline._fields) * min(count, RECORDS_AT_A_TIME)))
     verdicts = bytes(min(count, RECORDS_AT_A_TIME))
+    times = array("q", NO_TIMES)
     rewriting = Rewriting(
         ALL, new_base, INT64_MIN, INT64_MAX, b"", _NO_MARKS, 0, b"", b"", 0, renumbers=False
     )
-    moved, at, written = bytearray(), 0, 0
+    moved, at, to, written = bytearray(), 0, 0, 0
     while written < count:
         first, size = written, min(count - written, RECORDS_AT_A_TIME)
         at = outline_records(records, at, first, size, base_timestamp, outline)
-        piece, written = rewrite_records(
-            records, outline, first, size, verdicts, rewriting, written
+        del moved[to:]
+        moved += bytes(room_for(outline, size, verdicts, rewriting))
+        to, written = rewrite_records(
+            records, outline, first, size, verdicts, rewriting, written, moved, to, times
         )
-        moved += piece
+    del moved[to:]
     return moved
 
 

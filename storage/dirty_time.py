@@ -34,7 +34,7 @@ from protocol.records.walk import outline_records
 from storage.timestamps import HINTS, INT64_MAX, INT64_MIN, Direction, Suspicion, bounds
 from storage.zone_rows import DIRTY_FUTURE, DIRTY_PAST
 
-CHUNK_RECORDS = 4096
+CHUNK_RECORDS = 1024  # so few that what they take is memory that was used just before
 OUTLINE_NUMBERS = 8
 FAR_FUTURE_MS = 3_600_000
 """A stored time further ahead is remembered, however wide the bounds: Kafka's default bound."""
@@ -160,7 +160,7 @@ class RecordFaults(Sequence[tuple[int, str]]):
         """Whether one of them is bad for its time."""
         return any(verdict < KEYLESS for verdict in self._rows[2::COLUMNS])
 
-    def encoded(self, *, compact: bool) -> bytearray:
+    def encoded(self, *, compact: bool) -> memoryview:
         """The elements of the answer's array; `compact` for flexible versions."""
         return encode_faults(self._rows, self._texts, compact)
 
@@ -282,8 +282,9 @@ def reasons() -> list[str]:
 
 
 def _texts(limits: Limits) -> FaultTexts:
-    within = f" is out of range. The timestamp should be within [{limits.low}, {limits.high}]"
-    tails = [""] + [within + HINTS[guess] for _ in range(2) for guess in _GUESSES]
+    """Short ones: there may be one for each of ten thousand records."""
+    ends = (f" is out of range: before {limits.low}", f" is out of range: after {limits.high}")
+    tails = ["", *(end + HINTS[guess] for end in ends for guess in _GUESSES)]
     return texts_of("Timestamp ", tails, "A compacted topic needs keys")
 
 

@@ -7,6 +7,7 @@ as an empty batch. Those set aside become a batch of their own, dated by their a
 that say whence they came. Pure: bytes in, bytes out.
 """
 
+from array import array
 from typing import NamedTuple
 
 from protocol.records.batch import (
@@ -25,16 +26,22 @@ from protocol.records.mistimed import Limits
 from protocol.records.rewrite import (
     ALL,
     BAD,
+    DECIMAL_BYTES,
     GOOD,
+    GROWTH_BYTES,
+    NO_TIMES,
     Rewriting,
+    Times,
     header_bytes,
     header_name,
     marks_of,
     rewrite_records,
+    room_for,
 )
-from protocol.records.walk import check_records
+from protocol.records.walk import RecordFacts
 from storage.checked_batch import CheckedBatch, MistimedBatch, Remedy
 from storage.dirty_time import Action, Buffer, Chunk, Survey, reasons, zone_flags
+from storage.scratch import Scratch
 from storage.timestamps import INT64_MAX, INT64_MIN
 
 CLAIMED_TIMESTAMP = "horolog.claimed.timestamp"
@@ -67,13 +74,17 @@ class Origin(NamedTuple):
 
 
 class Remedied(NamedTuple):
-    """What is to be stored: the batch, and before it, elsewhere, the records set aside."""
+    """What is to be stored: the batch, and before it, elsewhere, the records set aside.
+
+    Their bytes lie in `buffers`, which are free for others once everything is stored.
+    """
 
     batch: CheckedBatch
     aside: CheckedBatch | None
+    buffers: tuple[bytearray, ...]
 
 
-def remedied(mistimed: MistimedBatch, origin: Origin) -> Remedied:
+def remedied(mistimed: MistimedBatch, origin: Origin, scratch: Scratch) -> Remedied:
     """Do what the batch's remedy asks for. TooLarge; nothing is changed then."""
     batch, remedy = mistimed.batch, mistimed.remedy
     header = batch.header
@@ -82,42 +93,47 @@ def remedied(mistimed: MistimedBatch, origin: Origin) -> Remedied:
     plans = [_changed(batch, remedy)]
     if sets_aside:
         plans = [plans[0]._replace(takes=GOOD), _set_aside(mistimed, remedy.limits, origin)]
-    outputs = [_Output(plan, remedy.limit_bytes) for plan in plans]
+    outputs = [
+        _Output(plan, remedy, scratch, header.record_count * _growth(plan)) for plan in plans
+    ]
     for chunk in survey.chunks():
         for output in outputs:
             output.add(remedy.payload, chunk)
     dirty = survey.seen(remedy.action)
     kept = _batch(batch, remedy, outputs[0], header)._replace(dirty=dirty)
-    if not sets_aside:
-        return Remedied(kept, None)
-    return Remedied(kept, _batch(batch, remedy, outputs[1], _header_aside(header)))
+    aside = _batch(batch, remedy, outputs[1], _header_aside(header)) if sets_aside else None
+    return Remedied(kept, aside, tuple(output.buffer for output in outputs))
 
 
 class _Output:
-    """Records as they are written, in pieces."""
+    """Records as they are written, behind the room for a header."""
 
-    def __init__(self, plan: Rewriting, limit_bytes: int) -> None:
+    def __init__(self, plan: Rewriting, remedy: Remedy, scratch: Scratch, room_bytes: int) -> None:
         self.plan = plan
         self.count = 0
-        self._limit_bytes = limit_bytes
-        self._size = 0
-        self._pieces: list[bytearray] = []
+        self.end = HEADER_BYTES
+        self.buffer = scratch.take(HEADER_BYTES + len(remedy.payload) + room_bytes)
+        self.times = array("q", NO_TIMES)
+        self._limit_bytes = remedy.limit_bytes
+        self._scratch = scratch
 
     def add(self, payload: Buffer, chunk: Chunk) -> None:
-        piece, self.count = rewrite_records(
-            payload, chunk.outline, chunk.first, chunk.count, chunk.verdicts, self.plan, self.count
-        )
-        self._size += len(piece)
-        if self._size > self._limit_bytes:
+        wanted = self.end + room_for(chunk.outline, chunk.count, chunk.verdicts, self.plan)
+        if wanted > len(self.buffer):
+            self.buffer = self._scratch.grown(self.buffer, self.end, wanted)
+        self.end, self.count = rewrite_records(
+            payload, chunk.outline, chunk.first, chunk.count, chunk.verdicts, self.plan,
+            self.count, self.buffer, self.end, self.times,
+        )  # fmt: skip
+        if self.end - HEADER_BYTES > self._limit_bytes:
             raise TooLarge(
                 f"The headers that say what was wrong make the records larger than "
                 f"{self._limit_bytes} bytes: send smaller batches, or right times"
             )
-        self._pieces.append(piece)
 
     @property
-    def payload(self) -> bytes | bytearray:
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+    def payload(self) -> memoryview:
+        return memoryview(self.buffer)[HEADER_BYTES : self.end]
 
 
 def _changed(batch: CheckedBatch, remedy: Remedy) -> Rewriting:
@@ -163,6 +179,19 @@ def _set_aside(mistimed: MistimedBatch, limits: Limits, origin: Origin) -> Rewri
     )
 
 
+def _growth(plan: Rewriting) -> int:
+    """How much longer a record may get, at most."""
+    if plan.takes == GOOD:
+        return GROWTH_BYTES
+    return (
+        GROWTH_BYTES
+        + DECIMAL_BYTES
+        + plan.mark_ends[2]
+        + len(plan.claimed_name)
+        + len(plan.offset_name)
+    )
+
+
 def _base_of(batch: CheckedBatch, limits: Limits) -> int:
     """The base time that the batch goes on with: its own, unless that is out of bounds.
 
@@ -191,9 +220,11 @@ def _batch(
     base = output.plan.base_timestamp if output.count else NO_TIMESTAMP
     codec = remedy.codec if output.count else Codec.NONE
     payload = output.payload
-    facts = check_records(payload, output.count, base, INT64_MIN, INT64_MAX)
-    data = bytearray(HEADER_BYTES)
-    data += payload if codec is Codec.NONE else deflate(codec, payload, remedy.level)
+    facts = _facts(output)
+    if codec is Codec.NONE:
+        data = memoryview(output.buffer)[: output.end]
+    else:
+        data = memoryview(bytearray(HEADER_BYTES) + deflate(codec, payload, remedy.level))
     attributes = header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | codec
     last_delta = output.count - 1 if output.plan.renumbers else header.last_offset_delta
     header = header._replace(
@@ -207,13 +238,15 @@ def _batch(
     HEADER.pack_into(data, 0, *header)
     seal(data, 0, len(data))
     flags = zone_flags(facts.min_timestamp, facts.max_timestamp, remedy.limits)
-    records = memoryview(data)
-    return CheckedBatch(
-        records,
-        read_header(records),
-        facts.max_timestamp,
-        facts,
-        NO_TIMESTAMP,
-        before.arrival_ms,
-        flags,
-    )
+    latest, arrival_ms = facts.max_timestamp, before.arrival_ms
+    return CheckedBatch(data, read_header(data), latest, facts, NO_TIMESTAMP, arrival_ms, flags)
+
+
+def _facts(output: _Output) -> RecordFacts:
+    """What `check_records` would say of the records that were written."""
+    times, count = Times(*output.times), output.count
+    lowest = NO_TIMESTAMP if times.untimed == count else times.minimum
+    return RecordFacts(
+        count, lowest, times.maximum, NO_TIMESTAMP, times.untimed, 0, times.keyless,
+        consecutive=output.plan.takes != GOOD,
+    )  # fmt: skip

@@ -43,14 +43,14 @@ class Suspicion(StrEnum):
 
 HINTS = {
     Suspicion.BOUND: "",
-    Suspicion.SECONDS: "; it looks like seconds, not milliseconds",
-    Suspicion.MICROSECONDS: "; it looks like microseconds, not milliseconds",
-    Suspicion.NANOSECONDS: "; it looks like nanoseconds, not milliseconds",
-    Suspicion.FILETIME: "; it looks like a Windows FILETIME, not milliseconds since 1970",
-    Suspicion.ZERO: "; it is zero: the record's time was never set",
-    Suspicion.NEGATIVE: "; it is negative: before 1970",
+    Suspicion.SECONDS: "; looks like seconds",
+    Suspicion.MICROSECONDS: "; looks like microseconds",
+    Suspicion.NANOSECONDS: "; looks like nanoseconds",
+    Suspicion.FILETIME: "; looks like a Windows FILETIME",
+    Suspicion.ZERO: "; zero: it was never set",
+    Suspicion.NEGATIVE: "; negative: before 1970",
 }
-"""What a refusal says after the bounds."""
+"""What a refusal says after the bound."""
 
 
 def bounds(now_ms: int, before_max_ms: int, after_max_ms: int) -> Bounds:

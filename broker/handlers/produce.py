@@ -208,7 +208,7 @@ class ListedFaults(Sequence[BatchIndexAndErrorMessage]):
         at, text = self._faults[place]
         return BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
 
-    def packed(self, *, compact: bool) -> bytearray | None:
+    def packed(self, *, compact: bool) -> memoryview | None:
         """The bytes of all elements, if they are to be had at once."""
         faults = self._faults
         return faults.encoded(compact=compact) if isinstance(faults, RecordFaults) else None

@@ -74,7 +74,7 @@ def collect_faults(  # noqa: PLR0917 - called by position, a chunk at a time
 
 def encode_faults(
     rows: cython.const[cython.longlong][::1], texts: FaultTexts, compact: cython.bint
-) -> bytearray:
+) -> memoryview:
     """The elements of an array of (index, text) on the wire; `compact` for flexible versions."""
     lead: cython.const[cython.uchar][::1] = texts.lead
     tails: cython.const[cython.uchar][::1] = texts.tails
@@ -100,7 +100,7 @@ def encode_faults(
         if compact:
             out[to] = 0  # no tagged fields
             to += 1
-    return result[:to]
+    return memoryview(result)[:to]
 
 
 def text_of(timestamp: int, verdict: int, texts: FaultTexts) -> str:
@@ -201,10 +201,10 @@ def digits_of(number: cython.longlong) -> cython.longlong:
     """Give the characters that a number takes in decimal text."""
     raw: cython.ulonglong = magnitude_of(number)
     digits: cython.longlong = 1 + (number < 0)
-    while raw > 9:
-        raw //= 10
-        digits += 1
-    return digits
+    while raw >= 10_000:
+        raw //= 10_000
+        digits += 4
+    return digits + (raw > 9) + (raw > 99) + (raw > 999)
 
 
 @cython.cfunc
@@ -217,10 +217,16 @@ def put_digits(
     """Write a number as decimal text; where it ends."""
     raw: cython.ulonglong = magnitude_of(number)
     end: cython.Py_ssize_t = to + digits_of(number)
-    at: cython.Py_ssize_t
-    for at in range(end - 1, to - 1, -1):
-        out[at] = 48 + raw % 10
-        raw //= 10
+    at: cython.Py_ssize_t = end
+    pair: cython.uint
+    while raw > 9:
+        pair = cython.cast(cython.uint, raw % 100)
+        raw //= 100
+        at -= 2
+        out[at] = 48 + pair // 10
+        out[at + 1] = 48 + pair % 10
+    if raw or at == end:
+        out[at - 1] = 48 + raw
     if number < 0:
         out[to] = 45
     return end

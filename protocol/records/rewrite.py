@@ -1,11 +1,12 @@
-# cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
 """Writes records anew after `mistimed` has judged them: other times, more headers, some left out.
 
 Like `walk`, written once and run compiled or as it stands. What comes in is an outline
 (`walk.outline_records`) and a verdict for each record; what goes out is a payload of format v2.
 Records keep their attributes, key, value and headers to the byte. Rules: semantics.md 7.2, time.md
-2. Room for the largest possible result is made first, so that no write can miss the buffer.
+2. An outline is checked against its payload, and room for the largest possible result is seen to,
+before the first byte is written; Cython's own bounds checks are off after that.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ from protocol.records.mistimed import BAD_VERDICTS
 from protocol.records.varint import zigzag_bytes
 
 ALL, GOOD, BAD = range(3)  # which records are written
+GROWTH_BYTES = 24  # the numbers of a record may get so much longer
+DECIMAL_BYTES = 48  # the most that the values of two headers take
 
+HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
 EIGHT = cython.declare(cython.Py_ssize_t, 8)  # numbers of an outline's row
-GROWTH = cython.declare(cython.Py_ssize_t, 96)  # numbers that get longer, two headers' values
+GROWTH = cython.declare(cython.Py_ssize_t, GROWTH_BYTES)
+DECIMALS = cython.declare(cython.Py_ssize_t, DECIMAL_BYTES)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -46,6 +51,18 @@ class Rewriting(NamedTuple):
     offset_name: bytes
     base_offset: int
     renumbers: bool
+
+
+class Times(NamedTuple):
+    """What is known of the records that were written; times in ms."""
+
+    minimum: int
+    maximum: int
+    untimed: int
+    keyless: int
+
+
+NO_TIMES = Times(0x7FFF_FFFF_FFFF_FFFF, -1, 0, 0)
 
 
 def header_name(name: str) -> bytes:
@@ -75,10 +92,15 @@ def rewrite_records(  # noqa: PLR0917 - called by position, a chunk at a time
     verdicts: cython.const[cython.uchar][::1],
     rewriting: Rewriting,
     written: cython.longlong,
-) -> tuple[bytearray, int]:
-    """Write `count` records, the first of which has the index `first` in its batch.
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    times: cython.longlong[::1],
+) -> tuple[int, int]:
+    """Write `count` records, the first of which has the index `first` in its batch, at `to`.
 
-    Gives the bytes, and how many records of the batch are written by now: `written` before.
+    Gives where they end, and how many records of the batch are written by now: `written` before.
+    The times that are written are added to `times`, in the order of `Times`. ValueError when the
+    outline is not that of the payload, or `out` has less than `room_for` them.
     """
     data: cython.const[cython.uchar][::1] = payload
     marks: cython.const[cython.uchar][::1] = rewriting.marks
@@ -93,17 +115,17 @@ def rewrite_records(  # noqa: PLR0917 - called by position, a chunk at a time
     mark_headers: cython.longlong = rewriting.mark_headers
     renumbers: cython.bint = rewriting.renumbers
     bad_verdicts: cython.int = BAD_VERDICTS
-    result: bytearray = bytearray(
-        room(outline, count, verdicts, mark_ends, len(claimed_name) + len(offset_name))
-    )
-    out: cython.uchar[::1] = result
-    to: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     row: cython.Py_ssize_t
     extra: cython.longlong
     timestamp: cython.longlong
     verdict: cython.int
     is_bad: cython.bint
+    index = room(
+        outline, count, verdicts, mark_ends, len(claimed_name) + len(offset_name), len(data)
+    )
+    if index < 0 or to < 0 or len(out) - to < index:
+        raise ValueError("no room for the records, or no outline of them")
     for index in range(count):
         verdict = verdicts[index]
         is_bad = 0 < verdict < bad_verdicts
@@ -111,7 +133,9 @@ def rewrite_records(  # noqa: PLR0917 - called by position, a chunk at a time
             continue
         row = index * EIGHT
         timestamp = outline[row + 6]
+        times[3] += outline[row + 7] < 0
         if not is_bad:
+            note(times, timestamp)
             to = put_record(
                 out, to, data, outline, row, timestamp - base, written if renumbers else -1, 0, 0
             )
@@ -121,6 +145,7 @@ def rewrite_records(  # noqa: PLR0917 - called by position, a chunk at a time
         extra += decimal_width(claimed_name, timestamp)
         extra += decimal_width(offset_name, base_offset + first + index)
         timestamp = min(max(timestamp, low), high)
+        note(times, timestamp)
         to = put_record(
             out, to, data, outline, row, timestamp - base, written if renumbers else -1,
             mark_headers + 1 + (len(offset_name) > 0), extra,
@@ -129,7 +154,18 @@ def rewrite_records(  # noqa: PLR0917 - called by position, a chunk at a time
         to = put_decimal(out, to, claimed_name, outline[row + 6])
         to = put_decimal(out, to, offset_name, base_offset + first + index)
         written += 1
-    return result[:to], written
+    return to, written
+
+
+def room_for(
+    outline: cython.const[cython.longlong][::1],
+    count: cython.Py_ssize_t,
+    verdicts: cython.const[cython.uchar][::1],
+    rewriting: Rewriting,
+) -> int:
+    """The most that `rewrite_records` may write of these, in bytes."""
+    names: cython.Py_ssize_t = len(rewriting.claimed_name) + len(rewriting.offset_name)
+    return room(outline, count, verdicts, rewriting.mark_ends, names, HIGHEST)
 
 
 @cython.cfunc
@@ -171,23 +207,45 @@ def put_record(  # noqa: PLR0917 - private, inlined
 
 
 @cython.cfunc
+@cython.inline
 @cython.exceptval(check=False)
-def room(
+def note(times: cython.longlong[::1], timestamp: cython.longlong) -> cython.int:
+    """Add a time to what is known of those that are written."""
+    if timestamp == -1:
+        times[2] += 1
+        return 0
+    times[0] = min(times[0], timestamp)
+    times[1] = max(times[1], timestamp)
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def room(  # noqa: PLR0917 - private, called by position
     outline: cython.const[cython.longlong][::1],
     count: cython.Py_ssize_t,
     verdicts: cython.const[cython.uchar][::1],
     mark_ends: cython.const[cython.longlong][::1],
     name_sizes: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Give the most that the records may take."""
+    """Give the most that the records may take; -1 when some do not lie within `limit` bytes."""
     index: cython.Py_ssize_t
+    part: cython.Py_ssize_t
+    row: cython.Py_ssize_t
     verdict: cython.int
     total: cython.Py_ssize_t = 0
+    if count < 0 or len(outline) < count * EIGHT or len(verdicts) < count:
+        return -1
     for index in range(count):
+        row = index * EIGHT
+        for part in range(row, row + 5):
+            if not 0 <= outline[part] <= outline[part + 1] <= limit:
+                return -1
         verdict = verdicts[index]
-        total += outline[index * EIGHT + 5] - outline[index * EIGHT] + GROWTH
-        if verdict + 1 < len(mark_ends):
-            total += mark_ends[verdict + 1] - mark_ends[verdict] + name_sizes
+        total += outline[row + 5] - outline[row] + GROWTH
+        if verdict and verdict + 1 < len(mark_ends):
+            total += mark_ends[verdict + 1] - mark_ends[verdict] + name_sizes + DECIMALS
     return total
 
 
@@ -286,10 +344,10 @@ def digits_of(number: cython.longlong) -> cython.longlong:
     """Give the characters that a number takes in decimal text."""
     raw: cython.ulonglong = magnitude_of(number)
     digits: cython.longlong = 1 + (number < 0)
-    while raw > 9:
-        raw //= 10
-        digits += 1
-    return digits
+    while raw >= 10_000:
+        raw //= 10_000
+        digits += 4
+    return digits + (raw > 9) + (raw > 99) + (raw > 999)
 
 
 @cython.cfunc
@@ -314,15 +372,23 @@ def put_decimal(
 ) -> cython.Py_ssize_t:
     """Write a header whose value is a number in decimal text; nothing without a name."""
     raw: cython.ulonglong = magnitude_of(number)
-    digits: cython.Py_ssize_t = digits_of(number)
+    digits: cython.Py_ssize_t
     at: cython.Py_ssize_t
+    pair: cython.uint
     if not len(name):
         return to
+    digits = digits_of(number)
     to = put_bytes(out, to, name, 0, len(name))
     to = put_number(out, to, digits)
-    for at in range(to + digits - 1, to - 1, -1):
-        out[at] = 48 + raw % 10
-        raw //= 10
+    at = to + digits
+    while raw > 9:
+        pair = cython.cast(cython.uint, raw % 100)
+        raw //= 100
+        at -= 2
+        out[at] = 48 + pair // 10
+        out[at + 1] = 48 + pair % 10
+    if raw or at == to + digits:
+        out[at - 1] = 48 + raw
     if number < 0:
         out[to] = 45
     return to + digits

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from tests.bench import (
     client_cells,
+    dirty_cells,
     fetch_cells,
     latency_cells,
     memory_cells,
@@ -43,6 +44,7 @@ FAMILIES = (
     latency_cells,
     memory_cells,
     start_cells,
+    dirty_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}
@@ -114,7 +116,11 @@ def warm(peer: Peer, options: argparse.Namespace, scale: Scale) -> None:
 def measure(cell: Cell, both: list[Peer], scale: Scale, rounds: int) -> CellResults:
     """All rounds of one cell; a broker that fails one is left out of the others."""
     results = CellResults(cell)
-    able = [peer for peer in both if peer.can_start or not cell.starts_nodes]
+    able = [
+        peer
+        for peer in both
+        if (peer.can_start or not cell.starts_nodes) and (peer.name == OURS or not cell.only_ours)
+    ]
     for round_number in range(min(rounds, cell.most_rounds)):
         for peer in able if round_number % 2 == 0 else able[::-1]:
             if peer.name in results.failures:

@@ -58,6 +58,7 @@ class Cell:
     """A named measurement; `measure` runs once a round and peer and returns figures by name.
 
     `starts_nodes`: it starts brokers of its own, so it needs a peer that can be started.
+    `only_ours`: it is about something that the other broker does not have.
     """
 
     name: str
@@ -65,3 +66,4 @@ class Cell:
     measure: Measurement
     starts_nodes: bool = False
     most_rounds: int = 1000
+    only_ours: bool = False

@@ -53,12 +53,15 @@ def rewritten(
 ) -> tuple[bytes, int]:
     """The payload that comes out, and its number of records."""
     out, written = b"", 0
+    times = array("q", rewrite.NO_TIMES)
     for first, size, outline in seen.outlines:
         verdicts = seen.verdicts[first : first + size]
-        part, written = rewrite.rewrite_records(
-            payload, outline, first, size, verdicts, rewriting, written
+        buffer = bytearray(7 + rewrite.room_for(outline, size, verdicts, rewriting))
+        end, written = rewrite.rewrite_records(
+            payload, outline, first, size, verdicts, rewriting, written, buffer, 7, times
         )
-        out += part
+        assert not any(buffer[:7])
+        out += buffer[7:end]
     return out, written
 
 

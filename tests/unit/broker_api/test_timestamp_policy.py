@@ -100,9 +100,14 @@ async def test_every_refused_record_is_named_with_its_unit(world: World, version
     await made(world, "reject")
     at = now(world)
     units = {
-        at // 1000: "seconds, not", at * 1000: "microseconds", at * 10**6: "nanoseconds",
-        (at + 11_644_473_600_000) * 10_000: "FILETIME", 0: "zero", -7: "negative", at + DAY: "]",
-    }  # fmt: skip
+        at // 1000: "looks like seconds",
+        at * 1000: "looks like microseconds",
+        at * 10**6: "looks like nanoseconds",
+        (at + 11_644_473_600_000) * 10_000: "looks like a Windows FILETIME",
+        0: "zero",
+        -7: "negative",
+        at + DAY: "",
+    }
     answer = await produce(world, sent([at, *units, at]), version=version)
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
     if version < 8:
@@ -113,7 +118,7 @@ async def test_every_refused_record_is_named_with_its_unit(world: World, version
     for each, (time, hint) in zip(errors, units.items(), strict=True):
         text = each.batch_index_error_message
         assert f"Timestamp {time} is out of range" in text
-        assert f"[{at - DAY}, {at + HOUR}]" in text
+        assert (f"before {at - DAY}" if time < at else f"after {at + HOUR}") in text
         assert hint in text
 
 
@@ -234,7 +239,7 @@ async def test_large_batches_are_rewritten_on_a_lane_from_bytes_of_their_own(
     await produce(world, sent([0]))
     noise = bytes(range(256)) * 8
     records = build_batch(
-        [(at, bytes([n % 251]) + noise, None) for n in range(40) for at in times_of(world)],
+        [(at, bytes([n % 251]) + noise, None) for n in range(60) for at in times_of(world)],
         codec=codec,
     )
     if codec is Codec.NONE:
@@ -248,8 +253,8 @@ async def test_large_batches_are_rewritten_on_a_lane_from_bytes_of_their_own(
         world.lanes.release()
     response = await world.settled(answer)
     assert response.responses[0].partition_responses[0].error_code == 0
-    assert len(stored(world)) == 40
-    assert len(stored(world, "t.quarantine")) == 81
+    assert len(stored(world)) == 60
+    assert len(stored(world, "t.quarantine")) == 121
 
 
 async def test_old_sets_are_converted_first(world: World) -> None:

@@ -16,6 +16,7 @@ from storage.dirty_time import FAR_FUTURE_MS, Action, Finding
 from storage.env import Env
 from storage.log import AppendResult, InvalidRecordError, Log
 from storage.remedies import Origin, Remedied, TooLarge, remedied
+from storage.scratch import Scratch
 from storage.timestamps import Direction, Suspicion, bounds
 from storage.zone_map import DIRTY_FUTURE, DIRTY_PAST, UNTIMED
 from tests.support.logs import CLEAN, UNCLEAN, append, append_bytes, open_log, records_of
@@ -40,7 +41,7 @@ def remedy(log: Log, times: list[int], origin: Origin = ORIGIN, **batch: object)
     """The batch as the log wants it; not stored yet."""
     with pytest.raises(MistimedBatch) as caught:
         append(log, *times, **batch)
-    return remedied(caught.value, origin)
+    return remedied(caught.value, origin, Scratch())
 
 
 def store(log: Log, made: Remedied) -> AppendResult:
@@ -405,6 +406,6 @@ def _dirty(act: Callable[[], AppendResult], log: Log) -> tuple[Finding, ...]:
     except InvalidRecordError as error:
         dirty = error.dirty
     except MistimedBatch as mistimed:
-        dirty = store(log, remedied(mistimed, ORIGIN)).dirty
+        dirty = store(log, remedied(mistimed, ORIGIN, Scratch())).dirty
     assert dirty is not None
     return dirty.findings
