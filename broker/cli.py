@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "segments": "broker.cli_segments",
     "time": "broker.cli_time",
     "retention": "broker.cli_retention",
+    "compaction": "broker.cli_compaction",
     "clock": "broker.cli_clock",
     "dump": "broker.cli_dump",
     "verify": "broker.cli_verify",
@@ -78,8 +79,8 @@ class LazyCommands(click.Group):
 def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
-    serve runs it. segments, time, retention and clock ask a running one, over its HTTP port. dump
-    and verify read files of a data directory and need no broker.
+    serve runs it. segments, time, retention, compaction and clock ask a running one, over its HTTP
+    port. dump and verify read files of a data directory and need no broker.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -7,7 +7,7 @@ traceback stands in the log. Memory is read from the kernel, counters from `/met
 import re
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 from uuid import UUID
@@ -26,9 +26,13 @@ class WatchedBroker:
     """A running broker; a context manager."""
 
     def __init__(
-        self, data_dir: Path, settings: Mapping[str, str] | None = None, log: Path | None = None
+        self,
+        data_dir: Path,
+        settings: Mapping[str, str] | None = None,
+        log: Path | None = None,
+        options: Sequence[str] = (),
     ) -> None:
-        self.process = start_broker(data_dir, settings, log=log)
+        self.process = start_broker(data_dir, settings, log=log, options=options)
         self.host, port = self.process.bootstrap.rsplit(":", 1)
         self.port = int(port)
 
