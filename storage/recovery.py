@@ -73,9 +73,10 @@ class LogRecovery:
         """Scan, cut and rebuild; `producers` and `epochs` take in what is scanned. DiskError."""
         first = index_of(self._segments, self._scan_from)
         self._kept = list(self._segments[:first])
-        if first:
-            floor = last_arrival_of(self._segments[first - 1], self._rules)
-            self._segments[first].arrival_floor_ms = floor
+        for before in reversed(self._segments[:first]):
+            self._segments[first].arrival_floor_ms = last_arrival_of(before, self._rules)
+            if self._segments[first].arrival_floor_ms:
+                break  # else its rows were lost with a crash
         for index in range(first, len(self._segments)):
             segment = self._segments[index]
             if index > first and self._is_behind_a_gap(segment):

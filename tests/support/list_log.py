@@ -78,6 +78,8 @@ class Part:
 
     def add(self, batch: Batch, config: TopicConfig) -> None:
         """One more batch, and its index entry if one is due (semantics.md 1.3)."""
+        if self.newest == NO_TIME:
+            self.times.clear()
         if batch.newest > self.newest:
             self.newest, self.newest_offset = batch.newest, batch.last_offset
         if self.unindexed_bytes > self.interval_bytes:
@@ -94,6 +96,14 @@ class Part:
             is_next = config.horolog_time_index_entry == "next"
             self.times.append((self.newest, end if is_next else self.newest_offset))
 
+    def offer_last_time(self, end: int, config: TopicConfig) -> None:
+        """The entry of a part that ends; KIP-33 has one even when no record has a time."""
+        if self.newest == NO_TIME and config.horolog_time_index_entry == "next" and self.batches:
+            if not self.times:
+                self.times.append((self.modified_ms, end))
+            return
+        self.offer_time(end, config)
+
     def is_full(self, config: TopicConfig) -> bool:
         """Whether one of the indexes takes no more entries before the roll."""
         size = config.segment_index_bytes
@@ -107,7 +117,7 @@ class Part:
         self.interval_bytes = config.index_interval_bytes
         for batch in batches:
             self.add(batch, config)
-        self.offer_time(end, config)
+        self.offer_last_time(end, config)
 
     @property
     def last_arrival_ms(self) -> int:
@@ -242,7 +252,9 @@ class ListLog:
             return False
         first = part.batches[0].newest
         waited = (
-            batch.newest - first if first >= 0 else (self.clock.monotonic() - part.opened_at) * 1000
+            batch.newest - first
+            if first >= 0
+            else round((self.clock.monotonic() - part.opened_at) * 1000)
         )
         may_roll = abs(now_ms - part.came_ms) >= config.horolog_roll_min_interval_ms
         return (
@@ -258,7 +270,10 @@ class ListLog:
 
     def roll(self) -> None:
         """A new part begins."""
-        self.parts[-1].offer_time(self.end, self.config)
+        last = self.parts[-1]
+        if last.newest == NO_TIME:
+            last.times.clear()
+        last.offer_last_time(self.end, self.config)
         self.parts.append(self.new_part(self.end))
 
     def timer_is_due(self, now_ms: int) -> bool:

@@ -70,12 +70,12 @@ class ListProducers:
         time is a day old, or when its records are deleted.
         """
         assert found.keys() <= self.sent.keys(), "a producer that never was"
-        self.known = {}
+        before, self.known = self.known, {}
         for producer_id, sent in self.sent.items():
             entry, (epoch, last) = found.get(producer_id), sent[-1]
             if entry is None:
                 is_old = now_ms - last.newest >= DAY_MS or last.base_offset < start
-                assert is_old, f"producer {producer_id} is forgotten"
+                assert is_old or producer_id not in before, f"producer {producer_id} is forgotten"
                 continue
             remembered = [
                 (entry.epoch, Sent(b.base_sequence, b.offset_delta + 1, b.base_offset, b.timestamp))

@@ -16,6 +16,7 @@ from storage.aging import learn_times, plan_retention, roll_if_due
 from storage.checked_batch import MistimedBatch
 from storage.log import AppendResult, InvalidRecordError
 from storage.remedies import CLAIMED_TIMESTAMP, ORIGIN_OFFSET, Origin, TooLarge, remedied
+from storage.scratch import Scratch
 from tests.support.list_log import NO_TIME, Batch
 from tests.support.list_producers import Sent
 from tests.support.log_twins import PATH, LogTwins, header_number, same
@@ -83,7 +84,7 @@ class LogHistory(LogTwins):
             self.log.append(memoryview(sent.data), acks_all=sent.acks_all, leader_epoch=0)
         except MistimedBatch as mistimed:
             try:
-                cured = remedied(mistimed, ORIGIN)
+                cured = remedied(mistimed, ORIGIN, Scratch())
             except TooLarge:  # uncompressed records that fit no segment once they have headers
                 largest = len(sent.data) + HEADER_BYTES * len(sent.times)
                 assert largest > self.config.segment_bytes
@@ -231,7 +232,7 @@ class LogHistory(LogTwins):
         """A clean stop and a start."""
         assert self.manager.close()
         self._settle_disk()
-        self.model.parts[-1].offer_time(self.model.end, self.config)
+        self.model.parts[-1].offer_last_time(self.model.end, self.config)
         self._check_index_files()
         self._start()
         self._started(scanned_from=None)
