@@ -23,11 +23,13 @@ from tests.bench import (
     dirty_cells,
     fetch_cells,
     latency_cells,
+    lookup_cells,
     memory_cells,
     peers,
     produce_cells,
     single_cells,
     start_cells,
+    time_cells,
 )
 from tests.bench.cell import FULL, QUICK, TINY, Cell, Scale
 from tests.bench.peers import Peer
@@ -45,6 +47,8 @@ FAMILIES = (
     memory_cells,
     start_cells,
     dirty_cells,
+    lookup_cells,
+    time_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}
