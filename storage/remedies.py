@@ -3,8 +3,9 @@
 Changed records carry the time they claimed, in decimal text, in the header
 `horolog.claimed.timestamp`; theirs is the last one of that name. A batch of which records are set
 aside keeps its offsets and sequence numbers, as after compaction; one that loses all of them stays
-as an empty batch. Those set aside become a batch of their own, dated by their arrival, with headers
-that say whence they came. Pure: bytes in, bytes out.
+as an empty batch, dated by its arrival, so that its producer is remembered for as long as others.
+Those set aside become a batch of their own, dated by their arrival too, with headers that say
+whence they came. Pure: bytes in, bytes out.
 """
 
 from array import array
@@ -225,6 +226,7 @@ def _batch(
         data = memoryview(output.buffer)[: output.end]
     else:
         data = memoryview(bytearray(HEADER_BYTES) + deflate(codec, payload, remedy.level))
+    latest = facts.max_timestamp if output.count else remedy.limits.now
     attributes = header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | codec
     last_delta = output.count - 1 if output.plan.renumbers else header.last_offset_delta
     header = header._replace(
@@ -232,14 +234,15 @@ def _batch(
         attributes=attributes,
         last_offset_delta=last_delta,
         base_timestamp=base,
-        max_timestamp=facts.max_timestamp,
+        max_timestamp=latest,
         record_count=output.count,
     )
     HEADER.pack_into(data, 0, *header)
     seal(data, 0, len(data))
     flags = zone_flags(facts.min_timestamp, facts.max_timestamp, remedy.limits)
-    latest, arrival_ms = facts.max_timestamp, before.arrival_ms
-    return CheckedBatch(data, read_header(data), latest, facts, NO_TIMESTAMP, arrival_ms, flags)
+    return CheckedBatch(
+        data, read_header(data), latest, facts, NO_TIMESTAMP, before.arrival_ms, flags
+    )
 
 
 def _facts(output: _Output) -> RecordFacts:

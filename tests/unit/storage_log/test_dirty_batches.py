@@ -166,13 +166,13 @@ def test_a_batch_that_loses_all_stays_as_an_empty_one() -> None:
     header = read_header(stored(log), 0 + read_header(stored(log)).size_bytes)
     assert header.size_bytes == 61
     assert (header.codec, header.record_count, header.last_offset_delta) == (Codec.NONE, 0, 2)
-    assert (header.max_timestamp, header.last_sequence) == (-1, 2)
+    assert (header.max_timestamp, header.last_sequence) == (NOW, 2)
     repeated = build_batch(
         [(at, None, b"test") for at in (0, 1, 2)],
         producer_id=7, producer_epoch=3, base_sequence=0,
     )  # fmt: skip
     assert append_bytes(log, repeated) == result._replace(
-        duplicate=True, log_append_time_ms=-1, end_offset=5, dirty=None
+        duplicate=True, log_append_time_ms=NOW, end_offset=5, dirty=None
     )
 
 
