@@ -210,6 +210,7 @@ def keep_records(  # noqa: PLR0917 - called by position, once a batch
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def stays(  # noqa: PLR0917 - private, called by position
@@ -230,6 +231,7 @@ def stays(  # noqa: PLR0917 - private, called by position
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def walk(
@@ -265,6 +267,7 @@ def walk(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def zigzag(
@@ -288,6 +291,7 @@ def zigzag(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
@@ -298,6 +302,7 @@ def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def copy(
@@ -317,6 +322,7 @@ def copy(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def find(
@@ -330,6 +336,7 @@ def find(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def note(
@@ -352,6 +359,7 @@ def note(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def place_of(
@@ -377,6 +385,7 @@ def place_of(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def hash_key(
@@ -417,6 +426,7 @@ def hash_key(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def sip_round(
@@ -437,6 +447,7 @@ def sip_round(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def word_at(
