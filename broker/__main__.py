@@ -1,24 +1,32 @@
 """The process's entry: `python -m broker serve`, `horolog serve`. Only here is uvloop imported."""
 
-import asyncio
 import sys
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from broker.cli import main as run_command
+if TYPE_CHECKING:
+    import asyncio
 
 
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Of uvloop where it is installed; None leaves asyncio's own."""
+def new_event_loop() -> "asyncio.AbstractEventLoop":
+    """Of uvloop where it is installed, else asyncio's own."""
     try:
         import uvloop
     except ImportError:
-        return None
-    return uvloop.new_event_loop
+        import asyncio
+
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def main() -> int:
     """Runs the command line; returns the exit status."""
-    return run_command(loop_factory=loop_factory())
+    if sys.argv[1:] == ["health"]:  # asked every few seconds: without what other commands load
+        from broker.probe import main as check_health
+
+        return check_health()
+    from broker.cli import main as run_command
+
+    return run_command(loop_factory=new_event_loop)
 
 
 if __name__ == "__main__":

@@ -5,20 +5,24 @@ settings, 2 data directory or port not usable (and a command line that cannot be
 that cannot be mended, 4 a failed fsync. A command returns its exit status.
 """
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    import asyncio
 
 BAD_SETTINGS, NOT_USABLE, CORRUPT, NOT_DURABLE = 1, 2, 3, 4
 INTERRUPTED = 130
 
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "broker.cli_serve",
+    "health": "broker.cli_health",
     "config": "broker.cli_config",
     "segments": "broker.cli_segments",
     "time": "broker.cli_time",
@@ -79,8 +83,9 @@ class LazyCommands(click.Group):
 def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
-    serve runs it. segments, time, retention, compaction and clock ask a running one, over its HTTP
-    port. dump and verify read files of a data directory and need no broker.
+    serve runs it, health tells whether it is ready. segments, time, retention, compaction and clock
+    ask a running one, over its HTTP port. dump and verify read files of a data directory and need
+    no broker.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -89,7 +94,7 @@ def horolog(context: click.Context) -> int:
 
 def main(
     arguments: Sequence[str] | None = None,
-    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    loop_factory: "Callable[[], asyncio.AbstractEventLoop] | None" = None,
 ) -> int:
     """Parses and runs; returns the exit status. `loop_factory` None means asyncio's own loop."""
     try:
