@@ -208,7 +208,7 @@ def _waiting(log: "Log", facts: CleaningFacts, verdict: Verdict, now_ms: int) ->
         return Blocker(word, "nothing is dirty")
     deadline = roll_deadline(log, now_ms)
     until = None if deadline is None else instant(deadline)
-    return Blocker("active_segment", "only the active segment is dirty, until it ends", until)
+    return Blocker("active_segment", "all that is dirty lies in the active segment", until)
 
 
 def _ripe(log: "Log", facts: CleaningFacts, verdict: Verdict) -> Instant | None:
