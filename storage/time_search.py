@@ -3,8 +3,7 @@
 The whole behaviour has a one-line model: the smallest offset, at or after the log start, whose time
 by the clock is at least T. Segments, zones and batch headers only narrow down where to look; the
 answer is read from the records of a batch whose CRC was checked. One zone of a segment is read,
-however dirty the others are; a second one only where the log start cuts the first, or where the
-`earlier` clock meets the zone in which T came.
+however dirty the others are; a second one only where the log start cuts the first.
 """
 
 from collections.abc import Callable
