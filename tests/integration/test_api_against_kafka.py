@@ -4,7 +4,6 @@ Where ours is better on purpose, `DELIBERATE` says so and why. Texts are not com
 """
 
 import time
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +26,7 @@ from protocol.apis import (
     offset_for_leader_epoch,
     produce,
 )
-from protocol.records.batch import iter_headers
+from protocol.records.batch import HEADER_BYTES, iter_headers, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from tests.support.broker_process import start_broker
@@ -40,10 +39,42 @@ DELIBERATE = {
     "produce: wrong magic": "CORRUPT_MESSAGE makes clients try again, INVALID_RECORD does not",
     "produce: not enough replicas": "Kafka 4 takes the number of replicas for the minimum; "
     "who asks for two copies is not told here that there are two",
+    "produce: junk in gzip": "Kafka has no name for it; INVALID_RECORD ends the retries",
+    "produce: odd offsets in gzip": "same",
+    "produce: negative time packed anew": "Kafka fails where it would store the same time unpacked",
+    "alter: message.timestamp.after.max.ms=1h": "we know units",
+    "alter: check message.timestamp.after.max.ms=1h": "same",
     "alter: operation 9": "Kafka calls it an unexpected error of its own",
     "fetch: as a replica": "Kafka without authorizer serves whoever says to be a replica",
 }
 
+TIME_VALUES = {
+    "message.timestamp.type": (
+        "LogAppendTime",
+        "CreateTime",
+        "logappendtime",
+        "NoTimestampType",
+        "",
+    ),
+    "message.timestamp.before.max.ms": (
+        "0",
+        "-1",
+        "9223372036854775807",
+        "9223372036854775808",
+        "",
+    ),
+    "message.timestamp.after.max.ms": ("0", "-1", "1.5", "1h", " 7 "),
+    "retention.ms": ("-1", "-2", "0", "9223372036854775807", "1e3"),
+    "segment.ms": ("1", "0", "-1", "0x10"),
+    "segment.jitter.ms": ("0", "-1"),
+    "max.compaction.lag.ms": ("1", "0", "-1"),
+    "min.compaction.lag.ms": ("0", "-1", "2"),
+    "delete.retention.ms": ("0", "-1"),
+    "file.delete.delay.ms": ("0", "-1"),
+    "flush.ms": ("0", "-1"),
+    "index.interval.bytes": ("0", "-1", "2147483648"),
+    "segment.index.bytes": ("4", "3"),
+}
 DAY_MS = 86_400_000
 DEFAULT = 5  # the source; Kafka names it by the key it came from, such as log.retention.hours
 LOADING = 14
@@ -260,6 +291,15 @@ def _produce(talk: Talk) -> None:
     talk.produce("base offset 7", batch(talk, 0, base_offset=7))
     talk.produce("future", batch(talk, 0, -DAY_MS, 0, -2 * DAY_MS))
     talk.produce("old", batch(talk, 9000 * DAY_MS))
+    junk = build_batch([(talk.now, b"k", b"v" * 50)], codec=Codec.GZIP)
+    junk[HEADER_BYTES:] = b"j" * (len(junk) - HEADER_BYTES)
+    seal(junk, 0, len(junk))
+    talk.produce("junk in gzip", junk)
+    talk.produce("odd offsets in gzip", batch(talk, 0, 0, codec=Codec.GZIP, offset_deltas=[1, 0]))
+    talk.produce("odd offsets", batch(talk, 0, 0, offset_deltas=[1, 0]))
+    talk.create("packs", "packs", configs={"compression.type": "lz4"})
+    talk.produce("negative time packed anew", build_batch([(-2, b"k", b"v")]), topic="packs")
+    talk.produce("negative time", build_batch([(-2, b"k", b"v")]), topic="defaults")
     talk.create("append time", "lat", configs={"message.timestamp.type": "LogAppendTime"})
     talk.create("compacted", "comp", configs={"cleanup.policy": "compact"})
     keyless = build_batch([(talk.now, None, b"v"), (talk.now, b"k", b"v"), (talk.now, None, b"")])
@@ -412,7 +452,13 @@ def _partitions(talk: Talk) -> None:
 
 def _configs(talk: Talk) -> None:
     def step_by_step(
-        step: str, name: str, key: str, change: tuple[int, Any], *, kind: int = 2
+        step: str,
+        name: str,
+        key: str,
+        change: tuple[int, Any],
+        *,
+        kind: int = 2,
+        only_check: bool = False,
     ) -> None:
         operation, value = change
         resource = incremental_alter_configs.AlterConfigsResource(
@@ -424,7 +470,9 @@ def _configs(talk: Talk) -> None:
                 )
             ],
         )
-        request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest(
+            resources=[resource], validate_only=only_check
+        )
         talk.told[f"alter: {step}"] = talk.call(request, 1).responses[0].error_code
 
     step_by_step("set", "t", "retention.ms", (0, "99999999"))
@@ -442,6 +490,11 @@ def _configs(talk: Talk) -> None:
     step_by_step("all brokers", "", "log.retention.bytes", (0, "77777777"), kind=4)
     step_by_step("fixed broker key", "1", "node.id", (0, "4"), kind=4)
     step_by_step("strange kind", "t", "retention.ms", (0, "1"), kind=99)
+
+    for key, values in TIME_VALUES.items():
+        for value in values:
+            step_by_step(f"check {key}={value}", "v3", key, (0, value), only_check=True)
+            step_by_step(f"{key}={value}", "v3", key, (0, value))
 
     def replace(step: str, name: str, values: dict[str, Any], kind: int = 2) -> None:
         resource = alter_configs.AlterConfigsResource(
@@ -489,6 +542,7 @@ def _configs(talk: Talk) -> None:
     keys = ("retention.ms", "retention.bytes", "segment.bytes", "cleanup.policy", "segment.ms")
     describe("altered", "t", *keys)
     describe("replaced", "v4", *keys)
+    describe("times", "v3", *TIME_VALUES)
     describe("plain", "v5", *keys, "max.message.bytes", "message.timestamp.type")
     describe("unknown key", "t", "no.such.key")
     describe("unknown topic", "nope")
@@ -574,18 +628,19 @@ def _rest(talk: Talk) -> None:
 
 
 @pytest.fixture(scope="module")
-def conversations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Talk, Talk]]:
+def conversations(tmp_path_factory: pytest.TempPathFactory) -> tuple[Talk, Talk]:
     if not available():
         pytest.skip("a real Kafka needs java and mvn")
     root = tmp_path_factory.mktemp("against")
     now = int(time.time() * 1000)
     with start_kafka(root / "kafka") as kafka, start_broker(root / "ours") as ours:
-        talks = Talk(kafka.bootstrap, now), Talk(ours.bootstrap, now)
-        for talk in talks:
-            converse(talk)
-        yield talks
-        for talk in talks:
-            talk.client.close()
+        talks = []
+        for node in (kafka, ours):
+            talks.append(Talk(node.bootstrap, now))
+            converse(talks[-1])
+            talks[-1].client.close()
+        theirs, own = talks
+    return theirs, own
 
 
 def test_both_say_the_same(conversations: tuple[Talk, Talk]) -> None:
