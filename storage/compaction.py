@@ -13,6 +13,7 @@ from storage.checkpoints import OffsetCheckpoint
 from storage.cleanable import (
     NO_TIME,
     UNLIMITED_MS,
+    Because,
     CleaningFacts,
     CleaningLimits,
     SegmentAge,
@@ -24,6 +25,7 @@ from storage.errors import DiskError
 from storage.layout import CLEANER_HORIZONS_FILE, CLEANER_OFFSETS_FILE
 from storage.log import Log
 from storage.segment import UNKNOWN, Segment
+from storage.segment_swap import Judged
 from storage.segment_times import learn_first_times, learn_times
 
 Name = tuple[str, int]
@@ -144,8 +146,29 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
 
 
 def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
-    """What of the log could be cleaned, and whether it should be."""
-    return judge(facts_of(log, offsets), limits_of(log.config), now_ms)
+    """What of the log could be cleaned, and whether it should be.
+
+    Where time plays no part the last answer holds until something changes: most logs are idle.
+    """
+    snapshot, config, name = log.snapshot, log.config, (log.topic, log.partition)
+    dirty, horizon = offsets.first_dirty.get(name), offsets.horizons.get(name)
+    known = log.compaction.judged
+    if (
+        known is not None
+        and known.segments is snapshot.segments
+        and known.config is config
+        and (known.start_offset, known.first_dirty) == (snapshot.log_start_offset, dirty)
+        and horizon is None
+    ):
+        return known.verdict
+    limits = limits_of(config)
+    verdict = judge(facts_of(log, offsets), limits, now_ms)
+    is_lasting = verdict.because is Because.CLEAN or not _needs_ages(limits)
+    if is_lasting and horizon is None and verdict.because is not Because.UNSETTLED:
+        log.compaction.judged = Judged(
+            snapshot.segments, config, snapshot.log_start_offset, dirty, verdict
+        )
+    return verdict
 
 
 def began_ms(segment: Segment) -> int:

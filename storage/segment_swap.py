@@ -13,8 +13,10 @@ one whose name it takes for as long as anybody may read it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from config.topic import TopicConfig
+from storage.cleanable import Verdict
 from storage.errors import FileMissing
 from storage.layout import LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP
 from storage.segment import Segment
@@ -24,6 +26,16 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 _LOG_LAST = (*(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG), LOG)
+
+
+class Judged(NamedTuple):
+    """What was found that could be compacted, and what of the log that was found from."""
+
+    segments: tuple[Segment, ...]
+    config: TopicConfig
+    start_offset: int
+    first_dirty: int | None
+    verdict: Verdict
 
 
 @dataclass(slots=True)
@@ -36,6 +48,8 @@ class Compaction:
     """A swap that counts, and whose names could not all be changed yet."""
     is_stuck: bool = False
     """Files of a run that failed could not be removed: only the next start can settle that."""
+    judged: Judged | None = None
+    """The last verdict that time alone cannot change."""
 
 
 class SegmentSwap:
