@@ -109,7 +109,8 @@ class LogAppender:
         """
         batch = self._batch_rules.check(records, self._now_ms())
         if batch.remedy is not None:
-            duplicate = self._duplicate_of(batch)
+            header = batch.header
+            duplicate = None if header.producer_id < 0 else self.producers.check(header)
             if duplicate is not None:
                 return duplicate
             raise MistimedBatch(batch, self.end_offset)
@@ -126,9 +127,10 @@ class LogAppender:
         size = len(data)
         if writer.roll_reason(size, batch.max_timestamp, last_offset, now_ms) is not None:
             writer = self._roll(writer)
-        duplicate = self._duplicate_of(batch)
-        if duplicate is not None:
-            return duplicate
+        if header.producer_id >= 0:
+            duplicate = self.producers.check(header)
+            if duplicate is not None:
+                return duplicate
         patch_offset_and_epoch(data, 0, base_offset, leader_epoch)
         if leader_epoch != self._epoch:
             self._begin_epoch(leader_epoch, base_offset)
@@ -158,10 +160,6 @@ class LogAppender:
     def own(self, batch: CheckedBatch) -> CheckedBatch:
         """A batch of the broker's making, as this log stores it: see `BatchRules.own`."""
         return self._batch_rules.own(batch, self._now_ms())
-
-    def _duplicate_of(self, batch: CheckedBatch) -> RememberedBatch | None:
-        header = batch.header
-        return None if header.producer_id < 0 else self.producers.check(header)
 
     def roll(self) -> bool:
         """Begin a new segment now, unless the active one is empty; whether that happened.

@@ -42,7 +42,6 @@ MAX_LISTED_FAULTS = 100_000
 """So many bad records are named in one answer; that is 16 MB of text. All are counted."""
 
 Buffer = bytes | bytearray | memoryview
-_new = tuple.__new__
 _SIDES = (
     Direction.PAST,
     Direction.FUTURE,
@@ -93,7 +92,15 @@ class DirtyTimes(NamedTuple):
 class TimeRules:
     """What the settings of a topic ask of times; made anew when they change."""
 
-    __slots__ = ("_after_ms", "_before_instant", "_before_ms", "_expires_ms", "action", "stamps")
+    __slots__ = (
+        "_after_ms",
+        "_before_instant",
+        "_before_ms",
+        "_expires_ms",
+        "_limits",
+        "action",
+        "stamps",
+    )
 
     def __init__(self, config: TopicConfig) -> None:
         """Read the settings once."""
@@ -108,23 +115,21 @@ class TimeRules:
         keeps = config.retention_ms if expires else -1
         self._expires_ms = keeps if keeps >= 0 else INT64_MAX
         self._before_instant = config.horolog_retention_before_timestamp if expires else -1
+        self._limits = self._limits_at(0)
 
     def limits(self, now_ms: int) -> Limits:
         """What record times are held against at `now_ms`; nothing where the broker stamps."""
+        limits = self._limits
+        if limits.now != now_ms:  # many batches come in a millisecond
+            limits = self._limits = self._limits_at(now_ms)
+        return limits
+
+    def _limits_at(self, now_ms: int) -> Limits:
         if self.stamps:
             return Limits(now_ms, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
         low, high = bounds(now_ms, self._before_ms, self._after_ms)
-        limits: Limits = _new(
-            Limits,
-            (
-                now_ms,
-                low,
-                high,
-                max(low, now_ms - self._expires_ms, self._before_instant),
-                min(high, now_ms + FAR_FUTURE_MS),
-            ),
-        )
-        return limits
+        oldest = max(low, now_ms - self._expires_ms, self._before_instant)
+        return Limits(now_ms, low, high, oldest, min(high, now_ms + FAR_FUTURE_MS))
 
 
 class RecordFaults(Sequence[tuple[int, str]]):

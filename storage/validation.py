@@ -52,6 +52,7 @@ TIMESTAMP_SUMMARY = "One or more records have been rejected due to invalid times
 SHOWN_RECORD_ERRORS = 3
 INLINE_COMPRESSED_BYTES = 32 * 1024
 NO_TIMESTAMP = -1
+_new = tuple.__new__
 
 _LOG_APPEND_TIME_CLAIMED = (
     "Invalid timestamp type in message: a producer may not set the timestamp type to LogAppendTime"
@@ -129,7 +130,9 @@ class BatchRules:
         latest = facts.max_timestamp
         if latest != header.max_timestamp or header.attributes & LOG_APPEND_TIME:
             set_max_timestamp(records, 0, size, latest)
-        batch = CheckedBatch(records, header, latest, facts, NO_TIMESTAMP, now_ms)
+        batch: CheckedBatch = _new(
+            CheckedBatch, (records, header, latest, facts, NO_TIMESTAMP, now_ms, 0, None, None)
+        )
         if facts.min_timestamp < limits.oldest or latest > limits.latest or facts.untimed:
             return self._looked_over(batch, payload, limits)
         return batch
