@@ -89,11 +89,12 @@ class Partition(PartitionWrites):
         return self.log.read(offset, max_bytes, up_to=end, min_one_batch=whole_first)
 
     def find_timestamp(
-        self, timestamp_ms: int, end: int
+        self, timestamp_ms: int, end: int, *, at_once: bool = True
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         """The first offset below `end` whose time is at least `timestamp_ms`, by the topic's clock.
 
-        A search that has to touch the disk, or takes long, runs on a lane and comes later.
+        A search that has to touch the disk, or takes long, or need not be `at_once`, runs on a lane
+        and comes later.
         """
         clock = CLOCKS[self.log.config.horolog_search_clock]
 
@@ -102,13 +103,15 @@ class Partition(PartitionWrites):
                 timestamp_ms, last_fetchable=end, clock=clock, may_wait=may_wait
             )
 
-        return self._search(search)
+        return self._search(search, at_once=at_once)
 
     def find_max_timestamp(
-        self,
+        self, *, at_once: bool = True
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         """The first record with the largest record time in the log, whatever the clock."""
-        return self._search(lambda may_wait: self.log.max_timestamp_offset(may_wait=may_wait))
+        return self._search(
+            lambda may_wait: self.log.max_timestamp_offset(may_wait=may_wait), at_once=at_once
+        )
 
     def find_segment_starts(
         self, timestamp_ms: int, max_count: int, now_ms: int
@@ -127,16 +130,18 @@ class Partition(PartitionWrites):
         return answer
 
     def _search(
-        self, search: Callable[[bool], TimestampOffset | None]
+        self, search: Callable[[bool], TimestampOffset | None], *, at_once: bool
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         """At once from memory, or on a lane: there a fault is met again, and told."""
         snapshot = self.log.snapshot
         if snapshot.log_start_offset == snapshot.log_end_offset:
             return None
-        try:
-            return search(False)
-        except (NotInMemory, KafkaError):
-            return self.on_lane(lambda: search(True))
+        if at_once:
+            try:
+                return search(False)
+            except (NotInMemory, KafkaError):
+                pass
+        return self.on_lane(lambda: search(True))
 
 
 def last_fetchable(snapshot: LogSnapshot, *, committed: bool) -> int:

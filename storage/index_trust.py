@@ -33,9 +33,13 @@ class TrustedIndexes:
         indexes = segment.indexes
         if indexes is None or not segment.verified:
             indexes = self._verified(segment, limit, rules)
+        self.used(segment)
+        return indexes
+
+    def used(self, segment: Segment) -> None:
+        """The segment's indexes were just looked at: they stay in memory for a while."""
         if segment.held is None and segment.synced:
             self._cache.used(segment)
-        return indexes
 
     def forget(self, segment: Segment) -> None:
         """The segment is gone."""

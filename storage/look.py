@@ -83,11 +83,15 @@ class Look:
             indexes, file = way(segment, limit, self._rules), segment.file()
             return SegmentView(segment, limit, file, indexes, indexes.zones.view())
         loaded = segment.indexes
-        if loaded is None or not (segment.verified and all(index.is_loaded for index in loaded)):
+        if loaded is None or not segment.verified:
             raise NotInMemory
-        zones = self._indexes.of(segment, limit, self._rules).zones.view()
+        offsets, times, zone_map = loaded
+        if not (offsets.is_loaded and times.is_loaded and zone_map.is_loaded):
+            raise NotInMemory
+        zones = zone_map.view()
         if zones.has_flags(UNREAD):
             raise NotInMemory
+        self._indexes.used(segment)
         return SegmentView(segment, limit, CachedFile(segment.file(), self), loaded, zones)
 
     def anew(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:

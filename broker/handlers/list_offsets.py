@@ -1,8 +1,8 @@
 """ListOffsets: which offset belongs to a time, or to one of the special times (semantics.md 5).
 
-Special times are answered from memory; a search by time runs on a lane when the log says that it
-may touch the disk. Only what a consumer may see is answered: a match at or above the high watermark
-(or the last stable offset) is no match.
+Special times are answered from memory, and so are searches that need no more than that; others run
+on a lane, as do all but the first of a request with many. Only what a consumer may see is answered:
+a match at or above the high watermark (or the last stable offset) is no match.
 """
 
 from collections import Counter
@@ -33,6 +33,7 @@ SPECIAL_SINCE_VERSION = {
     EARLIEST_PENDING: 11,
 }
 OFFSET_LISTS_UNTIL_VERSION = 0
+ANSWERED_AT_ONCE = 32  # searches of one request on the loop: two milliseconds; the rest on lanes
 READ_COMMITTED = 1
 CONSUMER = -1
 
@@ -44,17 +45,28 @@ def handle(
     request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse | Deferred[ListOffsetsResponse]:
     """One answer per partition asked for; one that is asked for twice is refused."""
-    asked = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
-    )
+    twice = _asked_twice(request)
+    answers: list[Answer] = []
     for topic in request.topics:
-        topic.partitions = list({each.partition_index: each for each in topic.partitions}.values())
-    answers: list[Answer] = [
-        _answer(topic.name, each, request, context, times=asked[topic.name, each.partition_index])
-        for topic in request.topics
-        for each in topic.partitions
-    ]
+        name = topic.name
+        for each in topic.partitions:
+            is_twice = (name, each.partition_index) in twice
+            at_once = len(answers) < ANSWERED_AT_ONCE
+            answers.append(
+                _answer(name, each, request, context, is_twice=is_twice, at_once=at_once)
+            )
     return gather(answers, partial(_respond, request))
+
+
+def _asked_twice(request: ListOffsetsRequest) -> set[tuple[str, int]]:
+    """What is in the request more than once; it stays there once."""
+    topics = request.topics
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        return set()
+    asked = Counter((topic.name, p.partition_index) for topic in topics for p in topic.partitions)
+    for topic in topics:
+        topic.partitions = list({each.partition_index: each for each in topic.partitions}.values())
+    return {key for key, times in asked.items() if times > 1}
 
 
 def _answer(
@@ -63,15 +75,16 @@ def _answer(
     request: ListOffsetsRequest,
     context: RequestContext,
     *,
-    times: int,
+    is_twice: bool,
+    at_once: bool,
 ) -> Answer:
     try:
-        _check_asked_once(times)
+        _check_asked_once(is_twice=is_twice)
         partition = context.broker.catalog.image.require(name, query.partition_index)
         partition.check_leader_epoch(query.current_leader_epoch)
         if context.api_version <= OFFSET_LISTS_UNTIL_VERSION:
             return _listed(partition, query, request, context)
-        found = _find(partition, query.timestamp, request, context)
+        found = _find(partition, query.timestamp, request, context, at_once=at_once)
     except KafkaError as error:
         return _refusal(query, context, error)
     if isinstance(found, Deferred):
@@ -104,18 +117,23 @@ def _listed(
     return after(starts, answer, partial(_refusal, query, context))
 
 
-def _check_asked_once(times: int) -> None:
-    if times > 1:
+def _check_asked_once(*, is_twice: bool) -> None:
+    if is_twice:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice")
 
 
 def _find(
-    partition: Partition, timestamp: int, request: ListOffsetsRequest, context: RequestContext
+    partition: Partition,
+    timestamp: int,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    *,
+    at_once: bool,
 ) -> Found | Deferred[Found]:
     committed = request.isolation_level == READ_COMMITTED
     if timestamp >= 0:
         fetchable = last_fetchable(partition.log.snapshot, committed=committed)
-        return partition.find_timestamp(timestamp, fetchable)
+        return partition.find_timestamp(timestamp, fetchable, at_once=at_once)
     since = SPECIAL_SINCE_VERSION.get(timestamp)
     if since is None or context.api_version < since:
         raise KafkaError(
@@ -123,7 +141,7 @@ def _find(
             f"Timestamp {timestamp} means nothing in ListOffsets version {context.api_version}",
         )
     if timestamp == MAX_TIMESTAMP:
-        return partition.find_max_timestamp()
+        return partition.find_max_timestamp(at_once=at_once)
     return _special(partition, timestamp, committed=committed, replica_id=request.replica_id)
 
 

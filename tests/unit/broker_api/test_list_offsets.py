@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from broker.handlers.list_offsets import ANSWERED_AT_ONCE
 from protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -212,3 +213,20 @@ async def test_what_is_on_the_disk_only_is_fetched_by_a_lane(world: World) -> No
     world.lanes.release()
     response = world.read(request, 7, await world.settled(answer))
     assert told(response.topics[0].partitions[0]) == (0, BATCH_TIME + 1, 1)
+
+
+async def test_a_request_for_many_partitions_does_not_hold_the_loop(world: World) -> None:
+    await world.make_topic(partitions=40)
+    for index in range(40):
+        await world.produce(b"a", partition=index)
+    world.lanes.held = True
+    queries = [ListOffsetsPartition(partition_index=n, timestamp=BATCH_TIME) for n in range(40)]
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=queries)]
+    )
+    answer = world.begin(request, 7)
+    assert len(world.lanes.waiting) == 40 - ANSWERED_AT_ONCE
+    while world.lanes.waiting:
+        world.lanes.release()
+    response = world.read(request, 7, await world.settled(answer))
+    assert [told(each) for each in response.topics[0].partitions] == [(0, BATCH_TIME, 0)] * 40
