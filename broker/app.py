@@ -9,6 +9,7 @@ clean mark is written. Who fails to start leaves nothing running.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from resource import RLIMIT_NOFILE, getrlimit
@@ -22,6 +23,7 @@ from broker.dirty_clients import DirtyClients
 from broker.dispatcher import Dispatcher
 from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
+from broker.groups.coordinator import GroupCoordinator
 from broker.held_clock import HeldClock
 from broker.held_time import HeldTime
 from broker.http.door import HttpDoor
@@ -32,6 +34,7 @@ from broker.lanes import DiskLanes
 from broker.limits import ConnectionLimits, connections_within
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
+from broker.networks import is_outside
 from broker.page_cache import PageCache
 from broker.producer_ids import ProducerIds
 from broker.quarantine import Quarantine
@@ -44,6 +47,7 @@ from broker.tasks.rolling import Rolling
 from broker.tasks.runner import TaskRunner
 from broker.tasks.schedule import schedule
 from broker.waiters import FetchWaiters
+from config.endpoints import Listener
 from config.store import ConfigStore
 from protocol.api import Api
 from storage.env import Clock, Env
@@ -71,6 +75,7 @@ class Broker:
     log_manager: LogManager
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
+    groups: GroupCoordinator
     waiters: FetchWaiters
     lanes: DiskLanes
     commit: GroupCommit
@@ -149,6 +154,7 @@ class Broker:
         self.held_time = None
         if held_clock is not None:
             self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
+        self.groups = GroupCoordinator(self, machine)
         self.retention = Retention(self)
         self.rolling = Rolling(self)
         self.cleaner = Cleaner(self)
@@ -160,7 +166,8 @@ class Broker:
         """The address of this broker that the client of `context` can reach."""
         peer = context.peer
         listener = self.server.listeners[peer.listener_name]
-        return listener.endpoint_for(peer.local_host, peer.local_port)
+        outside = listener.published is not None and is_outside(self.env.fs, peer.client_host)
+        return listener.endpoint_for(peer.local_host, peer.local_port, outside=outside)
 
     @property
     def bootstrap(self) -> Endpoint:
@@ -183,6 +190,7 @@ class Broker:
             self._bind()
             self.not_ready_because = "recovering the logs"
             await self.lanes.run(self.log_dir, self._load)
+            self.groups.begin_load()
             await self.server.accept(self.config.broker_config.socket_listen_backlog_size)
         except BaseException:
             await self._stop_network()
@@ -192,6 +200,7 @@ class Broker:
         schedule(self)
         self.tasks.start()
         self.ready = True
+        self._loading_groups = self.loop.create_task(self.groups.load())
 
     async def stop(self) -> bool:
         """A graceful stop; True when everything is on the disk and the directory marked clean."""
@@ -199,6 +208,8 @@ class Broker:
         self.not_ready_because = "stopping"
         self.server.stop_accepting()
         self.waiters.complete_all()
+        self._loading_groups.cancel()
+        self.groups.stop()
         await self.server.drain(DRAIN_SECONDS)
         self.cleaner.stop()
         await self.tasks.stop()
@@ -219,15 +230,11 @@ class Broker:
 
     def _bind(self) -> None:
         settings = self.config.broker_config
-        advertised = {each.name: each for each in settings.advertised_listeners}
-        for listener in settings.listeners:
-            told = advertised.get(listener.name)
-            self.server.bind(
-                listener.name,
-                listener.host,
-                listener.port,
-                Endpoint(told.host, told.port) if told is not None else None,
-            )
+        advertised = _by_name(settings.advertised_listeners)
+        published = _by_name(settings.horolog_published_listeners)
+        for each in settings.client_listeners:
+            name = each.name
+            self.server.bind(name, each.host, each.port, advertised.get(name), published.get(name))
         http = settings.horolog_http_listener
         if http is not None:
             token = read_token(self.env.fs, settings.horolog_http_token_file)
@@ -300,3 +307,7 @@ class Broker:
         from broker.metrics.scrape import Scrape
 
         return Scrape(self).text()
+
+
+def _by_name(listeners: Iterable[Listener]) -> dict[str, Endpoint]:
+    return {each.name: Endpoint(each.host, each.port) for each in listeners}

@@ -28,7 +28,7 @@ from broker.metadata import MetadataImage, TopicImage, image_of
 from broker.partition import Partition, Serving
 from broker.topic_adoption import doomed_logs, reconciled
 from broker.topic_creation import NewTopic
-from broker.topic_names import fault_in_name, is_internal
+from broker.topic_names import fault_in_name, is_left_alone
 from config.errors import ConfigError
 from config.store import Change, ConfigStore
 from protocol.errors import KafkaError
@@ -201,7 +201,7 @@ class TopicCatalog:
     def _logs_by_topic(self) -> dict[str, dict[int, Log]]:
         found: dict[str, dict[int, Log]] = defaultdict(dict)
         for (topic, index), log in self._logs.logs.items():
-            if not is_internal(topic) and fault_in_name(topic) is None:
+            if not is_left_alone(topic) and fault_in_name(topic) is None:
                 found[topic][index] = log
         return found
 

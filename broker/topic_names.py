@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_NAME_CHARACTERS = 249
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
+SERVED_INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS})
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
@@ -53,3 +55,16 @@ def find_collision(name: str, keys: Mapping[str, str]) -> str | None:
 def is_internal(name: str) -> bool:
     """Whether the topic belongs to the broker itself."""
     return name in INTERNAL_TOPICS
+
+
+def check_not_internal(name: str | None) -> None:
+    """Raises INVALID_TOPIC_EXCEPTION (17) for a topic that clients may read but not change."""
+    if name in INTERNAL_TOPICS:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to change."
+        )
+
+
+def is_left_alone(name: str) -> bool:
+    """Whether it is a topic of Kafka's own that this broker has no use for."""
+    return name in INTERNAL_TOPICS and name not in SERVED_INTERNAL_TOPICS

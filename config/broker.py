@@ -63,6 +63,20 @@ class BrokerConfig:
         doc="Addresses that clients are told, by listener name. A listener without one advertises "
         "the address that the client reached.",
     )
+    horolog_published_listeners: tuple[Listener, ...] = broker_key(
+        "horolog.published.listeners",
+        Listeners(optional=True),
+        (),
+        doc="Where advertised.listeners says nothing: addresses that clients from outside of this "
+        "machine's networks are told, by listener name. Of a container: its published ports.",
+    )
+    controller_listener_names: str = broker_key(
+        "controller.listener.names",
+        Text(),
+        "",
+        doc="Listeners, separated by commas, for a controller quorum. There is none here: they are "
+        "not opened.",
+    )
     horolog_http_listener: Address | None = broker_key(  # noqa: RUF009 - a declaration
         "horolog.http.listener",
         HostPort(),
@@ -269,3 +283,96 @@ class BrokerConfig:
         262_144,
         doc="With durability interval: or once so many bytes of a partition are unforced.",
     )
+    group_min_session_timeout_ms: int = broker_key(
+        "group.min.session.timeout.ms",
+        millis(0, INT_MAX),
+        6000,
+        doc="Shortest session time-out that a member of a group may ask for.",
+    )
+    group_max_session_timeout_ms: int = broker_key(
+        "group.max.session.timeout.ms",
+        millis(0, INT_MAX),
+        1_800_000,
+        doc="Longest session time-out that a member of a group may ask for.",
+    )
+    group_initial_rebalance_delay_ms: int = broker_key(
+        "group.initial.rebalance.delay.ms",
+        millis(0, INT_MAX),
+        3000,
+        doc="How long the first rebalance of an empty group waits for more members.",
+    )
+    group_max_size: int = broker_key(
+        "group.max.size",
+        count(1, INT_MAX),
+        1000,
+        doc="Members of one group (Kafka: no limit).",
+    )
+    horolog_max_groups: int = broker_key(
+        "horolog.max.groups",
+        count(1),
+        10_000,
+        doc="Groups at one time, above which none is made.",
+    )
+    horolog_group_members_max_bytes: int = broker_key(
+        "horolog.group.members.max.bytes",
+        size(1, LONG_MAX),
+        67_108_864,
+        doc="Memory for what the members of all groups say of themselves and are told to do.",
+    )
+    horolog_max_committed_offsets: int = broker_key(
+        "horolog.max.committed.offsets",
+        count(1),
+        1_000_000,
+        doc="Committed offsets of all groups, above which commits for more partitions are refused.",
+    )
+    offset_metadata_max_bytes: int = broker_key(
+        "offset.metadata.max.bytes",
+        size(0),
+        4096,
+        doc="Longest text that may be committed with an offset.",
+    )
+    offsets_retention_minutes: int = broker_key(
+        "offsets.retention.minutes",
+        count(1, INT_MAX),
+        10_080,
+        importance="high",
+        doc="Offsets of a group are forgotten so long after its last member left it; those of a "
+        "consumer outside of any membership, so long after their commit.",
+    )
+    offsets_retention_check_interval_ms: int = broker_key(
+        "offsets.retention.check.interval.ms",
+        millis(1),
+        600_000,
+        doc="How often offsets to forget are looked for.",
+    )
+    offsets_topic_num_partitions: int = broker_key(
+        "offsets.topic.num.partitions",
+        count(1, 10_000),
+        50,
+        importance="high",
+        doc="Partitions of __consumer_offsets when it is made; never changed afterwards.",
+    )
+    offsets_topic_segment_bytes: int = broker_key(
+        "offsets.topic.segment.bytes",
+        size(1_048_576),
+        104_857_600,
+        doc="Segment size of __consumer_offsets when it is made: small, so that it is compacted.",
+    )
+    offsets_topic_compression_codec: int = broker_key(
+        "offsets.topic.compression.codec",
+        count(0, 4),
+        0,
+        doc="How records of __consumer_offsets are packed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    )
+    offsets_load_buffer_size: int = broker_key(
+        "offsets.load.buffer.size",
+        size(1),
+        5_242_880,
+        doc="How much of __consumer_offsets is read at one time after the start.",
+    )
+
+    @property
+    def client_listeners(self) -> tuple[Listener, ...]:
+        """The listeners that are opened: all but a controller's."""
+        names = self.controller_listener_names.upper().replace(",", " ").split()
+        return tuple(each for each in self.listeners if each.name not in names)

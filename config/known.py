@@ -16,7 +16,8 @@ _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
 _PRODUCERS = "an idle producer is remembered for 24 hours"
 _BUFFERS = "the system sizes the buffers of each connection by itself"
-_GROUPS = "consumer groups are not served by this version"
+_NEW_GROUPS = "groups are served by the classic protocol alone in this version"
+_GROUP_THREADS = "groups are coordinated on the event loop, and stored with acks=all"
 _TRANSACTIONS = "transactions are not served by this version"
 _FORMATS = "records are stored in format 2, and each client gets the format that its version reads"
 _JMX = "metrics are served to Prometheus: see horolog.http.listener"
@@ -55,7 +56,11 @@ _WITHOUT_EFFECT = (
     (r"log\.message\.format\.version", _ANY, _FORMATS),
     (r"log\.message\.downconversion\.enable", r"true", _FORMATS),
     (r"process\.roles", r".*broker.*", _QUORUM),
-    (r"controller\..*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*", _ANY, _QUORUM),
+    (
+        r"controller\.(?!listener\.names).*|metadata\..*|node\.pool\.id|initial\.broker\.registration.*",
+        _ANY,
+        _QUORUM,
+    ),
     (r"inter\.broker\.(listener\.name|protocol\.version)|broker\.(session|heart).*", _ANY, _QUORUM),
     (r"listener\.security\.protocol\.map", _PLAINTEXT_OR_ITSELF, _SECURITY),
     (r"default\.replication\.factor", _ONE, _REPLICATION),
@@ -69,7 +74,10 @@ _WITHOUT_EFFECT = (
     (r"num\.(network|io|recovery)\.threads.*|background\.threads", _ANY, _THREADS),
     (r"socket\.(send|receive)\.buffer\.bytes", _ANY, _BUFFERS),
     (r"queued\.max\.(requests|request\.bytes)", _ANY, _THREADS),
-    (r"offsets\..*|group\..*|share\.coordinator\..*", _ANY, _GROUPS),
+    (r"offsets\.topic\.replication\.factor", _ANY, _REPLICATION),
+    (r"offsets\.commit\..*|group\.coordinator\.(threads|append\..*)", _ANY, _GROUP_THREADS),
+    (r"group\.coordinator\.(new\.enable|rebalance\.protocols)", _ANY, _NEW_GROUPS),
+    (r"(group\.(consumer|share|streams)|share\.coordinator)\..*", _ANY, _NEW_GROUPS),
     (r"transaction\..*|transactional\..*", _ANY, _TRANSACTIONS),
     (r"producer\.id\.expiration\.ms", r"86400000", _PRODUCERS),
     (r"producer\.id\.expiration\.check\.interval\.ms", _ANY, _PRODUCERS),

@@ -4,6 +4,7 @@ from collections import Counter
 
 from broker.context import RequestContext
 from broker.topic_creation import check_assignments, check_partition_limit
+from broker.topic_names import check_not_internal
 from protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -43,6 +44,7 @@ def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: RequestCo
     """How many partitions come to be."""
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    check_not_internal(topic.name)
     image = context.broker.catalog.image.topics.get(topic.name)
     if image is None:
         raise KafkaError(

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from broker.context import RequestContext
 from broker.metadata import TopicImage
+from broker.topic_names import check_not_internal
 from protocol.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -33,6 +34,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
             for name in doomed:
                 context.broker.probes.topic_deleted(name)
                 context.broker.dirty_clients.topic_deleted(name)
+            context.broker.groups.topics_deleted(doomed)
         except StorageError as error:
             refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             results = [
@@ -88,6 +90,7 @@ def _check(wanted: DeleteTopicState, context: RequestContext) -> None:
             ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST,
             "delete.topic.enable is false",
         )
+    check_not_internal(_name_of(wanted, context))
     if wanted.name is not None and wanted.topic_id != ZERO_UUID:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."

@@ -1,8 +1,11 @@
 """FindCoordinator: on a single node every coordinator is this node.
 
-Groups and transactions get the answer that stays true when they are served; librdkafka also takes
-this API's presence as a sign that lz4 is understood.
+The topic that groups are remembered in is made before the first one is told of its coordinator, so
+that its first commit does not wait for that. Transactions get the answer that stays true when they
+are served; librdkafka also takes this API's presence as a sign that lz4 is understood.
 """
+
+from collections.abc import Awaitable
 
 from broker.context import RequestContext
 from protocol.apis.find_coordinator import (
@@ -10,21 +13,45 @@ from protocol.apis.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 
 GROUP, TRANSACTION = 0, 1
 KEY_LIST_SINCE_VERSION = 4
 
 
-def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+def handle(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """This node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
+    is_ready = bool(context.broker.groups.topic.partitions)
+    if request.key_type == GROUP and not is_ready and _keys(request, context):
+        return _make_and_answer(request, context)
+    return _answer(request, context, None)
+
+
+async def _make_and_answer(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
+    try:
+        await context.broker.groups.topic.make()
+    except KafkaError as error:
+        return _answer(request, context, error)
+    return _answer(request, context, None)
+
+
+def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]:
     if context.api_version >= KEY_LIST_SINCE_VERSION:
-        return FindCoordinatorResponse(
-            coordinators=[
-                _coordinator(key, request.key_type, context) for key in request.coordinator_keys
-            ]
-        )
-    only = _coordinator(request.key, request.key_type, context)
+        return request.coordinator_keys
+    return [request.key]
+
+
+def _answer(
+    request: FindCoordinatorRequest, context: RequestContext, fault: KafkaError | None
+) -> FindCoordinatorResponse:
+    found = [_coordinator(key, request.key_type, context, fault) for key in _keys(request, context)]
+    if context.api_version >= KEY_LIST_SINCE_VERSION:
+        return FindCoordinatorResponse(coordinators=found)
+    only = found[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -34,19 +61,27 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
     )
 
 
-def _coordinator(key: str, key_type: int, context: RequestContext) -> Coordinator:
+def _coordinator(
+    key: str, key_type: int, context: RequestContext, fault: KafkaError | None
+) -> Coordinator:
     if key_type not in {GROUP, TRANSACTION}:
-        code = ErrorCode.INVALID_REQUEST
-        context.count_error(code)
-        return Coordinator(
-            key=key,
-            node_id=-1,
-            host="",
-            port=-1,
-            error_code=code,
-            error_message=f"There is no coordinator of kind {key_type}",
-        )
+        text = f"There is no coordinator of kind {key_type}"
+        return _refusal(key, KafkaError(ErrorCode.INVALID_REQUEST, text), context)
+    if fault is not None:
+        return _refusal(key, fault, context)
     host, port = context.advertised()
     return Coordinator(
         key=key, node_id=context.broker.node_id, host=host, port=port, error_message=""
+    )
+
+
+def _refusal(key: str, error: KafkaError, context: RequestContext) -> Coordinator:
+    context.count_error(error.code)
+    return Coordinator(
+        key=key,
+        node_id=-1,
+        host="",
+        port=-1,
+        error_code=error.code,
+        error_message=error.message,
     )

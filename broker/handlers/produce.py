@@ -14,6 +14,7 @@ from broker.deferred import Deferred
 from broker.gathering import after, gather
 from broker.limits import CloseConnection
 from broker.partition import ACKS_ALL, Partition
+from broker.topic_names import check_not_internal
 from protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -71,6 +72,7 @@ def _produce(
         _check_request(request)
         partition = _find(topic, data, context)
         records = _checked_records(data, context.api_version)
+        check_not_internal(partition.log.topic)
         _check_replicas(partition, request.acks)
         size_bytes = len(records)
         if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):

@@ -48,6 +48,13 @@ def schedule(broker: "Broker") -> None:
         broker.cleaner.run,
     )
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
+    every(
+        "offsets",
+        lambda: settings.offsets_retention_check_interval_ms / 1000,
+        broker.groups.expire,
+    )
+    if broker.held_time is not None:
+        every("groups", lambda: 0.0, broker.groups.follow)
     every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))
     every(
         "checkpoints",

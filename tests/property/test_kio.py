@@ -73,7 +73,7 @@ def to_kio(value: Any, field: Any) -> Any:
             return None
         case _, _ if element:
             return entity(value, element)
-        case "timedelta_i32", _:
+        case "timedelta_i32" | "timedelta_i64", _:
             return dt.timedelta(milliseconds=value)
         case "datetime_i64", _:
             return None if value == -1 else EPOCH + dt.timedelta(milliseconds=value)
@@ -101,6 +101,8 @@ def kept_in_range(message: Any) -> Any:
         value = getattr(message, name)
         if name == "log_append_time_ms":
             message.log_append_time_ms = -1 if value < 0 else value % LAST_SECOND * 1000
+        if name == "retention_time_ms":
+            message.retention_time_ms = -1 if value < 0 else value % LAST_SECOND * 1000
         for item in value if isinstance(value, list) else [value]:
             kept_in_range(item)
     return message

@@ -17,6 +17,7 @@ from broker.dirty_clients import DirtyClients
 from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
 from broker.gathering import wait_for
+from broker.groups.coordinator import GroupCoordinator
 from broker.metrics.probes import BrokerProbes
 from broker.partition import Partition
 from broker.producer_ids import ProducerIds
@@ -128,7 +129,9 @@ class World:
             cluster_id="test-cluster",
             log_dir=LOG_DIR,
             advertised=lambda context: Endpoint("broker.test", 9092),
+            loop=asyncio.get_running_loop(),
         )
+        self.broker.groups = GroupCoordinator(self.broker, self.clock)  # type: ignore[arg-type]
         self._load()
 
     def _load(self) -> None:

@@ -1,0 +1,90 @@
+"""Commits of offsets: who may commit, what is stored, when it counts.
+
+An offset counts, and its commit is answered, when its record is durable. Rules: Kafka's
+`OffsetMetadataManager` and `ClassicGroup.validateOffsetCommit`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from broker.deferred import Deferred
+from broker.groups.group import Group, Place, State
+from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
+from broker.groups.members import Claim
+from broker.groups.rebalance import GroupLog, Rebalances
+from protocol.errors import ErrorCode, KafkaError
+
+NO_GENERATION = -1
+
+
+class Commits:
+    """Stores and forgets offsets of groups. Used from the event loop only."""
+
+    def __init__(self, rebalances: Rebalances, log: GroupLog) -> None:
+        """Nothing is committed."""
+        self._rebalances = rebalances
+        self._log = log
+        self.stored = 0
+        """Offsets that all groups have."""
+
+    def check(self, group: Group, claim: Claim) -> None:
+        """Whether this client may commit for the group now; it lives, as a commit shows."""
+        if group.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if claim.generation <= NO_GENERATION and group.state is State.EMPTY:
+            return
+        member = group.claimed_member(claim)
+        if group.state is State.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if group.state is State.COMPLETING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._rebalances.alive(member)
+
+    def store(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> Deferred[None]:
+        """Settled when all are durable, or none is."""
+        answer: Deferred[None] = Deferred()
+        rows = [
+            (offset_key(group.group_id, *place), offset_value(value))
+            for place, value in offsets.items()
+        ]
+        on_the_way = dict(offsets)
+        number = group.begin_write(on_the_way)
+
+        def written(_: None, error: BaseException | None) -> None:
+            group.writes.pop(number)
+            if error is not None:
+                answer.fail(error)
+                return
+            if group.state is not State.DEAD:
+                self.replay(group, on_the_way)
+            answer.resolve(None)
+
+        self._log.write(group.group_id, rows).listen(written)
+        return answer
+
+    def replay(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> None:
+        """These are what the log says now."""
+        before = len(group.offsets)
+        group.offsets.update(offsets)
+        self.stored += len(group.offsets) - before
+
+    def forget(self, group: Group, places: Sequence[Place]) -> None:
+        """These are not in the log any more."""
+        for place in places:
+            if group.offsets.pop(place, None) is not None:
+                self.stored -= 1
+
+    def take_back(self, group: Group, places: Sequence[Place]) -> Deferred[None]:
+        """Forgets offsets at once; settled when that is durable."""
+        known = [each for each in places if each in group.offsets or group.is_writing(each)]
+        self.forget(group, known)
+        for write in group.writes.values():
+            for place in known:
+                write.pop(place, None)
+        if not known:
+            done: Deferred[None] = Deferred()
+            done.resolve(None)
+            return done
+        rows: list[tuple[bytes, bytes | None]] = [
+            (offset_key(group.group_id, *place), None) for place in known
+        ]
+        return self._log.write(group.group_id, rows)

@@ -1,0 +1,248 @@
+"""The coordinator: which groups there are, who may ask for them now, what time does to them.
+
+It answers COORDINATOR_LOAD_IN_PROGRESS (14) for groups whose partition is still being read after
+the start, and COORDINATOR_NOT_AVAILABLE (15) for those of a partition that cannot be read: never
+wrong data. Used from the event loop only.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.deferred import Deferred
+from broker.gathering import wait_for
+from broker.groups.commits import Commits
+from broker.groups.deadlines import Deadlines, GroupTime
+from broker.groups.expiry import expired_offsets
+from broker.groups.group import Group, Place, State
+from broker.groups.group_records import GroupMetadataValue, MemberMetadata, group_key
+from broker.groups.loading import Remembered, remembered
+from broker.groups.members import Footprint, Joining, Protocol
+from broker.groups.membership import Membership
+from broker.groups.offsets_topic import OffsetsTopic
+from broker.groups.rebalance import Rebalances
+from broker.logs import event
+from protocol.errors import DecodeError, ErrorCode, KafkaError
+from storage.env import Clock
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+MINUTE_MS = 60_000
+MAX_GROUP_ID_BYTES = 4096  # Kafka: whatever fits a record's key
+
+
+class GroupCoordinator:
+    """All groups of this broker."""
+
+    def __init__(self, broker: "Broker", machine: Clock) -> None:
+        """Knows nothing until `load`. `machine` is the clock that nobody holds."""
+        settings = broker.config.broker_config
+        self._broker = broker
+        self._settings = settings
+        self.groups: dict[str, Group] = {}
+        self.footprint = Footprint()
+        self.topic = OffsetsTopic(broker)
+        self.deadlines = Deadlines(broker.loop, GroupTime(broker.clock, machine))
+        self.rebalances = Rebalances(
+            self.deadlines,
+            self.topic,
+            broker.clock.now_ms,
+            settings.group_initial_rebalance_delay_ms,
+        )
+        self.membership = Membership(
+            self.rebalances, lambda: str(broker.env.rng.uuid()), settings.group_max_size
+        )
+        self.commits = Commits(self.rebalances, self.topic)
+        self.unreadable_records = 0
+        self._not_loaded: dict[int, ErrorCode] = {}
+        """Partitions that are not served, and what is told of their groups."""
+
+    # --- who is asked for ---
+
+    def check_loaded(self, group_id: str) -> None:
+        """Raises when nothing can be said of this group now."""
+        if self._not_loaded:
+            code = self._not_loaded.get(self.topic.index_of(group_id))
+            if code is not None:
+                raise KafkaError(code)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether some groups are still being read."""
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._not_loaded.values()
+
+    def require(self, group_id: str, missing: ErrorCode) -> Group:
+        """A group that must be there, or an error of this code."""
+        self.check_loaded(group_id)
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(missing, f"Group {group_id[:MAX_GROUP_ID_BYTES]} not found.")
+        return group
+
+    def find_or_make(self, group_id: str) -> Group:
+        """A group; a new one, without members, when there is none. INVALID_GROUP_ID (24)."""
+        self.check_loaded(group_id)
+        group = self.groups.get(group_id)
+        if group is None:
+            self._check_new(group_id)
+            group = self._made(group_id)
+        return group
+
+    def _check_new(self, group_id: str) -> None:
+        if len(group_id.encode()) > MAX_GROUP_ID_BYTES:
+            raise KafkaError(
+                ErrorCode.INVALID_GROUP_ID, f"A group id has at most {MAX_GROUP_ID_BYTES} bytes"
+            )
+        if len(self.groups) >= self._settings.horolog_max_groups:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"There are {len(self.groups)} groups: horolog.max.groups allows no more",
+            )
+
+    def _made(self, group_id: str) -> Group:
+        group = Group(group_id, self._broker.clock.now_ms(), self.footprint)
+        self.groups[group_id] = group
+        return group
+
+    def drop_unused(self, group: Group) -> None:
+        """A group that was made for a request which came to nothing is no group."""
+        if group.generation == 0 and _is_over(group):
+            self.rebalances.close(group)
+            del self.groups[group.group_id]
+
+    def check_memory(self, size_bytes: int) -> None:
+        """Room for what one more member says of itself, or GROUP_MAX_SIZE_REACHED (81)."""
+        limit = self._settings.horolog_group_members_max_bytes
+        if self.footprint.total_bytes + size_bytes > limit:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"What members say of themselves would take more than {limit} bytes "
+                "(horolog.group.members.max.bytes)",
+            )
+
+    # --- groups and offsets that go ---
+
+    def remove(self, group: Group) -> Deferred[None]:
+        """An Empty group goes, its offsets with it; settled when that is durable."""
+        self.commits.take_back(group, _places(group))
+        self.rebalances.close(group)
+        del self.groups[group.group_id]
+        return self.topic.write(group.group_id, [(group_key(group.group_id), None)])
+
+    async def expire(self) -> None:
+        """Offsets whose time is over go, and groups that nothing is left of (KIP-211)."""
+        now_ms = self._broker.clock.now_ms()
+        retention_ms = self._settings.offsets_retention_minutes * MINUTE_MS
+        for group in list(self.groups.values()):
+            if group.state is State.DEAD:
+                continue
+            places = expired_offsets(group, now_ms, retention_ms)
+            try:
+                await wait_for(self.commits.take_back(group, places))
+                if _is_over(group) and self.groups.get(group.group_id) is group:
+                    await wait_for(self.remove(group))
+            except KafkaError as error:
+                event("offsets_not_expired", "warning", group=group.group_id, error=error)
+
+    async def follow(self) -> None:
+        """What is due by a clock that was moved happens."""
+        self.deadlines.expire()
+
+    def topics_deleted(self, names: Iterable[str]) -> None:
+        """Offsets of topics that are gone go too."""
+        gone = set(names)
+        for group in self.groups.values():
+            places = [place for place in _places(group) if place[0] in gone]
+            self.commits.take_back(group, places).listen(partial(_told, group))
+
+    # --- start and stop ---
+
+    def begin_load(self) -> None:
+        """Before clients are let in: groups whose partition has records are not served yet."""
+        self._not_loaded = {
+            partition.index: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            for partition in self.topic.partitions
+            if partition.log.snapshot.log_start_offset < partition.log.snapshot.log_end_offset
+        }
+
+    async def load(self) -> None:
+        """Reads the groups, partition by partition, on a lane."""
+        broker, chunk = self._broker, self._settings.offsets_load_buffer_size
+        for partition in self.topic.partitions:
+            if partition.index not in self._not_loaded:
+                continue
+            try:
+                found = await broker.lanes.run(broker.log_dir, remembered, partition.log, chunk)
+            except (KafkaError, StorageError, DecodeError) as error:
+                event("groups_not_loaded", "error", partition=partition, error=error)
+                self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                continue
+            self._restore(found)
+            del self._not_loaded[partition.index]
+            if found.unreadable:
+                self.unreadable_records += found.unreadable
+                event(
+                    "group_records_unreadable", "warning",
+                    partition=partition, records=found.unreadable,
+                )  # fmt: skip
+
+    def stop(self) -> None:
+        """Nobody waits any longer: clients look for another coordinator, or for this one later."""
+        self.deadlines.close()
+        for group in self.groups.values():
+            self.rebalances.close(group)
+
+    def _restore(self, found: Remembered) -> None:
+        for group_id, value in found.groups.items():
+            self._restore_group(group_id, value)
+        for group_id, offsets in found.offsets.items():
+            group = self.groups.get(group_id) or self._made(group_id)
+            self.commits.replay(group, offsets)
+
+    def _restore_group(self, group_id: str, value: GroupMetadataValue) -> None:
+        group = self._made(group_id)
+        group.generation = value.generation
+        for each in value.members:
+            joining = _as_it_joined(each, value)
+            member = self.rebalances.make_member(group, each.member_id, joining)
+            member.assignment = each.assignment
+            group.add(member, value.protocol_type)
+        group.protocol_type = value.protocol_type or None
+        group.protocol_name, group.leader = value.protocol, value.leader
+        group.turn(State.STABLE if group.members else State.EMPTY, value.current_state_timestamp)
+        group.read_topics()
+        for member in group.members.values():
+            self.rebalances.alive(member)
+
+
+def _as_it_joined(member: MemberMetadata, value: GroupMetadataValue) -> Joining:
+    timeout = member.rebalance_timeout or member.session_timeout
+    return Joining(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.session_timeout,
+        timeout,
+        value.protocol_type,
+        (Protocol(value.protocol or "", member.subscription),),
+        needs_known_id=True,
+        may_skip_assignment=False,
+    )
+
+
+def _places(group: Group) -> list[Place]:
+    """Where a group has come to anywhere, or is about to."""
+    return list({*group.offsets, *(place for write in group.writes.values() for place in write)})
+
+
+def _is_over(group: Group) -> bool:
+    is_empty = group.state is State.EMPTY and not group.pending
+    return is_empty and not group.offsets and not group.writes
+
+
+def _told(group: Group, _: None, error: BaseException | None) -> None:
+    if error is not None:
+        event("offsets_left_behind", "warning", group=group.group_id, error=error)

@@ -1,0 +1,40 @@
+"""When committed offsets are forgotten: KIP-211's rules, by the wall clock.
+
+Of a group that was left by its last member all offsets go together, so long after that; of one
+whose members read other topics only, those of the others; of one that never had members, each so
+long after its commit. An old client may have given an offset a time of its own.
+"""
+
+from broker.groups.group import Group, Place, State
+from broker.groups.group_records import NONE
+from broker.groups.subscription import CONSUMER
+
+
+def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[Place]:
+    """The offsets whose time is over."""
+    if group.is_simple:
+        return _older(group, now_ms, retention_ms, since_ms=None)
+    if group.state is State.EMPTY:
+        since = group.since_ms if group.since_ms != NONE else None
+        return _older(group, now_ms, retention_ms, since_ms=since)
+    topics = group.topics
+    if group.protocol_type == CONSUMER and group.state is State.STABLE and topics is not None:
+        old = _older(group, now_ms, retention_ms, since_ms=None)
+        return [place for place in old if place[0] not in topics]
+    return []
+
+
+def _older(group: Group, now_ms: int, retention_ms: int, *, since_ms: int | None) -> list[Place]:
+    """Counted from `since_ms`, or else from each commit."""
+    found = []
+    for place, value in group.offsets.items():
+        if group.is_writing(place):
+            continue
+        if value.expire_timestamp != NONE:
+            is_over = now_ms >= value.expire_timestamp
+        else:
+            since = value.commit_timestamp if since_ms is None else since_ms
+            is_over = now_ms - since >= retention_ms
+        if is_over:
+            found.append(place)
+    return found

@@ -1,0 +1,113 @@
+"""Reads groups back from a partition of `__consumer_offsets`. Runs on a lane; changes nothing.
+
+Later records win over earlier ones, a record without a value takes back. Offsets that a transaction
+commits count when its marker says so (a Kafka directory may hold such). Records of kinds that are
+not served are stepped over; a record of ours that cannot be read is counted and stepped over; a
+damaged batch ends it with CorruptBatch, because what was read would be wrong.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from broker.groups.group_records import (
+    GroupMetadataValue,
+    GroupRow,
+    OffsetCommitValue,
+    OffsetRow,
+    read_row,
+)
+from protocol.errors import DecodeError
+from protocol.records.batch import BatchHeader, CorruptBatch, crc_matches, iter_headers
+from protocol.records.record import Record, iter_records
+from storage.log import Log
+
+Place = tuple[str, int]
+COMMIT_MARKER = 1
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What one partition says of its groups."""
+
+    groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
+    offsets: dict[str, dict[Place, OffsetCommitValue]] = field(default_factory=dict)
+    record_count: int = 0
+    unreadable: int = 0
+    """Records of ours that could not be read."""
+
+
+class Replay:
+    """Applies records in the order of the log."""
+
+    def __init__(self) -> None:
+        """Nothing was read."""
+        self.remembered = Remembered()
+        self._open: dict[int, list[OffsetRow]] = {}
+        """Offsets of transactions that have not ended, by producer."""
+
+    def batch(self, data: memoryview, header: BatchHeader) -> None:
+        """One batch."""
+        for record in iter_records(data):
+            self.remembered.record_count += 1
+            if header.is_control:
+                self._end(record, header.producer_id)
+                continue
+            try:
+                row = read_row(record.key, record.value)
+            except DecodeError:
+                self.remembered.unreadable += 1
+                continue
+            if isinstance(row, OffsetRow) and header.is_transactional:
+                self._open.setdefault(header.producer_id, []).append(row)
+            elif row is not None:
+                self._apply(row)
+
+    def _end(self, record: Record, producer_id: int) -> None:
+        rows = self._open.pop(producer_id, [])
+        if record.key is not None and int.from_bytes(record.key[2:4]) == COMMIT_MARKER:
+            for row in rows:
+                self._apply(row)
+
+    def _apply(self, row: OffsetRow | GroupRow) -> None:
+        if isinstance(row, GroupRow):
+            if row.value is None:
+                self.remembered.groups.pop(row.group, None)
+            else:
+                self.remembered.groups[row.group] = row.value
+            return
+        place = row.key.topic, row.key.partition
+        offsets = self.remembered.offsets.setdefault(row.key.group, {})
+        if row.value is not None:
+            offsets[place] = row.value
+            return
+        offsets.pop(place, None)
+        if not offsets:
+            del self.remembered.offsets[row.key.group]
+
+
+def remembered(log: Log, chunk_bytes: int) -> Remembered:
+    """What a partition says, read in pieces of about `chunk_bytes`. Blocks.
+
+    KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
+    """
+    replay = Replay()
+    for data in _chunks(log, chunk_bytes):
+        for position, header in iter_headers(data):
+            if not crc_matches(data, position, header):
+                raise CorruptBatch("the CRC of a batch of groups is wrong", position)
+            replay.batch(data[position : position + header.size_bytes], header)
+    return replay.remembered
+
+
+def _chunks(log: Log, chunk_bytes: int) -> Iterator[memoryview]:
+    snapshot = log.snapshot
+    offset, end = snapshot.log_start_offset, snapshot.log_end_offset
+    while offset < end:
+        data = memoryview(log.read(offset, chunk_bytes, up_to=end, min_one_batch=True).read())
+        last = offset - 1
+        for _, header in iter_headers(data):
+            last = header.last_offset
+        if last < offset:  # compaction left nothing from here on
+            return
+        offset = last + 1
+        yield data

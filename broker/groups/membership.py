@@ -1,0 +1,203 @@
+"""What a client may do as a member: join, sync, live, leave. Checks, then moves the group.
+
+The order of the checks is Kafka's, because clients act upon the first error that they are told.
+Errors are raised as KafkaError; a join or a sync is answered when its time has come.
+"""
+
+from collections.abc import Callable, Mapping
+
+from broker.deferred import Deferred
+from broker.groups.group import Group, State
+from broker.groups.members import Claim, Joining, JoinResult, Member, SyncResult
+from broker.groups.rebalance import Rebalances
+from protocol.errors import ErrorCode, KafkaError
+
+NONE = ErrorCode.NONE
+MAX_ID_CHARACTERS = 249  # of what a client says, in an id that we make of it
+
+
+class Membership:
+    """Joins, syncs, heartbeats and leaves. Used from the event loop only."""
+
+    def __init__(
+        self, rebalances: Rebalances, new_suffix: Callable[[], str], max_members: int
+    ) -> None:
+        """`new_suffix` makes the end of a member id, which nobody can guess."""
+        self._rebalances = rebalances
+        self._new_suffix = new_suffix
+        self._max_members = max_members
+
+    # --- join ---
+
+    def join(self, group: Group, joining: Joining) -> JoinResult | Deferred[JoinResult]:
+        """A client wants to be a member, or to stay one."""
+        if group.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not group.takes(joining.member_id, self._max_members):
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if not group.can_share(joining):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if not joining.member_id:
+            return self._join_new(group, joining)
+        if joining.member_id in group.pending:
+            return self._add(group, joining, joining.member_id)
+        return self._rejoin(group, joining)
+
+    def _join_new(self, group: Group, joining: Joining) -> JoinResult | Deferred[JoinResult]:
+        named = joining.instance_id or joining.client_id[:MAX_ID_CHARACTERS]
+        member_id = f"{named}-{self._new_suffix()}"
+        if joining.instance_id is not None:
+            if joining.instance_id in group.instances:
+                return self._return_static(group, joining, member_id)
+        elif joining.needs_known_id:
+            if len(group.pending) >= self._max_members:
+                raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+            self._rebalances.await_pending(group, member_id, joining.session_timeout_ms)
+            return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return self._add(group, joining, member_id)
+
+    def _add(self, group: Group, joining: Joining, member_id: str) -> Deferred[JoinResult]:
+        member = self._rebalances.make_member(group, member_id, joining)
+        group.add(member, joining.protocol_type)
+        if group.state is State.PREPARING and group.generation == 0:
+            group.was_joined = True
+        answer = self._waits(member)
+        self._rebalances.joining(member)
+        self._rebalances.rebalance_or_complete(group)
+        return answer
+
+    def _rejoin(self, group: Group, joining: Joining) -> JoinResult | Deferred[JoinResult]:
+        member = group.member(joining.member_id, joining.instance_id)
+        if group.state is State.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        is_same = member.protocols == joining.protocols
+        if group.state is State.COMPLETING and is_same:
+            return self._rebalances.joined(group, member)
+        is_leader = member.member_id == group.leader
+        if group.state is State.STABLE and is_same and not is_leader:
+            return self._rebalances.joined(group, member)
+        group.update(member, joining)
+        answer = self._waits(member)
+        self._rebalances.rebalance_or_complete(group)
+        return answer
+
+    def _return_static(
+        self, group: Group, joining: Joining, member_id: str
+    ) -> JoinResult | Deferred[JoinResult]:
+        """Somebody with a known instance id has started anew: it takes its own place (KIP-345)."""
+        assert joining.instance_id is not None
+        member = group.members[group.instances[joining.instance_id]]
+        old_id, old_leader, old_protocols = member.member_id, group.leader, member.protocols
+        member.answer_join(JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        member.answer_sync(SyncResult(ErrorCode.FENCED_INSTANCE_ID))
+        group.replace(member, member_id)
+        group.update(member, joining)
+        member.client_id, member.client_host = joining.client_id, joining.client_host
+        self._rebalances.alive(member)
+        answer = self._waits(member)
+        if group.state is not State.STABLE:
+            self._rebalances.rebalance_or_complete(group)
+        elif group.select_protocol() != group.protocol_name:
+            self._rebalances.prepare(group)
+        else:
+            self._keep_generation(group, member, joining, old_leader, (old_id, old_protocols))
+        return answer
+
+    def _keep_generation(
+        self,
+        group: Group,
+        member: Member,
+        joining: Joining,
+        old_leader: str | None,
+        before: tuple[str, tuple[object, ...]],
+    ) -> None:
+        """The generation goes on; only the new id is to be remembered."""
+        generation, member_id = group.generation, member.member_id
+
+        def remembered(error: int) -> None:
+            if member.join_answer is None or member.member_id != member_id:
+                return
+            if group.state is not State.STABLE or group.generation != generation:
+                return  # a rebalance will answer
+            if error:
+                group.replace(member, before[0])
+                member.answer_join(JoinResult(error, member_id))
+                return
+            member.answer_join(
+                _as_before(self._rebalances.joined(group, member), joining, old_leader)
+            )
+
+        self._rebalances.remember(group, None, remembered)
+
+    def _waits(self, member: Member) -> Deferred[JoinResult]:
+        """From now on its join is unanswered; one that it sent before is not waited for."""
+        member.answer_join(JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
+        member.join_answer = Deferred()
+        return member.join_answer
+
+    # --- sync ---
+
+    def sync(
+        self,
+        group: Group,
+        claim: Claim,
+        protocol: tuple[str | None, str | None],
+        assignments: Mapping[str, bytes],
+    ) -> SyncResult | Deferred[SyncResult]:
+        """A member asks for its part; the leader brings everybody's."""
+        if group.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        member = group.claimed_member(claim)
+        for wanted, present in zip(
+            protocol, (group.protocol_type, group.protocol_name), strict=True
+        ):
+            if wanted is not None and wanted != present:
+                raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if group.state is State.PREPARING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        if group.state is State.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._rebalances.asked(group, member)
+        if group.state is State.STABLE:
+            self._rebalances.alive(member)
+            return self._rebalances.synced(group, member)
+        member.answer_sync(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+        answer = member.sync_answer = Deferred()
+        if claim.member_id == group.leader:
+            self._rebalances.assign(group, assignments)
+        return answer
+
+    # --- heartbeat, leave ---
+
+    def heartbeat(self, group: Group, claim: Claim) -> None:
+        """A member lives. REBALANCE_IN_PROGRESS (27) sends it to join."""
+        if group.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        member = group.claimed_member(claim)
+        if group.state is State.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._rebalances.alive(member)
+        if group.state is State.PREPARING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
+        """A member goes; a static one may be sent away by its instance id alone."""
+        if group.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not member_id:
+            if instance_id is None or instance_id not in group.instances:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            member_id = group.instances[instance_id]
+        elif member_id in group.pending:
+            group.forget_pending(member_id)
+            self._rebalances.maybe_complete_join(group)
+            return
+        self._rebalances.remove(group, group.member(member_id, instance_id))
+
+
+def _as_before(result: JoinResult, joining: Joining, old_leader: str | None) -> JoinResult:
+    """A leader that came back must not assign anew: it is told so, or told of its old self."""
+    if joining.may_skip_assignment:
+        is_leader = result.leader == result.member_id
+        return result._replace(skip_assignment=is_leader)
+    return result._replace(leader=old_leader or "", members=())

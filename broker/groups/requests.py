@@ -1,0 +1,28 @@
+"""What the requests of groups share: their id, and the topics that they name by name or by id."""
+
+from uuid import UUID
+
+from broker.context import RequestContext
+from broker.metadata import TopicImage
+from protocol.errors import ErrorCode, KafkaError
+from protocol.wire import ZERO_UUID
+
+
+def check_group_id(group_id: str) -> None:
+    """A group with members has a name: INVALID_GROUP_ID (24). (Offsets may do without one.)"""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+def topic_of(context: RequestContext, name: str, topic_id: UUID) -> TopicImage:
+    """The topic that a request names.
+
+    UNKNOWN_TOPIC_OR_PARTITION (3) for a name, UNKNOWN_TOPIC_ID (100) for an id that nothing has.
+    """
+    image = context.broker.catalog.image
+    found = image.topic(name, topic_id)
+    if found is None:
+        is_name = bool(name) or topic_id == ZERO_UUID
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_name else ErrorCode.UNKNOWN_TOPIC_ID
+        raise KafkaError(code)
+    return found

@@ -1,0 +1,48 @@
+"""DeleteGroups: groups without members go, with their offsets; answered when that is durable."""
+
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after, gather
+from broker.groups.group import Group, State
+from protocol.apis.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+Answer = DeletableGroupResult | Deferred[DeletableGroupResult]
+
+
+def handle(
+    request: DeleteGroupsRequest, context: RequestContext
+) -> DeleteGroupsResponse | Deferred[DeleteGroupsResponse]:
+    """One code for each group."""
+    answers = [_delete(group_id, context) for group_id in dict.fromkeys(request.groups_names)]
+    return gather(answers, lambda results: DeleteGroupsResponse(results=results))
+
+
+def _delete(group_id: str, context: RequestContext) -> Answer:
+    try:
+        group = _empty_group(group_id, context)
+    except KafkaError as error:
+        return _refusal(group_id, context, error)
+    return after(
+        context.broker.groups.remove(group),
+        lambda _: DeletableGroupResult(group_id=group_id),
+        partial(_refusal, group_id, context),
+    )
+
+
+def _empty_group(group_id: str, context: RequestContext) -> Group:
+    group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not State.EMPTY:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    return group
+
+
+def _refusal(group_id: str, context: RequestContext, error: KafkaError) -> DeletableGroupResult:
+    context.count_error(error.code)
+    return DeletableGroupResult(group_id=group_id, error_code=error.code)

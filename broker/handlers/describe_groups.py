@@ -1,0 +1,71 @@
+"""DescribeGroups: the state of groups, their members and what each does."""
+
+from broker.context import RequestContext
+from broker.groups.group import Group, State
+from protocol.apis.describe_groups import (
+    UNKNOWN_OPERATIONS,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+NOT_FOUND_SINCE_VERSION = 6
+ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: everybody may do everything here."""
+
+
+def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    """A group that does not exist is Dead, and from version 6 on GROUP_ID_NOT_FOUND (69)."""
+    with_operations = request.include_authorized_operations
+    answers = []
+    for group_id in request.groups:
+        answer = _described(group_id, context)
+        is_answered = answer.error_code == ErrorCode.NONE
+        answer.authorized_operations = (
+            ALL_OPERATIONS if with_operations and is_answered else UNKNOWN_OPERATIONS
+        )
+        answers.append(answer)
+    return DescribeGroupsResponse(groups=answers)
+
+
+def _described(group_id: str, context: RequestContext) -> DescribedGroup:
+    try:
+        group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    except KafkaError as error:
+        return _refusal(group_id, error, context)
+    is_stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if is_stable else "",
+        members=_members(group, is_stable=is_stable),
+    )
+
+
+def _members(group: Group, *, is_stable: bool) -> list[DescribedGroupMember]:
+    """What they read and do is told of a Stable group only."""
+    return [
+        DescribedGroupMember(
+            member_id=each.member_id,
+            group_instance_id=each.instance_id,
+            client_id=each.client_id,
+            client_host=each.client_host,
+            member_metadata=each.metadata_of(group.protocol_name) if is_stable else b"",
+            member_assignment=each.assignment if is_stable else b"",
+        )
+        for each in group.members.values()
+    ]
+
+
+def _refusal(group_id: str, error: KafkaError, context: RequestContext) -> DescribedGroup:
+    missing = error.code == ErrorCode.GROUP_ID_NOT_FOUND
+    state = State.DEAD.value if missing else ""
+    if missing and context.api_version < NOT_FOUND_SINCE_VERSION:
+        return DescribedGroup(group_id=group_id, group_state=state)
+    context.count_error(error.code)
+    return DescribedGroup(
+        error_code=error.code, error_message=error.message, group_id=group_id, group_state=state
+    )

@@ -1,0 +1,27 @@
+"""Heartbeat: a member lives; the answer tells it when the group rebalances.
+
+While the group is being read after a start the member is told that all is well (Kafka's rule): it
+would only join anew for nothing.
+"""
+
+from broker.context import RequestContext
+from broker.groups.members import Claim
+from broker.groups.requests import check_group_id
+from protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.errors import ErrorCode, KafkaError
+
+
+def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+    """NONE, or why the member has to do something."""
+    groups = context.broker.groups
+    try:
+        check_group_id(request.group_id)
+        group = groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        claim = Claim(request.member_id, request.group_instance_id, request.generation_id)
+        groups.membership.heartbeat(group, claim)
+    except KafkaError as error:
+        if error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return HeartbeatResponse()
+        context.count_error(error.code)
+        return HeartbeatResponse(error_code=error.code)
+    return HeartbeatResponse()

@@ -1,0 +1,42 @@
+"""LeaveGroup: members go; from version 3 on several at once, static ones by their instance id."""
+
+from broker.context import RequestContext
+from broker.groups.requests import check_group_id
+from protocol.apis.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+LIST_SINCE_VERSION = 3
+
+
+def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+    """What became of each; the error of the only one stands for the whole in older versions."""
+    leaving = request.members
+    if context.api_version < LIST_SINCE_VERSION:
+        leaving = [MemberIdentity(member_id=request.member_id)]
+    try:
+        check_group_id(request.group_id)
+        group = context.broker.groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    except KafkaError as error:
+        context.count_error(error.code)
+        return LeaveGroupResponse(error_code=error.code)
+    members = []
+    for each in leaving:
+        code: int = ErrorCode.NONE
+        try:
+            context.broker.groups.membership.leave(group, each.member_id, each.group_instance_id)
+        except KafkaError as error:
+            code = error.code
+            context.count_error(code)
+        members.append(
+            MemberResponse(
+                member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=code
+            )
+        )
+    if context.api_version < LIST_SINCE_VERSION:
+        return LeaveGroupResponse(error_code=members[0].error_code)
+    return LeaveGroupResponse(members=members)

@@ -1,0 +1,142 @@
+"""OffsetCommit: stores how far a group has come; answered when that is durable.
+
+Each offset is judged by itself (does its partition exist, is its text short enough); those that
+pass are stored as one batch.
+"""
+
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after
+from broker.groups.group import Group, Place
+from broker.groups.group_records import NONE, OffsetCommitValue
+from broker.groups.members import Claim
+from broker.groups.requests import topic_of
+from broker.metadata import TopicImage
+from protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+NO_GROUP_SINCE_VERSION = 9
+
+Judged = list[tuple[OffsetCommitRequestTopic, list[tuple[int, int]]]]
+"""Topics as asked for, with the numbers of their partitions and the codes so far."""
+
+
+def handle(
+    request: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
+    """One code for each offset."""
+    offsets: dict[Place, OffsetCommitValue] = {}
+    judged = [(topic, _judge(topic, request, offsets, context)) for topic in request.topics]
+    respond = partial(_respond, judged, context)
+    try:
+        group = _group(request, context)
+        _check_room(group, offsets, context)
+    except KafkaError as error:
+        return respond(error.code)
+    if not offsets:
+        context.broker.groups.drop_unused(group)
+        return respond(ErrorCode.NONE)
+    stored = context.broker.groups.commits.store(group, offsets)
+    return after(stored, lambda _: respond(ErrorCode.NONE), lambda error: respond(_code_of(error)))
+
+
+def _group(request: OffsetCommitRequest, context: RequestContext) -> Group:
+    groups, generation = context.broker.groups, request.generation_id_or_member_epoch
+    if generation < 0:
+        group = groups.find_or_make(request.group_id)
+    else:
+        known = context.api_version >= NO_GROUP_SINCE_VERSION
+        missing = ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
+        group = groups.require(request.group_id, missing)
+    groups.commits.check(group, Claim(request.member_id, request.group_instance_id, generation))
+    return group
+
+
+def _check_room(
+    group: Group, offsets: dict[Place, OffsetCommitValue], context: RequestContext
+) -> None:
+    limit = context.broker.config.broker_config.horolog_max_committed_offsets
+    more = sum(place not in group.offsets for place in offsets)
+    if more and context.broker.groups.commits.stored + more > limit:
+        context.broker.groups.drop_unused(group)
+        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+
+
+def _judge(
+    topic: OffsetCommitRequestTopic,
+    request: OffsetCommitRequest,
+    offsets: dict[Place, OffsetCommitValue],
+    context: RequestContext,
+) -> list[tuple[int, int]]:
+    """The codes of a topic's partitions; what may be stored goes into `offsets`."""
+    try:
+        image = topic_of(context, topic.name, topic.topic_id)
+    except KafkaError as error:
+        return [(each.partition_index, error.code) for each in topic.partitions]
+    codes = []
+    for each in topic.partitions:
+        code = _code(each, image, context)
+        if code == ErrorCode.NONE:
+            offsets[image.name, each.partition_index] = _value(each, image, request, context)
+        codes.append((each.partition_index, code))
+    return codes
+
+
+def _code(each: OffsetCommitRequestPartition, image: TopicImage, context: RequestContext) -> int:
+    if image.partition(each.partition_index) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    limit = context.broker.config.broker_config.offset_metadata_max_bytes
+    if len((each.committed_metadata or "").encode()) > limit:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def _value(
+    each: OffsetCommitRequestPartition,
+    image: TopicImage,
+    request: OffsetCommitRequest,
+    context: RequestContext,
+) -> OffsetCommitValue:
+    now_ms, retention_ms = context.broker.clock.now_ms(), request.retention_time_ms
+    return OffsetCommitValue(
+        offset=each.committed_offset,
+        leader_epoch=each.committed_leader_epoch,
+        metadata=each.committed_metadata or "",
+        commit_timestamp=now_ms,
+        expire_timestamp=NONE if retention_ms < 0 else min(now_ms + retention_ms, (1 << 63) - 1),
+        topic_id=image.topic_id,
+    )
+
+
+def _code_of(error: KafkaError) -> int:
+    """As Kafka tells a commit that cannot be written."""
+    too_large = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD}
+    return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if error.code in too_large else error.code
+
+
+def _respond(judged: Judged, context: RequestContext, code: int) -> OffsetCommitResponse:
+    """`code` is that of all offsets that were not refused by themselves."""
+    context.count_error(code)
+    topics = []
+    for topic, codes in judged:
+        partitions = [
+            OffsetCommitResponsePartition(partition_index=index, error_code=own or code)
+            for index, own in codes
+        ]
+        topics.append(
+            OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+        for _, own in codes:
+            context.count_error(own)
+    return OffsetCommitResponse(topics=topics)

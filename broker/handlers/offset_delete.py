@@ -1,0 +1,71 @@
+"""OffsetDelete: forgets how far a group has come, unless its members read that topic."""
+
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after
+from broker.groups.group import Group, Place, State
+from broker.groups.requests import check_group_id
+from broker.groups.subscription import CONSUMER
+from protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+
+def handle(
+    request: OffsetDeleteRequest, context: RequestContext
+) -> OffsetDeleteResponse | Deferred[OffsetDeleteResponse]:
+    """One code for each partition, or one for all."""
+    try:
+        group = _group(request.group_id, context)
+    except KafkaError as error:
+        return _refusal(context, error)
+    places: list[Place] = []
+    topics = [
+        OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetDeleteResponsePartition(
+                    partition_index=each.partition_index,
+                    error_code=_judge(topic.name, each.partition_index, group, places, context),
+                )
+                for each in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    done = context.broker.groups.commits.take_back(group, places)
+    return after(done, lambda _: OffsetDeleteResponse(topics=topics), partial(_refusal, context))
+
+
+def _group(group_id: str, context: RequestContext) -> Group:
+    """One that nobody uses, or whose members say what they read."""
+    check_group_id(group_id)
+    group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    return group
+
+
+def _judge(
+    topic: str, index: int, group: Group, places: list[Place], context: RequestContext
+) -> int:
+    code = ErrorCode.NONE
+    if context.broker.catalog.image.partition(topic, index) is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif group.state is not State.EMPTY and group.reads(topic):
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    else:
+        places.append((topic, index))
+    context.count_error(code)
+    return code
+
+
+def _refusal(context: RequestContext, error: KafkaError) -> OffsetDeleteResponse:
+    context.count_error(error.code)
+    return OffsetDeleteResponse(error_code=error.code)

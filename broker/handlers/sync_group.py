@@ -1,0 +1,59 @@
+"""SyncGroup: the leader hands in the assignment, every member gets its part when it is stored."""
+
+from functools import partial
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after
+from broker.groups.members import Claim, SyncResult
+from broker.groups.requests import check_group_id
+from protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.errors import ErrorCode, KafkaError
+
+PROTOCOL_SINCE_VERSION = 5
+
+
+def handle(
+    request: SyncGroupRequest, context: RequestContext
+) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
+    """The member's part, or at once an error."""
+    try:
+        result = _sync(request, context)
+    except KafkaError as error:
+        return _refusal(context, error)
+    respond = partial(_respond, context)
+    if isinstance(result, Deferred):
+        return after(result, respond, partial(_refusal, context))
+    return respond(result)
+
+
+def _sync(request: SyncGroupRequest, context: RequestContext) -> SyncResult | Deferred[SyncResult]:
+    groups = context.broker.groups
+    check_group_id(request.group_id)
+    if context.api_version >= PROTOCOL_SINCE_VERSION and None in {
+        request.protocol_type,
+        request.protocol_name,
+    }:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    group = groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    groups.check_memory(sum(len(each.assignment) for each in request.assignments))
+    return groups.membership.sync(
+        group,
+        Claim(request.member_id, request.group_instance_id, request.generation_id),
+        (request.protocol_type, request.protocol_name),
+        {each.member_id: each.assignment for each in request.assignments},
+    )
+
+
+def _respond(context: RequestContext, result: SyncResult) -> SyncGroupResponse:
+    context.count_error(result.error)
+    return SyncGroupResponse(
+        error_code=result.error,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
+    )
+
+
+def _refusal(context: RequestContext, error: KafkaError) -> SyncGroupResponse:
+    return _respond(context, SyncResult(error.code))
