@@ -1,7 +1,9 @@
 """Which address a client is told to come back to.
 
 A listener has a name, a bind address and possibly an advertised one. When none is advertised, each
-client is told the address it itself connected to: it is known to work for that client.
+client is told the address it itself connected to: it is known to work for that client. In a
+container that holds for clients in the container's networks; those from outside have dialled a
+published port, and are told that.
 """
 
 from dataclasses import dataclass
@@ -27,20 +29,23 @@ class BoundListener:
     host: str
     port: int
     advertised: Endpoint | None = None
+    published: Endpoint | None = None
 
-    def endpoint_for(self, local_host: str, local_port: int) -> Endpoint:
+    def endpoint_for(self, local_host: str, local_port: int, *, outside: bool = False) -> Endpoint:
         """The address that a client, connected to this local address, can reach again.
 
-        An advertised port 0 stands for the port that was bound.
+        `outside`: the client is in none of this machine's networks. An advertised port 0 stands
+        for the port that was bound.
         """
-        if self.advertised is None:
+        told = self.advertised or (self.published if outside else None)
+        if told is None:
             return Endpoint(local_host, local_port)
-        return Endpoint(self.advertised.host, self.advertised.port or self.port)
+        return Endpoint(told.host, told.port or self.port)
 
     @property
     def dialled(self) -> Endpoint:
-        """What somebody on this machine types to reach it."""
-        if self.advertised is not None:
-            return self.endpoint_for(self.host, self.port)
+        """What somebody on this machine types to reach it; of a container, on its host."""
+        if self.advertised is not None or self.published is not None:
+            return self.endpoint_for(self.host, self.port, outside=True)
         local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
         return Endpoint(local.get(self.host, self.host), self.port)

@@ -32,6 +32,8 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 MAPPED_BYTES = 1 * 1024 * 1024  # buffers of this size are mapped by themselves
 KEPT_HEAP_BYTES = 8 * 1024 * 1024  # free memory at the top of a heap
 SWITCH_SECONDS = 0.0005  # how long the loop may keep the fsync thread waiting for its turn
+SAID_BY_KAFKA = "Kafka Server started: Transitioning from RECOVERY to RUNNING"
+"""What tools that start a Kafka, such as Testcontainers, wait for in its log."""
 
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -108,9 +110,14 @@ def _say_ready(broker: Broker) -> None:
     line = f"horolog ready bootstrap={broker.bootstrap}"
     if broker.http is not None:
         line += f" http={broker.http}"
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(f"{line} next: kcat -L -b {broker.bootstrap}\n")
     sys.stdout.flush()
-    event("ready", "info", bootstrap=broker.bootstrap, topics=len(broker.catalog.image.topics))
+    event(
+        "ready",
+        bootstrap=broker.bootstrap,
+        topics=len(broker.catalog.image.topics),
+        detail=SAID_BY_KAFKA,
+    )
 
 
 def _stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:

@@ -76,10 +76,17 @@ class Server:
         self._by_host: Counter[str] = Counter()
         self._numbers = count(1)
 
-    def bind(self, name: str, host: str, port: int, advertised: Endpoint | None) -> BoundListener:
+    def bind(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        advertised: Endpoint | None,
+        published: Endpoint | None = None,
+    ) -> BoundListener:
         """Reserves an address; port 0 takes a free one. Raises ListenError."""
         bound = _bind(host, port)
-        listener = BoundListener(name, host, bound.getsockname()[1], advertised)
+        listener = BoundListener(name, host, bound.getsockname()[1], advertised, published)
         self._sockets.append((name, bound))
         self.listeners[name] = listener
         return listener

@@ -9,6 +9,11 @@ from config.topic import TopicConfig
 def check_broker(config: BrokerConfig) -> None:
     """ConfigError when settings of the broker contradict one another."""
     _check_ports(config.listeners)
+    if not config.client_listeners:
+        raise ConfigError(
+            "controller.listener.names",
+            "controller.listener.names leaves no listener for clients: add one to listeners",
+        )
     names = {listener.name for listener in config.listeners}
     for advertised in config.advertised_listeners:
         if advertised.name not in names:
@@ -17,7 +22,9 @@ def check_broker(config: BrokerConfig) -> None:
                 f"advertised.listeners names {advertised.name}, which listeners does not: "
                 f"{', '.join(sorted(names))}",
             )
-        _check_can_be_dialled(advertised)
+        _check_can_be_dialled("advertised.listeners", advertised)
+    for published in config.horolog_published_listeners:
+        _check_can_be_dialled("horolog.published.listeners", published)
 
 
 def check_topic(config: TopicConfig, topic: str | None = None) -> None:
@@ -43,16 +50,11 @@ def _check_ports(listeners: tuple[Listener, ...]) -> None:
         seen.add(address)
 
 
-def _check_can_be_dialled(advertised: Listener) -> None:
-    if advertised.is_wildcard:
+def _check_can_be_dialled(key: str, told: Listener) -> None:
+    missing = "name the host that clients use" if told.is_wildcard else "name a port"
+    if told.is_wildcard or told.port == 0:
         raise ConfigError(
-            "advertised.listeners",
-            f"advertised.listeners: no client can connect to {advertised}; name the host that "
-            "clients use, or leave the setting out to tell each client the address it reached",
-        )
-    if advertised.port == 0:
-        raise ConfigError(
-            "advertised.listeners",
-            f"advertised.listeners: no client can connect to {advertised}; name a port, or leave "
-            "the setting out to tell each client the address it reached",
+            key,
+            f"{key}: no client can connect to {told}; {missing}, or leave the setting out to tell "
+            "each client the address it reached",
         )

@@ -84,7 +84,8 @@ def test_a_stop_tells_whether_everything_is_on_the_disk(
 ) -> None:
     broker = type("Stopping", (FakeBroker,), {"clean": clean})
     assert run(monkeypatch, broker) == status
-    assert capsys.readouterr().out == "horolog ready bootstrap=127.0.0.1:1\n"
+    expected = "horolog ready bootstrap=127.0.0.1:1 next: kcat -L -b 127.0.0.1:1\n"
+    assert capsys.readouterr().out == expected
 
 
 def test_bad_settings_end_with_status_1(

@@ -164,6 +164,7 @@ def test_the_server_properties_that_kafka_ships_is_understood(tmp_path: Path) ->
     ignored = {each.name for each in loaded.ignored}
     assert {"process.roles", "num.network.threads", "listener.security.protocol.map"} <= ignored
     assert "log.segment.bytes" not in ignored
+    assert [str(each) for each in config.client_listeners] == ["PLAINTEXT://:9092"]
     assert str(loaded.ignored[0]).startswith(f"{path}:2: process.roles is ignored: ")
 
 
@@ -234,6 +235,50 @@ def test_keys_that_contradict_are_refused_with_the_place_of_one(tmp_path: Path) 
 def test_an_address_that_no_client_can_dial_is_not_advertised(tmp_path: Path, address: str) -> None:
     with pytest.raises(ConfigError, match="no client can connect"):
         store_of(tmp_path, flags=[f"advertised.listeners=PLAINTEXT://{address}"])
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9092", "host:0"])
+def test_nor_is_it_told_to_those_outside(tmp_path: Path, address: str) -> None:
+    with pytest.raises(ConfigError, match=r"horolog\.published\.listeners: no client can connect"):
+        store_of(tmp_path, flags=[f"horolog.published.listeners=PLAINTEXT://{address}"])
+
+
+def test_a_published_address_of_a_listener_that_is_not_there_is_for_nobody(tmp_path: Path) -> None:
+    flags = ["listeners=OUT://:1", "horolog.published.listeners=PLAINTEXT://localhost:9092"]
+    assert len(store_of(tmp_path, flags=flags).broker_config.client_listeners) == 1
+
+
+def test_a_listener_for_controllers_is_not_opened(tmp_path: Path) -> None:
+    flags = ["listeners=A://:1,Ctl://:2,B://:3", "controller.listener.names=ctl, other"]
+    config = store_of(tmp_path, flags=flags).broker_config
+    assert [each.name for each in config.client_listeners] == ["A", "B"]
+    with pytest.raises(ConfigError, match="leaves no listener for clients"):
+        store_of(tmp_path, flags=["listeners=A://:1", "controller.listener.names=A"])
+
+
+STARTED_BY_TESTCONTAINERS = {  # what its module for apache/kafka sets
+    "KAFKA_LISTENERS": "PLAINTEXT://:9092,BROKER://:9093,CONTROLLER://:9094",
+    "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "BROKER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+    "CONTROLLER:PLAINTEXT",
+    "KAFKA_INTER_BROKER_LISTENER_NAME": "BROKER",
+    "KAFKA_PROCESS_ROLES": "broker,controller",
+    "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+    "KAFKA_NODE_ID": "1",
+    "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+    "KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS": "1",
+    "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+    "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+    "KAFKA_LOG_FLUSH_INTERVAL_MESSAGES": "9223372036854775807",
+    "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+    "KAFKA_CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",
+    "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:32768,BROKER://79a8c4:9093",
+}
+
+
+def test_the_variables_that_testcontainers_sets_are_understood() -> None:
+    config = ConfigStore(load(environment=STARTED_BY_TESTCONTAINERS).layers).broker_config
+    assert [each.port for each in config.client_listeners] == [9092, 9093]
+    assert config.cluster_id == "4L6g3nShT-eMCtK--X86sw"
 
 
 def test_two_listeners_on_one_port_are_refused_and_two_free_ports_are_not(tmp_path: Path) -> None:
