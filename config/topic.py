@@ -247,9 +247,9 @@ class TopicConfig:
         "reject",
         broker="horolog.timestamp.policy",
         importance="high",
-        doc="What a record meets whose time is out of bounds: its batch is refused (as Kafka), it "
-        "is stored as sent, it gets the nearest bound's time or that of its arrival (the claimed "
-        "one stays in header horolog.claimed.timestamp), or it is set aside in another topic.",
+        doc="For records with times out of bounds: refuse the batch (as Kafka), store as sent, "
+        "change to the nearest bound or the arrival (header horolog.claimed.timestamp keeps the "
+        "claim), or set aside.",
     )
     horolog_quarantine_topic: str = topic_key(
         "horolog.quarantine.topic",
