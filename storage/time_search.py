@@ -62,8 +62,8 @@ def first_at_or_after(
 def first_with_largest(snapshot: LogSnapshot, look: Look) -> TimestampOffset | None:
     """The first record with the largest record time at or after the log start; None if none has.
 
-    KIP-734. Segments are looked into from the largest time down; only one that the log start cuts
-    may lack the record that its largest time is of.
+    KIP-734. Segments are looked into from the largest time down; one that the log start cuts, or
+    in which a batch was emptied, may lack the record that its largest time is of.
     """
     segments, start = snapshot.segments, snapshot.log_start_offset
     candidates = []
@@ -73,10 +73,12 @@ def first_with_largest(snapshot: LogSnapshot, look: Look) -> TimestampOffset | N
             candidates.append((look.largest_timestamp(segments[index], limit), -index))
     best: TimestampOffset | None = None
     for largest, negative_index in sorted(candidates, reverse=True):
-        floor = 0 if best is None else best.timestamp + 1
-        if largest < floor:
-            break
         segment, limit = segments[-negative_index], limit_of(snapshot, -negative_index)
+        floor = 0
+        if best is not None:
+            if largest < best.timestamp:
+                break
+            floor = best.timestamp + (segment.base_offset > best.offset)
 
         def at_least(timestamp: int, segment: Segment = segment, limit: int = limit) -> _Found:
             return _first_in(look, segment, limit, RECORD, timestamp, start)

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from broker.logs import journal
+from protocol.records.compression import Codec
 from tests.support.log_author import Author
 from tests.support.log_history import LogHistory
 from tests.support.log_twins import NOW
@@ -36,4 +37,17 @@ def test_batches_of_which_records_were_set_aside_over_a_kill() -> None:
     history.append((NOW + 1,))
     history.append((NOW,))
     history.kill()
+    history.check_all()
+
+
+def test_the_largest_time_is_a_record_s_even_where_a_batch_has_none() -> None:
+    history = LogHistory(
+        horolog_timestamp_policy="quarantine", message_timestamp_after_max_ms=0, segment_bytes=170
+    )
+    history.append((NOW,), size=80)
+    history.append((NOW,), size=0)
+    history.wait(5000)
+    history.append((NOW + 10**9,), codec=Codec.GZIP)
+    assert history.model.end == 3
+    assert len(history.log.snapshot.segments) == 2
     history.check_all()

@@ -40,13 +40,17 @@ class Batch:
     arrival_ms: int
     is_stamped: bool
     """Whether its records carry the broker's time."""
+    stored_ms: int
+    """What the clock said then, even if it had been set back."""
     size_bytes: int = 0
     is_estimated: bool = False
     """Whether its arrival was lost, and is guessed."""
 
     @property
     def newest(self) -> int:
-        """Its largest time, none if all are before 1970."""
+        """Its largest time, none if all are before 1970; of a batch without records its arrival."""
+        if not self.rows:
+            return self.stored_ms
         return max((row.at for row in self.rows if row.at >= 0), default=NO_TIME)
 
 
@@ -225,7 +229,7 @@ class ListLog:
             rows.append(Row(base + index, seen, value, at if index in bad else None))
         last_offset = base + len(times) - 1
         arrival_ms = max(now_ms, self.last_arrival_ms)
-        return Batch(base, last_offset, rows, written, arrival_ms, self.is_stamped)
+        return Batch(base, last_offset, rows, written, arrival_ms, self.is_stamped, now_ms)
 
     def _bounds(self, now_ms: int) -> tuple[int, int]:
         before, after = (
