@@ -11,6 +11,7 @@ Work that changes the log comes as a call for the holder of the partition's writ
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from mmap import mmap
 from typing import NamedTuple
@@ -197,6 +198,9 @@ class Cleaning:
         except BaseException:
             if swap is None or self.log.compaction.unfinished is not swap:
                 self._discard(cleaned)
+            else:
+                with suppress(DiskError):  # it counts already: the next run or start finishes it
+                    self._settle(swap)
             raise
         self._settle(swap)
         yield Slice()

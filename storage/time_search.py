@@ -199,8 +199,8 @@ class _Search:
                 return None
             if not crc_matches(batch, 0, header):
                 raise CorruptLog(file.path, f"the batch at {place.position} has a wrong CRC")
-            offset = max(header.base_offset, self._min_offset)
-            return TimestampOffset(at, offset, header.leader_epoch)
+            offset = self._first_offset(batch, header, place)
+            return None if offset is None else TimestampOffset(at, offset, header.leader_epoch)
         records = self._look.records_of(batch, header, file.path, place.position)
         try:
             found = self._first_in_records(records, header)
@@ -210,6 +210,24 @@ class _Search:
             return None
         at = time_of(self._clock, found[1], zone, is_stamped=False)
         return TimestampOffset(at, found[0], header.leader_epoch)
+
+    def _first_offset(
+        self, batch: memoryview, header: BatchHeader, place: BatchPlace
+    ) -> int | None:
+        """Of a batch that the broker stamped: compaction may have left gaps in it, or nothing."""
+        least = max(header.base_offset, self._min_offset)
+        if header.record_count == header.last_offset_delta + 1:
+            return least
+        path = self._view.file.path
+        records = self._look.records_of(batch, header, path, place.position)
+        try:
+            found = find_record(
+                records, header.record_count, header.base_offset, header.base_timestamp,
+                INT64_MIN, least,
+            )  # fmt: skip
+        except DecodeError as error:
+            raise CorruptLog(path, f"the batch at {place.position}: {error}") from error
+        return None if found is None else found[0]
 
     def _first_in_records(
         self, records: memoryview | bytes | bytearray, header: BatchHeader

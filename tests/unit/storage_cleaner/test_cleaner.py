@@ -81,6 +81,26 @@ def test_the_files_are_those_of_a_log_that_was_never_cleaned_but_for_what_went()
         assert (None if found is None else (found.timestamp, found.offset)) == model
 
 
+def test_a_search_on_a_topic_of_the_broker_s_time_finds_a_record_that_is_there() -> None:
+    env = sim_env()
+    log = open_log(env, cleanup_policy=COMPACT, message_timestamp_type="LogAppendTime")
+    append_bytes(log, build_batch([(1, b"a", b"1"), (2, b"b", b"2")]))
+    append_bytes(
+        log, build_batch([(1, b"a", b"3")], producer_id=9, producer_epoch=0, base_sequence=0)
+    )
+    append_bytes(log, build_batch([(1, b"a", b"4")]))
+    log.roll()
+    make_durable(log)
+    clean(log, env, CleanerOffsets(env.fs, "/data"))
+    assert [offset for offset, _ in rows_of(log)] == [1, 3]
+    found = [log.offset_for_timestamp(5, last_fetchable=n) for n in (9, 1)]
+    assert [None if each is None else each.offset for each in found] == [1, None]
+    log.delete_records(2)
+    later = log.offset_for_timestamp(5, last_fetchable=9)
+    assert later is not None
+    assert later.offset == 3, "the batch of a producer in between is empty"
+
+
 def test_a_full_map_leaves_the_rest_to_the_next_run() -> None:
     env = sim_env()
     log, written = filled(env, 3)
