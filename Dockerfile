@@ -1,30 +1,64 @@
-# Build with the host's network where package registries are reached that way: docker build --network=host -t horolog .
+# The image holds what runs and nothing that builds: Python and a shell from Debian, the broker with its walkers compiled.
+#   docker build -t horolog .                    (--network=host where package registries are reached that way)
+#   docker run -p 9092:9092 horolog
 FROM debian:bookworm-slim AS build
-RUN apt-get update && apt-get install -y --no-install-recommends python3 python3-venv python3-dev gcc libc6-dev \
+RUN apt-get update && apt-get install -y --no-install-recommends \
+        binutils gcc libc6-dev python3.11 python3.11-dev python3.11-venv \
     && rm -rf /var/lib/apt/lists/*
+RUN python3.11 -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir 'setuptools>=77' wheel 'cython>=3.1'
 WORKDIR /src
-RUN python3 -m venv /opt/horolog && /opt/horolog/bin/pip install --no-cache-dir 'setuptools>=77' wheel
-COPY pyproject.toml README.md ./
-COPY protocol protocol
-COPY storage storage
-COPY config config
-COPY broker broker
+COPY pyproject.toml .
+# Compiled, the walkers do without Cython; libraries keep their compiled halves only.
+RUN python3.11 -m venv --without-pip /opt/horolog \
+    && /opt/build/bin/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+        | grep -v '^cython' >/tmp/needs \
+    && /opt/build/bin/pip --python /opt/horolog/bin/python install --no-cache-dir --no-compile -r /tmp/needs \
+    && cd /opt/horolog/lib/python3.11/site-packages \
+    && find . -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.c' -o -name '*.pyi' -o -name '_cffi*.so' | xargs rm -f \
+    && find . -name '*.so' -exec strip --strip-unneeded {} +
 COPY scripts/compile scripts/compile
-# The walker is compiled beside its source, then goes into the wheel with it.
-RUN /opt/horolog/bin/pip install --no-cache-dir 'cython>=3.1' \
-    && /opt/horolog/bin/python scripts/compile \
-    && /opt/horolog/bin/pip install --no-cache-dir --no-build-isolation . \
-    && /opt/horolog/bin/python -m compileall -q /opt/horolog/lib
+COPY protocol protocol
+RUN /opt/build/bin/python scripts/compile && ls protocol/records/walk.*.so && strip --strip-unneeded protocol/records/*.so
+COPY README.md .
+COPY config config
+COPY storage storage
+COPY broker broker
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
+    && /opt/build/bin/pip --python /opt/horolog/bin/python install --no-cache-dir --no-compile --no-deps /tmp/wheel/*.whl \
+    && rm -f /opt/horolog/bin/*ctivate* \
+    && python3.11 -m compileall -q --invalidation-mode unchecked-hash /opt/horolog/lib
 
-FROM debian:bookworm-slim
-RUN apt-get update && apt-get install -y --no-install-recommends python3 \
-    && rm -rf /var/lib/apt/lists/* \
-    && groupadd --gid 10092 horolog && useradd --uid 10092 --gid 10092 --no-create-home --shell /usr/sbin/nologin horolog \
-    && install -d -o horolog -g horolog -m 0700 /data
-COPY --from=build /opt/horolog /opt/horolog
+# These packages and no others are in the image: no package manager, no compiler.
+FROM debian:bookworm-slim AS root
+COPY --from=build /opt/horolog /root-fs/opt/horolog
+COPY config/container /src
+RUN apt-get update && mkdir /tmp/packages && cd /tmp/packages && chmod 777 . && apt-get download \
+        base-files netbase bash dash coreutils hostname sed \
+        libc6 libacl1 libattr1 libcrypt1 libgcc-s1 libgmp10 libpcre2-8-0 libselinux1 libstdc++6 libtinfo6 \
+        libbz2-1.0 libexpat1 libffi8 liblzma5 libssl3 libuuid1 zlib1g \
+        python3.11-minimal libpython3.11-minimal libpython3.11-stdlib \
+    && mkdir -p /root-fs/var/lib/dpkg/status.d \
+    && for package in *.deb; do \
+        dpkg-deb -x "$package" /root-fs && dpkg-deb -f "$package" >"/root-fs/var/lib/dpkg/status.d/${package%%_*}" || exit 1; \
+    done \
+    && cd /root-fs/usr && rm -rf share/doc share/man share/info share/locale share/lintian share/bash-completion \
+        lib/*/gconv lib/python3.11/lib2to3 lib/python3.11/pydoc_data lib/python3.11/test \
+    && chroot /root-fs python3.11 -m compileall -q --invalidation-mode unchecked-hash /usr/lib/python3.11 \
+    && cd /root-fs \
+    && echo 'root:x:0:0:root:/root:/bin/sh\nhorolog:x:10092:10092::/data:/usr/sbin/nologin' >etc/passwd \
+    && echo 'root:x:0:\nhorolog:x:10092:' >etc/group \
+    && install -d -o 10092 -g 10092 -m 0700 data \
+    && install -D -m 0644 /src/server.yaml etc/horolog/server.yaml \
+    && install -D -m 0755 /src/entrypoint usr/bin/entrypoint \
+    && install -D -m 0755 /src/run etc/kafka/docker/run
+
+FROM scratch
+COPY --from=root /root-fs /
+ENV PATH=/opt/horolog/bin:/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1
 USER 10092:10092
 VOLUME /data
 EXPOSE 9092 9404
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["/opt/horolog/bin/horolog"]
-CMD ["serve", "--data-dir", "/data", "--listen", "0.0.0.0:9092", "--http", "0.0.0.0:9404"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s CMD ["horolog", "health"]
+ENTRYPOINT ["entrypoint"]
+CMD ["serve"]
