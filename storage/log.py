@@ -102,7 +102,7 @@ class Log:
         self._is_changing = False
         self._marks = 0
         self._tail: Tail | None = None
-        self._publish()
+        self._catch_up()  # what a start found ended is settled: all that was found is durable
 
     def __repr__(self) -> str:
         """As the directory is called, with the offsets."""
