@@ -29,6 +29,7 @@ HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
 EIGHT = cython.declare(cython.Py_ssize_t, 8)  # numbers of an outline's row
 GROWTH = cython.declare(cython.Py_ssize_t, GROWTH_BYTES)
 DECIMALS = cython.declare(cython.Py_ssize_t, DECIMAL_BYTES)
+BAD_END = cython.declare(cython.int, BAD_VERDICTS)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -112,47 +113,42 @@ def rewrite_records(  # noqa: PLR0917 - called by position, a chunk at a time
     low: cython.longlong = rewriting.low
     high: cython.longlong = rewriting.high
     base_offset: cython.longlong = rewriting.base_offset
-    mark_headers: cython.longlong = rewriting.mark_headers
+    mark_headers: cython.longlong = rewriting.mark_headers + 1 + bool(rewriting.offset_name)
     renumbers: cython.bint = rewriting.renumbers
-    bad_verdicts: cython.int = BAD_VERDICTS
+    names: cython.Py_ssize_t = len(claimed_name) + len(offset_name)
     index: cython.Py_ssize_t
     row: cython.Py_ssize_t
     extra: cython.longlong
+    claimed: cython.longlong
     timestamp: cython.longlong
     verdict: cython.int
     is_bad: cython.bint
-    index = room(
-        outline, count, verdicts, mark_ends, len(claimed_name) + len(offset_name), len(data)
-    )
+    index = room(outline, count, verdicts, mark_ends, names, len(data))
     if index < 0 or to < 0 or len(out) - to < index:
         raise ValueError("no room for the records, or no outline of them")
     for index in range(count):
         verdict = verdicts[index]
-        is_bad = 0 < verdict < bad_verdicts
+        is_bad = 0 < verdict < BAD_END
         if (takes == 1 and is_bad) or (takes == 2 and not is_bad):
             continue
         row = index * EIGHT
-        timestamp = outline[row + 6]
+        claimed = timestamp = outline[row + 6]
+        extra = 0
+        if is_bad:
+            timestamp = min(max(claimed, low), high)
+            extra = mark_ends[verdict + 1] - mark_ends[verdict]
+            extra += decimal_width(claimed_name, claimed)
+            extra += decimal_width(offset_name, base_offset + first + index)
         times[3] += outline[row + 7] < 0
-        if not is_bad:
-            note(times, timestamp)
-            to = put_record(
-                out, to, data, outline, row, timestamp - base, written if renumbers else -1, 0, 0
-            )
-            written += 1
-            continue
-        extra = mark_ends[verdict + 1] - mark_ends[verdict]
-        extra += decimal_width(claimed_name, timestamp)
-        extra += decimal_width(offset_name, base_offset + first + index)
-        timestamp = min(max(timestamp, low), high)
         note(times, timestamp)
         to = put_record(
             out, to, data, outline, row, timestamp - base, written if renumbers else -1,
-            mark_headers + 1 + (len(offset_name) > 0), extra,
+            mark_headers if is_bad else 0, extra,
         )  # fmt: skip
-        to = put_bytes(out, to, marks, mark_ends[verdict], mark_ends[verdict + 1])
-        to = put_decimal(out, to, claimed_name, outline[row + 6])
-        to = put_decimal(out, to, offset_name, base_offset + first + index)
+        if is_bad:
+            to = put_bytes(out, to, marks, mark_ends[verdict], mark_ends[verdict + 1])
+            to = put_decimal(out, to, claimed_name, claimed)
+            to = put_decimal(out, to, offset_name, base_offset + first + index)
         written += 1
     return to, written
 
