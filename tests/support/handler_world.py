@@ -156,6 +156,7 @@ class World:
         broker.producer_ids = ProducerIds(self.env, LOG_DIR, self.lanes)  # type: ignore[arg-type]
         broker.producer_ids.load(-1)
         self.commit.on_durable = self._became_durable
+        broker.groups.begin_load()
 
     def _became_durable(self, log: Any) -> None:
         self.partition(log.topic, log.partition).became_durable()
