@@ -125,7 +125,7 @@ def _settings(dice: random.Random) -> Settings:
 def _limits(dice: random.Random, *, sizes_count: bool) -> Settings:
     sizes = ("-1", "-1", "-1", "0", *(("700", "3000", "9000") if sizes_count else ()))
     return {
-        "retention.ms": dice.choice(("-1", "1", _hours(30), _hours(100), _hours(300))),
+        "retention.ms": dice.choice(("-1", "1", "1", _hours(30), _hours(100), _hours(300))),
         "retention.bytes": dice.choice(sizes),
     }
 
