@@ -5,10 +5,11 @@ Changed records carry the time they claimed, in decimal text, in the header
 aside keeps its offsets and sequence numbers, as after compaction; one that loses all of them stays
 as an empty batch, dated by its arrival, so that its producer is remembered for as long as others.
 Those set aside become a batch of their own, dated by their arrival too, with headers that say
-whence they came. Pure: bytes in, bytes out.
+whence they came, packed with LZ4 if they had no codec. Pure: bytes in, bytes out.
 """
 
 from array import array
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from protocol.records.batch import (
@@ -22,7 +23,7 @@ from protocol.records.batch import (
     read_header,
     seal,
 )
-from protocol.records.compression import Codec, deflate
+from protocol.records.compression import Codec, deflate, deflate_lz4_pieces
 from protocol.records.mistimed import Limits
 from protocol.records.rewrite import (
     ALL,
@@ -54,6 +55,7 @@ CLIENT_ID = "horolog.client.id"
 CLIENT_ADDRESS = "horolog.client.address"
 REASON = "horolog.reason"
 
+ASIDE_LZ4_LEVEL = -10  # the fastest that still finds what all records set aside have in common
 MAX_CLIENT_ID = 256  # characters of it that a record set aside carries
 
 _CLAIMED = header_name(CLAIMED_TIMESTAMP)
@@ -116,6 +118,7 @@ class _Output:
         self.buffer = scratch.take(HEADER_BYTES + len(remedy.payload) + room_bytes)
         self.times = array("q", NO_TIMES)
         self._limit_bytes = remedy.limit_bytes
+        self._remedy = remedy
         self._scratch = scratch
 
     def add(self, payload: Buffer, chunk: Chunk) -> None:
@@ -132,9 +135,27 @@ class _Output:
                 f"{self._limit_bytes} bytes: send smaller batches, or right times"
             )
 
-    @property
-    def payload(self) -> memoryview:
-        return memoryview(self.buffer)[HEADER_BYTES : self.end]
+    def packed(self) -> tuple[memoryview, Codec]:
+        """The batch, its header still to be written, and the codec of its records."""
+        codec = self._remedy.codec if self.count else Codec.NONE
+        payload = memoryview(self.buffer)[HEADER_BYTES : self.end]
+        if codec is Codec.NONE and self.plan.takes == BAD and self.count:
+            return self._packed(deflate_lz4_pieces(payload, ASIDE_LZ4_LEVEL)), Codec.LZ4
+        if codec is Codec.NONE:
+            return memoryview(self.buffer)[: self.end], codec
+        return self._packed([deflate(codec, payload, self._remedy.level)]), codec
+
+    def _packed(self, pieces: Iterable[bytes]) -> memoryview:
+        """The pieces behind room for a header, in a buffer that takes the place of this one."""
+        packed, end = self._scratch.take(HEADER_BYTES + (self.end >> 1)), HEADER_BYTES
+        for piece in pieces:
+            if end + len(piece) > len(packed):
+                packed = self._scratch.grown(packed, end, end + len(piece))
+            packed[end : end + len(piece)] = piece
+            end += len(piece)
+        self._scratch.give_back(self.buffer)
+        self.buffer = packed
+        return memoryview(packed)[:end]
 
 
 def _changed(batch: CheckedBatch, remedy: Remedy) -> Rewriting:
@@ -218,22 +239,14 @@ def _batch(
     before: CheckedBatch, remedy: Remedy, output: _Output, header: BatchHeader
 ) -> CheckedBatch:
     """The batch that `output` makes, as a batch that passed the checks."""
-    base = output.plan.base_timestamp if output.count else NO_TIMESTAMP
-    codec = remedy.codec if output.count else Codec.NONE
-    payload = output.payload
     facts = _facts(output)
-    if codec is Codec.NONE:
-        data = memoryview(output.buffer)[: output.end]
-    else:
-        data = memoryview(bytearray(HEADER_BYTES) + deflate(codec, payload, remedy.level))
+    data, codec = output.packed()
     latest = facts.max_timestamp if output.count else remedy.limits.now
-    attributes = header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | codec
-    last_delta = output.count - 1 if output.plan.renumbers else header.last_offset_delta
     header = header._replace(
         length=len(data) - LENGTH_ENDS,
-        attributes=attributes,
-        last_offset_delta=last_delta,
-        base_timestamp=base,
+        attributes=header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | codec,
+        last_offset_delta=(output.count - 1 if output.plan.renumbers else header.last_offset_delta),
+        base_timestamp=output.plan.base_timestamp if output.count else NO_TIMESTAMP,
         max_timestamp=latest,
         record_count=output.count,
     )

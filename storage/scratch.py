@@ -5,7 +5,7 @@ that size. A few buffers are kept between uses; beyond that they come and go. An
 """
 
 SMALLEST_BYTES = 256 * 1024
-KEPT_BUFFERS = 2
+KEPT_BUFFERS = 3
 KEPT_BYTES = 8 * 1024 * 1024  # a larger buffer is not kept
 
 

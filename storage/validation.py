@@ -185,7 +185,7 @@ class BatchRules:
             payload,
             codec,
             None if self._target is None else self._level(),
-            config.max_decompressed_message_bytes if codec else config.segment_bytes,
+            config.max_decompressed_message_bytes,
             config.horolog_quarantine_topic,
         )
         return CheckedBatch(

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024  # of one batch's unpacked records
+_LZ4_PIECE = 256 * 1024
 CHUNK_BYTES = 1024 * 1024  # the most that one call of a library may add
 # Input is fed in slices, since after each of many small members the rest of one is copied.
 GZIP_SLICE_BYTES = 16 * 1024
@@ -91,6 +92,22 @@ def inflate(codec: Codec, data: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTE
 def deflate(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     """Pack records as Kafka's own clients frame them; None takes the codec's usual level."""
     return _DEFLATERS[codec](data, level)
+
+
+def deflate_lz4_pieces(data: memoryview, level: int) -> Iterator[bytes]:
+    """Pack records as `deflate` does with LZ4, in pieces that are made one after the other.
+
+    For much data at a low level: what a piece takes is memory that was used just before.
+    """
+    import lz4.frame
+
+    with lz4.frame.LZ4FrameCompressor(
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, compression_level=level
+    ) as packer:
+        yield packer.begin()
+        for at in range(0, len(data), _LZ4_PIECE):
+            yield packer.compress(data[at : at + _LZ4_PIECE])
+        yield packer.flush()
 
 
 def _collect(codec: Codec, pieces: Iterator[bytes], limit_bytes: int) -> Buffer:

@@ -20,6 +20,7 @@ from protocol.records.compression import (
     InflateLimit,
     UnknownCodec,
     deflate,
+    deflate_lz4_pieces,
     inflate,
 )
 
@@ -301,3 +302,12 @@ def test_gzip_output_that_waits_behind_consumed_input_is_not_lost(
             inflate(Codec.GZIP, packed[:-8])
         with pytest.raises(CorruptCompression):
             inflate(Codec.GZIP, packed[:-9])
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 262_144, 262_145, 1_000_000])
+@pytest.mark.parametrize("level", [-10, 0, 9])
+def test_lz4_in_pieces_is_one_frame(size: int, level: int) -> None:
+    data = (bytes(range(256)) * (size // 256 + 1))[:size]
+    packed = b"".join(deflate_lz4_pieces(memoryview(data), level))
+    assert bytes(inflate(Codec.LZ4, packed)) == data
+    assert packed[4:6] == deflate(Codec.LZ4, data)[4:6], "the frame's flags are as Kafka has them"

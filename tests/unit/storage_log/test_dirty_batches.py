@@ -137,6 +137,7 @@ def test_what_is_set_aside_says_whence_it_came(codec: Codec) -> None:
     assert crc_matches(made.aside.records, 0, header)
     assert (header.producer_id, header.base_sequence, header.is_transactional) == (-1, -1, False)
     assert made.batch.header.is_transactional
+    assert header.codec is (codec or Codec.LZ4)
     first, second = read_records(made.aside.records)
     assert (first.offset, first.timestamp, first.key, first.value) == (0, NOW, b"k", b"v" * 50)
     assert dict(first.headers) == {
