@@ -1,0 +1,41 @@
+"""A consumer as a process of its own, to be killed: says what it was given, and what it read.
+
+Arguments: HOST:PORT, topic, group, session time-out in ms. One line to an event on standard output.
+It commits each record after it has said it.
+"""
+
+import sys
+
+from confluent_kafka import Consumer, TopicPartition
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
+    say("assigned", *sorted(each.partition for each in partitions))
+
+
+def main() -> None:
+    bootstrap, topic, group, session_ms = sys.argv[1:]
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "session.timeout.ms": int(session_ms),
+            "heartbeat.interval.ms": 300,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic], on_assign=assigned)
+    while True:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            say("read", message.partition(), message.offset())
+            consumer.commit(message, asynchronous=False)
+
+
+if __name__ == "__main__":
+    main()
