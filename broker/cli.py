@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "time": "broker.cli_time",
     "retention": "broker.cli_retention",
     "compaction": "broker.cli_compaction",
+    "groups": "broker.cli_groups",
     "clock": "broker.cli_clock",
     "dump": "broker.cli_dump",
     "verify": "broker.cli_verify",
@@ -83,9 +84,9 @@ class LazyCommands(click.Group):
 def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
-    serve runs it, health tells whether it is ready. segments, time, retention, compaction and clock
-    ask a running one, over its HTTP port. dump and verify read files of a data directory and need
-    no broker.
+    serve runs it, health tells whether it is ready. segments, time, retention, compaction, groups
+    and clock ask a running one, over its HTTP port. dump and verify read files of a data directory
+    and need no broker.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -23,7 +23,7 @@ class Commits:
         """Nothing is committed."""
         self._rebalances = rebalances
         self._log = log
-        self.stored = 0
+        self.stored: int = 0
         """Offsets that all groups have."""
 
     def check(self, group: Group, claim: Claim) -> None:

@@ -36,12 +36,21 @@ MAX_GROUP_ID_BYTES = 4096  # Kafka: whatever fits a record's key
 class GroupCoordinator:
     """All groups of this broker."""
 
+    groups: dict[str, Group]
+    footprint: Footprint
+    topic: OffsetsTopic
+    deadlines: Deadlines
+    rebalances: Rebalances
+    membership: Membership
+    commits: Commits
+    unreadable_records: int
+
     def __init__(self, broker: "Broker", machine: Clock) -> None:
         """Knows nothing until `load`. `machine` is the clock that nobody holds."""
         settings = broker.config.broker_config
         self._broker = broker
         self._settings = settings
-        self.groups: dict[str, Group] = {}
+        self.groups = {}
         self.footprint = Footprint()
         self.topic = OffsetsTopic(broker)
         self.deadlines = Deadlines(broker.loop, GroupTime(broker.clock, machine))

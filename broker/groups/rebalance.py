@@ -46,7 +46,7 @@ class Rebalances:
         self._log = log
         self._now_ms = now_ms
         self._initial_delay_ms = initial_delay_ms
-        self.count = 0
+        self.count: int = 0
         """Generations that began."""
 
     # --- sessions ---

@@ -1,6 +1,16 @@
 """All questions that the API answers, subject by subject."""
 
-from broker.http import clock, compaction, dirty, openapi, retention, segments, times, topics
+from broker.http import (
+    clock,
+    compaction,
+    dirty,
+    groups,
+    openapi,
+    retention,
+    segments,
+    times,
+    topics,
+)
 from broker.http.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -10,6 +20,7 @@ ROUTES: tuple[Route, ...] = (
     *compaction.ROUTES,
     *times.ROUTES,
     *dirty.ROUTES,
+    *groups.ROUTES,
     *clock.ROUTES,
     *openapi.ROUTES,
 )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from broker.metrics.compaction import COMPACTION_METRICS
 from broker.metrics.declare import Durations, Metric, Sample, Spread, counter, gauge, one
+from broker.metrics.groups import GROUP_METRICS
 from broker.metrics.partitions import PARTITION_METRICS
 from broker.metrics.probes import SKEW_BOUNDS_MS, Histogram
 from broker.metrics.retention import RETENTION_METRICS
@@ -251,6 +252,7 @@ METRICS: tuple[Metric, ...] = (
         one(lambda broker: broker.catalog.image.partition_count),
     ),
     *PARTITION_METRICS,
+    *GROUP_METRICS,
     *RETENTION_METRICS,
     *COMPACTION_METRICS,
 )

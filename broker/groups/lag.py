@@ -1,0 +1,52 @@
+"""How far groups are behind: in records, and in time by both clocks (time.md 10).
+
+Read from any thread: what the event loop may change meanwhile is copied first. A partition that is
+deleted, or an offset committed for an older topic of the same name, has no lag.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.groups.group import Group
+from broker.groups.group_records import OffsetCommitValue
+from protocol.wire import ZERO_UUID
+from storage.log import Log
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from broker.metadata import MetadataImage
+
+
+class Standing(NamedTuple):
+    """Where one group stands in one partition."""
+
+    group: str
+    topic: str
+    partition: int
+    value: OffsetCommitValue
+    log: Log
+
+    @property
+    def records(self) -> int:
+        """Offsets between what is committed and the end; those that are gone cannot be read."""
+        snapshot = self.log.snapshot
+        start = max(self.value.offset, snapshot.log_start_offset)
+        return max(0, snapshot.high_watermark - start)
+
+
+def standings(broker: "Broker") -> Iterator[Standing]:
+    """Of all groups."""
+    image = broker.catalog.image
+    for group in list(broker.groups.groups.values()):
+        yield from standings_of(group, image)
+
+
+def standings_of(group: Group, image: "MetadataImage") -> Iterator[Standing]:
+    """Of one group, in no order."""
+    for (name, index), value in list(group.offsets.items()):
+        topic = image.topics.get(name)
+        found = topic.partition(index) if topic is not None else None
+        if topic is None or found is None or value.topic_id not in {ZERO_UUID, topic.topic_id}:
+            continue
+        if value.offset >= 0:
+            yield Standing(group.group_id, name, index, value, found.log)

@@ -1,0 +1,114 @@
+"""/api/groups: which groups of consumers there are, who is in them, and how far each is behind.
+
+Lag is told in records, and in time by both clocks: what records claim, and when they came.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.groups.group import Group
+from broker.groups.lag import Standing, standings_of
+from broker.http.exchange import ApiError
+from broker.http.parameters import Asked, Kind, Parameter, count
+from broker.http.route import Route
+from broker.instants import instant, instant_or_none
+from storage.log_times import find_times, lag_of
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+MAX_GROUPS = 1000
+MAX_OFFSETS = 10_000
+
+
+def _groups(broker: "Broker", asked: Asked) -> object:
+    found = dict(broker.groups.groups)
+    names = sorted(name for name in found if name > asked.fields["after"])
+    page = names[: asked.fields["limit"]]
+    return {
+        "groups": [_summary(broker, found[name]) for name in page],
+        "loading": broker.groups.is_loading,
+        "next": page[-1] if len(names) > len(page) else None,
+    }
+
+
+def _summary(broker: "Broker", group: Group) -> dict[str, object]:
+    behind = [each.records for each in standings_of(group, broker.catalog.image)]
+    return {
+        "group": group.group_id,
+        "state": group.state.value,
+        "since": instant_or_none(group.since_ms),
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol_name,
+        "generation": group.generation,
+        "members": len(group.members),
+        "offsets": len(group.offsets),
+        "lag_records": sum(behind),
+    }
+
+
+def _group(broker: "Broker", asked: Asked) -> object:
+    name = asked.path["group"]
+    group = broker.groups.groups.get(name)
+    if group is None:
+        raise ApiError(404, "unknown_group", f"There is no group {name!r}: see /api/groups")
+    found = sorted(standings_of(group, broker.catalog.image), key=_place)
+    return {
+        **_summary(broker, group),
+        "member_states": [
+            {
+                "member_id": each.member_id,
+                "instance_id": each.instance_id,
+                "client_id": each.client_id,
+                "client_host": each.client_host,
+                "session_timeout_ms": each.session_timeout_ms,
+                "leads": each.member_id == group.leader,
+            }
+            for each in list(group.members.values())
+        ],
+        "partitions": [_standing(each) for each in found[:MAX_OFFSETS]],
+    }
+
+
+def _place(standing: Standing) -> tuple[str, int]:
+    return standing.topic, standing.partition
+
+
+def _standing(standing: Standing) -> dict[str, object]:
+    value = standing.value
+    lag = lag_of(standing.log, value.offset)
+    is_behind = lag.records > 0
+    times = find_times(standing.log, value.offset) if is_behind else None
+    return {
+        "topic": standing.topic,
+        "partition": standing.partition,
+        "offset": value.offset,
+        "committed_at": instant(value.commit_timestamp),
+        "metadata": value.metadata,
+        "high_watermark": standing.log.snapshot.high_watermark,
+        "lag_records": lag.records,
+        "lag_record_time_ms": lag.record_ms,
+        "lag_arrival_ms": lag.arrival_ms,
+        "next_record_time": None if times is None else instant_or_none(times.record_ms),
+        "next_arrival": None if times is None else instant_or_none(times.arrival_ms),
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/groups",
+        "The groups of consumers in the order of their names, a page at a time.",
+        read=_groups,
+        parameters=(
+            Parameter("after", Kind(lambda text, _: text), "Begin behind this name", ""),
+            Parameter("limit", count(1, MAX_GROUPS), "Groups in the answer", MAX_GROUPS),
+        ),
+    ),
+    Route(
+        "GET",
+        "/api/groups/{group}",
+        "One group: its members, and how far it is behind in each partition, in records and in "
+        "time by both clocks.",
+        read=_group,
+    ),
+)

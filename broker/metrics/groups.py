@@ -1,0 +1,103 @@
+"""Gauges of groups: how many in which state, and how far each is behind, in records and in time.
+
+Up to `MAX_EXACT` committed offsets each has its series. Beyond that the label `partition` is `all`:
+records are summed, and lags in time, which cost a look into the log each, are left out. A scrape
+reads no file: a lag in time that would need one has no series until somebody has read there.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from broker.groups.group import State
+from broker.groups.lag import Standing, standings
+from broker.metrics.declare import Sample, counter, gauge, one
+from protocol.errors import KafkaError
+from storage.log_times import lag_of
+from storage.look import NotInMemory
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+MAX_EXACT = 1000
+LABELS = ("group", "topic", "partition")
+
+
+def _states(broker: "Broker") -> Iterable[Sample]:
+    found = Counter(group.state for group in list(broker.groups.groups.values()))
+    return [((state.value,), found[state]) for state in State if state is not State.DEAD]
+
+
+def _members(broker: "Broker") -> float:
+    return sum(len(group.members) for group in list(broker.groups.groups.values()))
+
+
+def _is_exact(broker: "Broker") -> bool:
+    return broker.groups.commits.stored <= MAX_EXACT
+
+
+def _lag_records(broker: "Broker") -> Iterable[Sample]:
+    exact = _is_exact(broker)
+    found: Counter[tuple[str, ...]] = Counter()
+    for each in standings(broker):
+        found[each.group, each.topic, str(each.partition) if exact else "all"] += each.records
+    return list(found.items())
+
+
+def _lag_seconds(broker: "Broker") -> Iterable[Sample]:
+    if not _is_exact(broker):
+        return []
+    return [sample for each in standings(broker) for sample in _times(each)]
+
+
+def _times(standing: Standing) -> Iterable[Sample]:
+    labels = standing.group, standing.topic, str(standing.partition)
+    try:
+        lag = lag_of(standing.log, standing.value.offset, may_wait=False)
+    except (NotInMemory, KafkaError):
+        return
+    if lag.record_ms is not None:
+        yield (*labels, "record"), lag.record_ms / 1000
+    yield (*labels, "arrival"), lag.arrival_ms / 1000
+
+
+GROUP_METRICS = (
+    gauge("horolog_groups", "Groups by their state.", ("state",), _states),
+    gauge("horolog_group_members", "Members of all groups.", (), one(_members)),
+    gauge(
+        "horolog_group_members_bytes",
+        "What members of groups say of themselves and are told to do.",
+        (),
+        one(lambda broker: broker.groups.footprint.total_bytes),
+    ),
+    gauge(
+        "horolog_group_committed_offsets",
+        "Offsets that groups have committed.",
+        (),
+        one(lambda broker: broker.groups.commits.stored),
+    ),
+    counter(
+        "horolog_group_generations",
+        "Generations of groups that began.",
+        (),
+        one(lambda broker: broker.groups.rebalances.count),
+    ),
+    counter(
+        "horolog_group_records_unreadable",
+        "Records of groups that could not be read back at the start.",
+        (),
+        one(lambda broker: broker.groups.unreadable_records),
+    ),
+    gauge(
+        "horolog_consumer_lag_records",
+        "Offsets between what a group has committed and the high watermark.",
+        LABELS,
+        _lag_records,
+    ),
+    gauge(
+        "horolog_consumer_lag_seconds",
+        "Time from the record that a group reads next to the newest one, by either clock.",
+        (*LABELS, "clock"),
+        _lag_seconds,
+    ),
+)
