@@ -50,7 +50,10 @@ RUN apt-get update && mkdir /tmp/packages && cd /tmp/packages && chmod 777 . && 
     && install -d -o 10092 -g 10092 -m 0700 data \
     && install -D -m 0644 /src/server.yaml etc/horolog/server.yaml \
     && install -D -m 0755 /src/entrypoint usr/bin/entrypoint \
-    && install -D -m 0755 /src/run etc/kafka/docker/run
+    && install -D -m 0755 /src/run etc/kafka/docker/run \
+    && mkdir -p etc/confluent/docker && touch etc/confluent/docker/bash-config \
+    && ln -s /etc/kafka/docker/run etc/confluent/docker/run && ln -s run etc/confluent/docker/launch \
+    && ln -s /bin/true etc/confluent/docker/configure
 
 FROM scratch
 COPY --from=root /root-fs /
