@@ -24,6 +24,7 @@ SIP0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
 SIP1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
 SIP2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
 SIP3 = cython.declare(cython.ulonglong, 0x7465646279746573)
+AHEAD = cython.declare(cython.longlong, 32)  # records whose entries are fetched at one time
 
 Buffer = bytes | bytearray | memoryview
 ENTRY_BYTES = 24  # 16 of hash, 8 of offset
@@ -68,6 +69,9 @@ class KeyMap:
     k1: cython.ulonglong
     h0: cython.ulonglong
     h1: cython.ulonglong
+    ahead0: cython.ulonglong[32]
+    ahead1: cython.ulonglong[32]
+    touched: cython.ulonglong
 
     def __init__(self, memory: Buffer, load_factor: float, secret: bytes) -> None:
         """Use all of `memory`, which must be zeros, up to the load factor (at least one entry)."""
@@ -93,12 +97,14 @@ class KeyMap:
     def get(self, key: bytes) -> int:
         """The last offset of a key, -1 if it was never noted."""
         data: cython.const[cython.uchar][::1] = key
-        return find(self, data, 0, len(key))
+        hash_key(self, data, 0, len(key))
+        return find(self)
 
     def put(self, key: bytes, offset: int) -> bool:
         """Note a key's offset; False when it is a new key and there is no room."""
         data: cython.const[cython.uchar][::1] = key
-        return note(self, data, 0, len(key), offset)
+        hash_key(self, data, 0, len(key))
+        return note(self, offset)
 
 
 @cython.cclass
@@ -134,12 +140,15 @@ def map_keys(
     record: RecordWalk = RecordWalk()
     with cython.nogil:
         while index < count:
+            if index % AHEAD == 0:
+                look_ahead(keys, record, data, at, limit, count - index)
             fault = walk(record, data, at, limit)
             if fault:
                 break
             offset = base_offset + record.offset_delta
-            if offset >= first_offset and record.key_size >= 0:  # noqa: SIM102 - two questions
-                if not note(keys, data, record.key_at, record.key_size, offset):
+            if offset >= first_offset and record.key_size >= 0:
+                recall(keys, record, data, index)
+                if not note(keys, offset):
                     break
             at = record.end
             index += 1
@@ -183,12 +192,14 @@ def keep_records(  # noqa: PLR0917 - called by position, once a batch
         raise ValueError("the room for kept records is smaller than the payload")
     with cython.nogil:
         while index < count:
+            if index % AHEAD == 0:
+                look_ahead(keys, record, data, at, limit, count - index)
             fault = walk(record, data, at, limit)
             if fault == 0 and leaves_int64(base_timestamp, record.delta):
                 fault = 6
             if fault:
                 break
-            if stays(keys, record, data, base_offset, mapped_before, drop_tombstones):
+            if stays(keys, record, data, index, base_offset, mapped_before, drop_tombstones):
                 timestamp = base_timestamp + record.delta
                 untimed += timestamp == -1
                 if timestamp != -1:
@@ -217,6 +228,7 @@ def stays(  # noqa: PLR0917 - private, called by position
     keys: KeyMap,
     record: RecordWalk,
     data: cython.const[cython.uchar][::1],
+    index: cython.longlong,
     base_offset: cython.longlong,
     mapped_before: cython.longlong,
     drop_tombstones: cython.bint,
@@ -227,7 +239,61 @@ def stays(  # noqa: PLR0917 - private, called by position
         return True
     if record.key_size < 0 or (drop_tombstones and record.value_size < 0):
         return False
-    return offset >= find(keys, data, record.key_at, record.key_size)
+    recall(keys, record, data, index)
+    return offset >= find(keys)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def look_ahead(  # noqa: PLR0917 - private, called by position
+    keys: KeyMap,
+    record: RecordWalk,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    count: cython.longlong,
+) -> cython.void:
+    """Hash the keys of the next records, and read where their entries are, all at one time.
+
+    The map is larger than the processor's caches: one by one, each entry would be waited for.
+    Damage is left for the pass itself to find.
+    """
+    index: cython.longlong
+    word: cython.ulonglong = 0
+    if not cython.compiled:
+        return
+    count = min(count, AHEAD)
+    for index in range(count):
+        if walk(record, data, at, limit):
+            count = index
+            break
+        hash_key(keys, data, record.key_at, max(record.key_size, 0))
+        keys.ahead0[index] = keys.h0
+        keys.ahead1[index] = keys.h1
+        at = record.end
+    for index in range(count):
+        word ^= keys.words[3 * slot_of(keys, keys.ahead0[index]) + 2]
+    keys.touched = word  # so that nobody finds the reading needless
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def recall(
+    keys: KeyMap,
+    record: RecordWalk,
+    data: cython.const[cython.uchar][::1],
+    index: cython.longlong,
+) -> cython.void:
+    """Have the hash of the record's key in the map: `look_ahead` knows it."""
+    if not cython.compiled:
+        hash_key(keys, data, record.key_at, record.key_size)
+        return
+    keys.h0 = keys.ahead0[index % AHEAD]
+    keys.h1 = keys.ahead1[index % AHEAD]
 
 
 @cython.cfunc
@@ -325,29 +391,18 @@ def copy(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def find(
-    keys: KeyMap,
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> cython.longlong:
-    """The offset that is noted for the key of `size` bytes at `at`, -1 if there is none."""
-    return cython.cast(cython.longlong, keys.words[place_of(keys, data, at, size) + 2]) - 1
+def find(keys: KeyMap) -> cython.longlong:
+    """The offset that is noted for the key whose hash is in the map, -1 if there is none."""
+    return cython.cast(cython.longlong, keys.words[place_of(keys) + 2]) - 1
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def note(
-    keys: KeyMap,
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-    offset: cython.longlong,
-) -> cython.bint:
-    """Note the offset of the key at `at`; False when the key is new and there is no room."""
-    place: cython.Py_ssize_t = place_of(keys, data, at, size)
+def note(keys: KeyMap, offset: cython.longlong) -> cython.bint:
+    """Note the offset of the key whose hash is in the map; False when there is no room for it."""
+    place: cython.Py_ssize_t = place_of(keys)
     if keys.words[place + 2] == 0:
         if keys.used >= keys.most:
             return False
@@ -362,17 +417,19 @@ def note(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def place_of(
-    keys: KeyMap,
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Where the key's entry is or would be, in words; its hash is left in the map."""
-    slot: cython.ulonglong
+def slot_of(keys: KeyMap, h0: cython.ulonglong) -> cython.ulonglong:
+    """The first slot that is tried for a hash."""
+    return ((h0 >> 32) * keys.slots) >> 32
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def place_of(keys: KeyMap) -> cython.Py_ssize_t:
+    """Where the entry of the hash in the map is or would be, in words."""
+    slot: cython.ulonglong = slot_of(keys, keys.h0)
     place: cython.Py_ssize_t
-    hash_key(keys, data, at, size)
-    slot = ((keys.h0 >> 32) * keys.slots) >> 32
     while True:
         place = 3 * slot
         if keys.words[place + 2] == 0 or (
