@@ -5,7 +5,7 @@ needed, and nothing is looked up. First dirty offsets are kept in Kafka's file (
 9.1), the delete horizons that are due next in one of ours beside it, of the same form.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from config.topic import TopicConfig
@@ -111,9 +111,10 @@ def learn_ages(log: Log, at_most: int) -> bool:
 
     DiskError, CorruptLog.
     """
-    if not _needs_ages(limits_of(log.config)):
+    segments = log.snapshot.segments
+    if not _needs_ages(log.config) or _ages_of(log, segments) is not None:
         return True
-    for segment in log.snapshot.segments[:-1]:
+    for segment in segments[:-1]:
         if not segment.size_bytes or _is_known(segment):
             continue
         if not at_most:
@@ -121,6 +122,7 @@ def learn_ages(log: Log, at_most: int) -> bool:
         at_most -= 1
         learn_times(segment, segment.size_bytes, *log.lookup)
         learn_first_times(segment, segment.size_bytes, *log.lookup)
+    log.compaction.ages = segments, [_age_of(segment) for segment in segments[:-1]]
     return True
 
 
@@ -129,9 +131,10 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
     snapshot = log.snapshot
     closed = snapshot.segments[:-1]
     name = log.topic, log.partition
-    age_of: Callable[[Segment], SegmentAge] = _ageless
-    if _needs_ages(limits_of(log.config)):
-        age_of = _age_of
+    ages = _ages_of(log, snapshot.segments)
+    if ages is None:
+        age_of = _age_of if _needs_ages(log.config) else _ageless
+        ages = [age_of(segment) for segment in closed]
     bound = snapshot.last_stable_offset
     unsynced = next((each.base_offset for each in closed if not each.synced), bound)
     return CleaningFacts(
@@ -139,7 +142,7 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
         snapshot.log_end_offset,
         offsets.first_dirty.get(name, -1),
         min(bound, unsynced),
-        [age_of(segment) for segment in closed],
+        ages,
         snapshot.active.base_offset,
         offsets.horizons.get(name, NO_TIME),
     )
@@ -163,7 +166,7 @@ def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
         return known.verdict
     limits = limits_of(config)
     verdict = judge(facts_of(log, offsets), limits, now_ms)
-    is_lasting = verdict.because is Because.CLEAN or not _needs_ages(limits)
+    is_lasting = verdict.because is Because.CLEAN or not _needs_ages(log.config)
     if is_lasting and horizon is None and verdict.because is not Because.UNSETTLED:
         log.compaction.judged = Judged(
             snapshot.segments, config, snapshot.log_start_offset, dirty, verdict
@@ -178,8 +181,14 @@ def began_ms(segment: Segment) -> int:
     return segment.first_arrival_ms
 
 
-def _needs_ages(limits: CleaningLimits) -> bool:
-    return limits.min_lag_ms > 0 or limits.max_lag_ms != UNLIMITED_MS
+def _needs_ages(config: TopicConfig) -> bool:
+    return config.min_compaction_lag_ms > 0 or config.max_compaction_lag_ms != UNLIMITED_MS
+
+
+def _ages_of(log: Log, segments: Sequence[Segment]) -> Sequence[SegmentAge] | None:
+    """As learned before, if these are the log's segments still; closed ones do not change."""
+    known = log.compaction.ages
+    return known[1] if known is not None and known[0] is segments else None
 
 
 def _is_known(segment: Segment) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from config.topic import TopicConfig
-from storage.cleanable import Verdict
+from storage.cleanable import SegmentAge, Verdict
 from storage.errors import FileMissing
 from storage.layout import LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP
 from storage.segment import Segment
@@ -48,6 +48,8 @@ class Compaction:
     """A swap that counts, and whose names could not all be changed yet."""
     is_stuck: bool = False
     """Files of a run that failed could not be removed: only the next start can settle that."""
+    ages: "tuple[Sequence[Segment], Sequence[SegmentAge]] | None" = None
+    """The segments as they were at the last look, and the ages of all but the last one."""
     judged: Judged | None = None
     """The last verdict that time alone cannot change."""
 
