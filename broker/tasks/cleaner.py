@@ -126,7 +126,7 @@ class Cleaner:
         await self._sync_closed(partitions)
         now_ms = self._broker.clock.now_ms()
         verdicts, faults = await self._on_thread(
-            _judge, partitions, self._broker.log_manager.cleaner_offsets, now_ms
+            judge_all, partitions, self._broker.log_manager.cleaner_offsets, now_ms
         )
         for partition, error in faults:
             self._put_aside(partition, error)
@@ -296,7 +296,7 @@ def _advance(slices: Iterator[Slice], now: Callable[[], float], at_most_bytes: f
     return Progress(read, written, None, is_over=True)
 
 
-def _judge(
+def judge_all(
     partitions: "Sequence[Partition]", offsets: CleanerOffsets, now_ms: int
 ) -> "tuple[list[Verdict | None], list[tuple[Partition, StorageError]]]":
     """On a thread: what could be cleaned of each log; None where that cannot be said yet."""

@@ -19,6 +19,8 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.bench import (
+    choice_cells,
+    cleaner_cells,
     client_cells,
     dirty_cells,
     fetch_cells,
@@ -49,6 +51,8 @@ FAMILIES = (
     dirty_cells,
     lookup_cells,
     time_cells,
+    choice_cells,
+    cleaner_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}

@@ -23,6 +23,17 @@ def peak_resident_mib(pid: int) -> float:
     return _status_kib(pid, "VmHWM") / 1024
 
 
+def forget_peak(pid: int) -> None:
+    """The peak starts again from the present size."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def read_bytes(pid: int) -> int:
+    """What the process has read by calls so far, from memory or disk."""
+    line = Path(f"/proc/{pid}/io").read_text().splitlines()[0]
+    return int(line.removeprefix("rchar:"))
+
+
 def open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
