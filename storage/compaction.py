@@ -13,7 +13,6 @@ from storage.checkpoints import OffsetCheckpoint
 from storage.cleanable import (
     NO_TIME,
     UNLIMITED_MS,
-    Because,
     CleaningFacts,
     CleaningLimits,
     SegmentAge,
@@ -151,13 +150,14 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
 def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
     """What of the log could be cleaned, and whether it should be.
 
-    Where time plays no part the last answer holds until something changes: most logs are idle.
+    The last answer holds until something changes: most logs are idle.
     """
     snapshot, config, name = log.snapshot, log.config, (log.topic, log.partition)
     dirty, horizon = offsets.first_dirty.get(name), offsets.horizons.get(name)
     known = log.compaction.judged
     if (
         known is not None
+        and now_ms <= known.until_ms
         and known.segments is snapshot.segments
         and known.config is config
         and (known.start_offset, known.first_dirty) == (snapshot.log_start_offset, dirty)
@@ -166,10 +166,11 @@ def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
         return known.verdict
     limits = limits_of(config)
     verdict = judge(facts_of(log, offsets), limits, now_ms)
-    is_lasting = verdict.because is Because.CLEAN or not _needs_ages(log.config)
-    if is_lasting and horizon is None and verdict.because is not Because.UNSETTLED:
+    is_blocked = verdict.first_uncleanable < snapshot.active.base_offset
+    if not is_blocked and not verdict.delay_ms and horizon is None:
+        until_ms = verdict.deadline_ms if verdict.deadline_ms != NO_TIME else UNLIMITED_MS
         log.compaction.judged = Judged(
-            snapshot.segments, config, snapshot.log_start_offset, dirty, verdict
+            snapshot.segments, config, snapshot.log_start_offset, dirty, until_ms, verdict
         )
     return verdict
 

@@ -35,6 +35,8 @@ class Judged(NamedTuple):
     config: TopicConfig
     start_offset: int
     first_dirty: int | None
+    until_ms: int
+    """Up to this moment, and in it, time changes nothing."""
     verdict: Verdict
 
 
@@ -51,7 +53,7 @@ class Compaction:
     ages: "tuple[Sequence[Segment], Sequence[SegmentAge]] | None" = None
     """The segments as they were at the last look, and the ages of all but the last one."""
     judged: Judged | None = None
-    """The last verdict that time alone cannot change."""
+    """The last verdict that nothing but what it was found from, and time, can change."""
 
 
 class SegmentSwap:
