@@ -22,9 +22,9 @@ from broker.groups.membership import Membership
 from broker.groups.offsets_topic import OffsetsTopic
 from broker.groups.rebalance import Rebalances
 from broker.logs import event
-from protocol.errors import DecodeError, ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError
+from protocol.wire import ZERO_UUID
 from storage.env import Clock
-from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -184,7 +184,7 @@ class GroupCoordinator:
                 continue
             try:
                 found = await broker.lanes.run(broker.log_dir, remembered, partition.log, chunk)
-            except (KafkaError, StorageError, DecodeError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, no group may wait for ever
                 event("groups_not_loaded", "error", partition=partition, error=error)
                 self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
                 continue
@@ -209,6 +209,17 @@ class GroupCoordinator:
         for group_id, offsets in found.offsets.items():
             group = self.groups.get(group_id) or self._made(group_id)
             self.commits.replay(group, offsets)
+            self._drop_orphans(group)
+
+    def _drop_orphans(self, group: Group) -> None:
+        """Offsets of topics whose deletion a crash cut short."""
+        known = self._broker.catalog.image.by_id
+        gone = [
+            place
+            for place, value in group.offsets.items()
+            if value.topic_id != ZERO_UUID and value.topic_id not in known
+        ]
+        self.commits.take_back(group, gone).listen(partial(_told, group))
 
     def _restore_group(self, group_id: str, value: GroupMetadataValue) -> None:
         group = self._made(group_id)
