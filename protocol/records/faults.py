@@ -1,10 +1,11 @@
-# cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
 """The bad records of a refused batch, listed: which, and what Produce answers of each (KIP-467).
 
 Like `walk`, written once and run compiled or as it stands. A fault takes three numbers: index in
 the batch, time (ms), verdict of `mistimed`. A list of ten thousand becomes the bytes of an answer
-in one go; no object is made for one.
+in one go; no object is made for one. Room for it is seen to, and that the rows and the texts are
+sound, before the first byte is written: Cython's own bounds checks are off after that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import cython
+from cython.cimports.libc import string
 
 COLUMNS = 3
 EIGHT = cython.declare(cython.Py_ssize_t, 8)  # numbers of an outline's row
@@ -41,6 +43,7 @@ def texts_of(lead: str, tails: Sequence[str], timeless: str) -> FaultTexts:
     return FaultTexts(lead.encode("ascii"), b"".join(parts), ends, len(tails))
 
 
+@cython.boundscheck(True)
 def collect_faults(  # noqa: PLR0917 - called by position, a chunk at a time
     outline: cython.const[cython.longlong][::1],
     first: cython.longlong,
@@ -80,9 +83,13 @@ def encode_faults(
     tails: cython.const[cython.uchar][::1] = texts.tails
     ends: cython.const[cython.longlong][::1] = texts.tail_ends
     timeless: cython.Py_ssize_t = texts.timeless
-    result = bytearray(room(rows, ends, timeless, len(lead)))
+    to: cython.Py_ssize_t = room(rows, ends, timeless, len(lead), len(tails))
+    if to < 0:
+        raise ValueError("no rows of faults, or no texts for them")
+    result = bytearray(to)
     out: cython.uchar[::1] = result
-    to: cython.Py_ssize_t = 0
+    digits: cython.longlong = 0
+    to = 0
     at: cython.Py_ssize_t
     verdict: cython.Py_ssize_t
     size: cython.longlong
@@ -90,12 +97,13 @@ def encode_faults(
         verdict = min(timeless, rows[at + 2])
         size = ends[verdict + 1] - ends[verdict]
         if verdict < timeless:
-            size += len(lead) + digits_of(rows[at + 1])
+            digits = digits_of(rows[at + 1])
+            size += len(lead) + digits
         to = put_index(out, to, rows[at])
         to = put_length(out, to, size, compact)
         if verdict < timeless:
             to = put_bytes(out, to, lead, 0, len(lead))
-            to = put_digits(out, to, rows[at + 1])
+            to = put_digits(out, to, rows[at + 1], digits)
         to = put_bytes(out, to, tails, ends[verdict], ends[verdict + 1])
         if compact:
             out[to] = 0  # no tagged fields
@@ -117,13 +125,18 @@ def room(
     ends: cython.const[cython.longlong][::1],
     timeless: cython.Py_ssize_t,
     lead_size: cython.Py_ssize_t,
+    tails_size: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Give the most that the faults may take."""
+    """Give the most that the faults may take; -1 when a row or the text for it is no such thing."""
     total: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t
     verdict: cython.Py_ssize_t
+    if len(rows) % 3 or timeless < 0 or len(ends) < timeless + 2:
+        return -1
     for at in range(0, len(rows), 3):
         verdict = min(timeless, rows[at + 2])
+        if verdict < 0 or not 0 <= ends[verdict] <= ends[verdict + 1] <= tails_size:
+            return -1
         total += ENTRY_BYTES + lead_size + ends[verdict + 1] - ends[verdict]
     return total
 
@@ -174,10 +187,9 @@ def put_bytes(
     end: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Copy bytes for which there is room; where they end."""
-    index: cython.Py_ssize_t
     if cython.compiled:
-        for index in range(end - at):
-            out[to + index] = data[at + index]
+        if end > at:
+            string.memcpy(cython.address(out[to]), cython.address(data[at]), end - at)
     else:
         out[to : to + end - at] = data[at:end]
     return to + end - at
@@ -201,7 +213,10 @@ def digits_of(number: cython.longlong) -> cython.longlong:
     """Give the characters that a number takes in decimal text."""
     raw: cython.ulonglong = magnitude_of(number)
     digits: cython.longlong = 1 + (number < 0)
-    while raw >= 10_000:
+    while raw >= 100_000_000:
+        raw //= 100_000_000
+        digits += 8
+    if raw >= 10_000:
         raw //= 10_000
         digits += 4
     return digits + (raw > 9) + (raw > 99) + (raw > 999)
@@ -212,21 +227,53 @@ def digits_of(number: cython.longlong) -> cython.longlong:
 @cython.cdivision(True)
 @cython.exceptval(check=False)
 def put_digits(
-    out: cython.uchar[::1], to: cython.Py_ssize_t, number: cython.longlong
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    number: cython.longlong,
+    digits: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Write a number as decimal text; where it ends."""
+    """Write a number as decimal text, `digits` long; where it ends."""
     raw: cython.ulonglong = magnitude_of(number)
-    end: cython.Py_ssize_t = to + digits_of(number)
+    end: cython.Py_ssize_t = to + digits
     at: cython.Py_ssize_t = end
-    pair: cython.uint
-    while raw > 9:
-        pair = cython.cast(cython.uint, raw % 100)
-        raw //= 100
+    rest: cython.uint
+    while raw >= 100_000_000:
+        at -= 8
+        put_eight(out, at, cython.cast(cython.uint, raw % 100_000_000))
+        raw //= 100_000_000
+    rest = cython.cast(cython.uint, raw)
+    while rest > 9:
         at -= 2
-        out[at] = 48 + pair // 10
-        out[at + 1] = 48 + pair % 10
-    if raw or at == end:
-        out[at - 1] = 48 + raw
+        put_pair(out, at, rest % 100)
+        rest //= 100
+    if rest or at == end:
+        out[at - 1] = 48 + rest
     if number < 0:
         out[to] = 45
     return end
+
+
+@cython.cfunc
+@cython.inline
+@cython.cdivision(True)
+@cython.exceptval(check=False)
+def put_eight(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.uint) -> cython.int:
+    """Write eight digits; no step waits for the one before, which is why it is no loop."""
+    high: cython.uint = number // 10_000
+    low: cython.uint = number % 10_000
+    put_pair(out, at, high // 100)
+    put_pair(out, at + 2, high % 100)
+    put_pair(out, at + 4, low // 100)
+    put_pair(out, at + 6, low % 100)
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.cdivision(True)
+@cython.exceptval(check=False)
+def put_pair(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.uint) -> cython.int:
+    """Write two digits."""
+    out[at] = 48 + number // 10
+    out[at + 1] = 48 + number % 10
+    return 0

@@ -64,3 +64,9 @@ def test_good_records_and_mild_verdicts_are_no_faults(faults: ModuleType) -> Non
 
 def test_an_empty_list(faults: ModuleType) -> None:
     assert faults.encode_faults(array("q"), TEXTS, True) == b""
+
+
+@pytest.mark.parametrize("row", [[0, 1], [0, 1, -1]])
+def test_what_is_no_row_is_refused(faults: ModuleType, row: list[int]) -> None:
+    with pytest.raises(ValueError, match="no rows of faults"):
+        faults.encode_faults(array("q", row), TEXTS, True)
