@@ -70,3 +70,4 @@ class MistimedBatch(Exception):  # noqa: N818 - the state it found
         if isinstance(remedy.payload, memoryview):
             remedy = remedy._replace(payload=bytes(remedy.payload))
         self.batch = self.batch._replace(records=memoryview(b""), remedy=remedy)
+        self.__traceback__ = None  # its frames hold them too

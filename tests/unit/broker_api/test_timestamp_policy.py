@@ -235,9 +235,9 @@ async def test_a_crash_between_the_two_writes_loses_nothing(world: World) -> Non
 async def test_large_batches_are_rewritten_on_a_lane_from_bytes_of_their_own(
     world: World, codec: Codec
 ) -> None:
-    await made(world, "quarantine")
+    await made(world, "quarantine", max_message_bytes=str(1 << 23))
     await produce(world, sent([0]))
-    noise = bytes(range(256)) * 8
+    noise = bytes(range(256)) * 32
     records = build_batch(
         [(at, bytes([n % 251]) + noise, None) for n in range(60) for at in times_of(world)],
         codec=codec,
