@@ -147,30 +147,38 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
     )
 
 
-def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
-    """What of the log could be cleaned, and whether it should be.
-
-    The last answer holds until something changes: most logs are idle.
-    """
-    snapshot, config, name = log.snapshot, log.config, (log.topic, log.partition)
-    dirty, horizon = offsets.first_dirty.get(name), offsets.horizons.get(name)
-    known = log.compaction.judged
+def kept_verdict(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict | None:
+    """The last verdict if nothing has changed since, which is so of most logs; or None."""
+    known, snapshot = log.compaction.judged, log.snapshot
     if (
-        known is not None
-        and now_ms <= known.until_ms
-        and known.segments is snapshot.segments
-        and known.config is config
-        and (known.start_offset, known.first_dirty) == (snapshot.log_start_offset, dirty)
-        and horizon is None
+        known is None
+        or now_ms > known.until_ms
+        or known.segments is not snapshot.segments
+        or known.config is not log.config
+        or known.start_offset != snapshot.log_start_offset
     ):
-        return known.verdict
-    limits = limits_of(config)
-    verdict = judge(facts_of(log, offsets), limits, now_ms)
+        return None
+    name = log.topic, log.partition
+    is_same = known.first_dirty == offsets.first_dirty.get(name) and name not in offsets.horizons
+    return known.verdict if is_same else None
+
+
+def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
+    """What of the log could be cleaned, and whether it should be; after `learn_ages`."""
+    kept = kept_verdict(log, offsets, now_ms)
+    if kept is not None:
+        return kept
+    snapshot, name = log.snapshot, (log.topic, log.partition)
+    verdict = judge(facts_of(log, offsets), limits_of(log.config), now_ms)
     is_blocked = verdict.first_uncleanable < snapshot.active.base_offset
-    if not is_blocked and not verdict.delay_ms and horizon is None:
-        until_ms = verdict.deadline_ms if verdict.deadline_ms != NO_TIME else UNLIMITED_MS
+    if not is_blocked and not verdict.delay_ms and name not in offsets.horizons:
         log.compaction.judged = Judged(
-            snapshot.segments, config, snapshot.log_start_offset, dirty, until_ms, verdict
+            snapshot.segments,
+            log.config,
+            snapshot.log_start_offset,
+            offsets.first_dirty.get(name),
+            verdict.deadline_ms if verdict.deadline_ms != NO_TIME else UNLIMITED_MS,
+            verdict,
         )
     return verdict
 

@@ -21,7 +21,7 @@ from config.broker import BrokerConfig
 from protocol.errors import KafkaError
 from storage.cleanable import Verdict, first_of
 from storage.cleaner import Cleaning, CleaningMemory, Slice
-from storage.compaction import CleanerOffsets, is_compacted, learn_ages, verdict_on
+from storage.compaction import CleanerOffsets, is_compacted, kept_verdict, learn_ages, verdict_on
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -304,8 +304,10 @@ def judge_all(
     faults: list[tuple[Partition, StorageError]] = []
     for partition in partitions:
         try:
-            known = learn_ages(partition.log, SEGMENTS_LOOKED_UP)
-            verdicts.append(verdict_on(partition.log, offsets, now_ms) if known else None)
+            verdict = kept_verdict(partition.log, offsets, now_ms)
+            if verdict is None and learn_ages(partition.log, SEGMENTS_LOOKED_UP):
+                verdict = verdict_on(partition.log, offsets, now_ms)
+            verdicts.append(verdict)
         except StorageError as error:
             verdicts.append(None)
             faults.append((partition, error))
