@@ -38,6 +38,7 @@ BUFFER_BYTES, SLOT_BYTES, LOAD_FACTOR = 128 << 20, 24, 0.9
 SEGMENTS = 10
 PACKED_TO = 0.25  # about so much of a batch is left by a codec
 CLEANED_WITHIN_SECONDS, LOOKED_AT_SECONDS = 300, 0.005
+LEAST_MEGABYTES = 8
 STARTED_BYTES = 1 << 18
 SETTLE_SECONDS = 2.5  # until what was appended is on the disk
 PAUSE_SECONDS = 0.002
@@ -126,7 +127,7 @@ class Run:
             frames = (produce(self.name, batch, acks=1) for batch in author.batches())
             pump(wire, self.name, frames, 5)
         os.sync()
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(SETTLE_SECONDS if megabytes > LEAST_MEGABYTES else 0)
         self._keys, self._sizes = author.keys, self._sizes_now()
         return author.records
 
@@ -206,7 +207,7 @@ def clean(codec: Codec, peer: Peer, scale: Scale) -> Mapping[str, float]:
     with _node(peer) as (node, directory):
         _warm_up(peer, node, directory, codec, scale)
         run = Run(peer, node, directory, codec)
-        records = run.fill(max(scale.megabytes, 8))
+        records = run.fill(max(scale.megabytes, LEAST_MEGABYTES))
         before = process.resident_mib(node.pid)
         process.forget_peak(node.pid)
         seconds, cpu = run.compact()
@@ -228,7 +229,7 @@ def under_load(peer: Peer, scale: Scale) -> Mapping[str, float]:
     with _node(peer) as (node, directory):
         _warm_up(peer, node, directory, Codec.NONE, scale)
         run = Run(peer, node, directory, Codec.NONE)
-        run.fill(max(scale.megabytes, 8))
+        run.fill(max(scale.megabytes, LEAST_MEGABYTES))
         other = topics.unique_name("beside")
         topics.create(node.bootstrap, other, config=peer.cached_config)
         quiet = _appends(node, other)
@@ -272,8 +273,10 @@ class _appends(Thread):  # noqa: N801 - reads as what it does
 
 
 def _warm_up(peer: Peer, node: NodeProcess, directory: Path, codec: Codec, scale: Scale) -> None:
+    if scale.megabytes < LEAST_MEGABYTES:
+        return
     run = Run(peer, node, directory, codec)
-    run.fill(max(scale.megabytes // 4, 4))
+    run.fill(scale.megabytes // 4)
     run.compact()
     topics.delete(node.bootstrap, run.name)
 
