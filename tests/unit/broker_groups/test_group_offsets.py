@@ -20,7 +20,6 @@ from protocol.records.batch import iter_headers
 from protocol.records.record import read_records
 from tests.support.group_world import (
     DAY_MS,
-    INITIAL_DELAY_MS,
     GroupWorld,
     Promise,
     commit_request,
@@ -393,13 +392,22 @@ async def test_clients_may_not_write_to_the_topic_or_change_its_size() -> None:
     assert deleted.responses[0].error_code == E.INVALID_TOPIC_EXCEPTION
 
 
-async def test_a_first_join_that_waits_for_its_timer_is_answered_by_the_loop() -> None:
-    world = await group_world(group_initial_rebalance_delay_ms="0")
-    member = world.member()
-    join = member.join()
-    world.pass_ms(1)
-    assert member.took(join).generation_id == 1
-    assert INITIAL_DELAY_MS > 0
+async def test_a_commit_of_nothing_makes_no_group() -> None:
+    world = await group_world()
     empty = offset_commit.OffsetCommitRequest(group_id="nobody")
     assert world.now(empty, 9).topics == []
     assert "nobody" not in world.broker.groups.groups
+
+
+async def test_offsets_of_a_topic_whose_deletion_was_cut_short_go_at_the_start() -> None:
+    world = await group_world()
+    world.commit_offsets(("t", 0, 1), ("t", 1, 2))
+    world.group().offsets["t", 0].topic_id = world.env.rng.uuid()
+    stored = world.broker.groups.commits.store(
+        world.group(), {("t", 0): world.group().offsets["t", 0]}
+    )
+    assert stored.settled
+    again = world.restarted()
+    await again.broker.groups.load()
+    assert list(again.group().offsets) == [("t", 1)]
+    assert (offset_key("g", "t", 0), None) in records_of(again)
