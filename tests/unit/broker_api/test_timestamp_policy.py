@@ -329,6 +329,17 @@ async def test_a_quarantine_that_cannot_be_made_is_as_good_as_none(world: World)
     await refused_as_rejected(world, "other")
 
 
+async def test_while_a_quarantine_is_made_the_request_may_go(world: World) -> None:
+    await made(world, "quarantine", horolog_quarantine_topic="__consumer_offsets")
+    batch = sent(times_of(world))
+    answer = world.begin(produce_request(memoryview(batch)), 12)
+    assert isinstance(answer, Deferred)
+    batch[:] = bytes(len(batch))
+    batch.clear()  # BufferError if somebody still looks at it
+    response = (await world.settled(answer)).responses[0].partition_responses[0]
+    assert [each.batch_index for each in response.record_errors] == [1, 2]
+
+
 async def test_a_quarantine_that_waits_itself_is_not_waited_for(world: World) -> None:
     """The settings changed while a batch was under way: the ring is broken all the same."""
     await made(world, "quarantine", "t", horolog_quarantine_topic="u")
