@@ -7,6 +7,7 @@ command that starts an engine there.
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -64,6 +65,21 @@ def image() -> str:
     return IMAGE
 
 
+def fresh_name() -> str:
+    """A name for a container or a project that tells which process made it."""
+    return f"horolog-test-{os.getpid()}-{uuid4().hex[:12]}"
+
+
+def remove_leftovers() -> None:
+    """Removes what runs of the tests left that were killed, their processes being gone."""
+    for kind, *listing in (("container", "--all"), ("network",), ("volume",)):
+        form = "{{.Names}}" if kind == "container" else "{{.Name}}"
+        for name in docker(kind, "ls", *listing, "--format", form).split():
+            made_by = re.match(r"horolog-test-(\d+)-", name)
+            if made_by and not Path("/proc", made_by[1]).exists():
+                docker(kind, "rm", *(() if kind == "network" else ("--force",)), name, check=False)
+
+
 def free_port() -> int:
     """A port of the host that nobody uses at this moment."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -89,7 +105,7 @@ class Container:
     @classmethod
     def started(cls, *options: str, command: Sequence[str] = ()) -> Self:
         """`docker run --detach OPTIONS IMAGE COMMAND`."""
-        name = f"horolog-test-{uuid4().hex[:12]}"
+        name = fresh_name()
         docker("run", "--detach", "--name", name, *options, image(), *command)
         return cls(name)
 
@@ -152,7 +168,7 @@ class Stack:
     """docker-compose.yml as a project of its own, with free ports of the host."""
 
     def __init__(self) -> None:
-        self.project = f"horolog-test-{uuid4().hex[:12]}"
+        self.project = fresh_name()
         self.port, self.http_port = free_port(), free_port()
         self._environment = {
             "HOROLOG_IMAGE": image(),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.containers import image, why_not
+from tests.support.containers import image, remove_leftovers, why_not
 
 HERE = Path(__file__).parent
 FIRST_BUILD_SECONDS = 1200  # the first test waits for the image
@@ -22,4 +22,5 @@ def built_image() -> str:
     reason = why_not()
     if reason is not None:
         pytest.skip(f"containers are not tested: {reason}")
+    remove_leftovers()
     return image()

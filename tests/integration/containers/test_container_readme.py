@@ -2,9 +2,8 @@
 
 import re
 import subprocess
-from uuid import uuid4
 
-from tests.support.containers import IMAGE, ROOT, docker, free_port
+from tests.support.containers import IMAGE, ROOT, docker, free_port, fresh_name
 
 BLOCK = re.compile(
     r"<!-- executed by tests/integration/containers/test_container_readme.py -->\n```sh\n(.*?)```",
@@ -16,7 +15,7 @@ def test_the_commands_of_the_readme() -> None:
     (block,) = BLOCK.findall((ROOT / "README.md").read_text())
     lines = block.splitlines()
     assert lines[0] == "docker build -t horolog ."  # done already, by the name of the tests
-    name = f"horolog-test-{uuid4().hex[:12]}"
+    name = fresh_name()
     script = "\n".join(lines[1:]).replace("9092:9092", f"{free_port()}:9092")
     script = script.replace("exec horolog horolog", f"exec {name} horolog")
     script = script.replace("/data horolog", f"/data {IMAGE}").replace("horolog:/data", "/data")

@@ -11,12 +11,11 @@ import subprocess
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import uuid4
 
 import pytest
 
 from tests.support.container_clients import read_all, written
-from tests.support.containers import IMAGE, Container, docker, until
+from tests.support.containers import IMAGE, Container, docker, fresh_name, until
 
 COMMON = {
     "CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",
@@ -92,7 +91,7 @@ PYTHON = Module(
 
 @pytest.mark.parametrize("module", [JAVA, PYTHON], ids=["java-apache-kafka", "python-kraft"])
 def test_testcontainers_starts_it(module: Module) -> None:
-    with Container(f"horolog-test-{uuid4().hex[:12]}") as broker:
+    with Container(fresh_name()) as broker:
         options = [part for each in module.variables.items() for part in ("--env", "=".join(each))]
         wait = f"while [ ! -f {module.script} ]; do sleep 0.1; done; {module.command}"
         where = ["--detach", "--name", broker.name, "--publish", f"127.0.0.1::{module.port}"]
