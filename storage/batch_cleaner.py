@@ -26,8 +26,9 @@ from protocol.records.batch import (
     NO_TIMESTAMP,
     seal,
 )
-from protocol.records.compact import Buffer, Kept, KeyMap, keep_records
+from protocol.records.compact import Buffer, KeyMap, keep_records
 from protocol.records.compression import Codec, codec_of, deflate, inflate
+from protocol.records.kept import Kept
 from protocol.records.rewrite import ALL, NO_TIMES, Rewriting, rewrite_records, room_for
 from protocol.records.scan import BatchRow
 from protocol.records.walk import Outline, check_records, outline_records

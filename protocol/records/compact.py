@@ -12,11 +12,12 @@ off. Rules: semantics.md 7.2, 8.3, 8.4.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import NamedTuple
 
 import cython
+from cython.cimports.libc import string
 
 from protocol.records.batch import InvalidRecords
+from protocol.records.kept import Kept
 
 HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
 LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
@@ -39,18 +40,6 @@ _FAULTS = (
     "its value runs past the record",
     "its timestamp leaves the 64-bit range",
 )
-
-
-class Kept(NamedTuple):
-    """What a pass over one batch kept; times in ms, of kept records."""
-
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody counts with
-    size_bytes: int  # of the kept records, which lie at the begin of `out`
-    min_timestamp: int  # -1 when none has a time
-    max_timestamp: int  # likewise
-    untimed: int  # kept records whose time is -1
-    tombstones: int  # kept records without a value
-    keyless: int  # records that went because they have no key
 
 
 @cython.cclass
@@ -98,7 +87,7 @@ class KeyMap:
         """The last offset of a key, -1 if it was never noted."""
         data: cython.const[cython.uchar][::1] = key
         hash_key(self, data, 0, len(key))
-        return find(self)
+        return cython.cast(cython.longlong, self.words[place_of(self) + 2]) - 1
 
     def put(self, key: bytes, offset: int) -> bool:
         """Note a key's offset; False when it is a new key and there is no room."""
@@ -207,8 +196,7 @@ def keep_records(  # noqa: PLR0917 - called by position, once a batch
                     maximum = max(maximum, timestamp)
                 tombstones += record.value_size < 0
                 kept += 1
-                copy(data, at, target, to, record.end - at)
-                to += record.end - at
+                to = copy(data, at, record.end, target, to)
             else:
                 keyless += record.key_size < 0
             at = record.end
@@ -240,7 +228,7 @@ def stays(  # noqa: PLR0917 - private, called by position
     if record.key_size < 0 or (drop_tombstones and record.value_size < 0):
         return False
     recall(keys, record, data, index)
-    return offset >= find(keys)
+    return offset >= cython.cast(cython.longlong, keys.words[place_of(keys) + 2]) - 1
 
 
 @cython.cfunc
@@ -274,7 +262,7 @@ def look_ahead(  # noqa: PLR0917 - private, called by position
         keys.ahead1[index] = keys.h1
         at = record.end
     for index in range(count):
-        word ^= keys.words[3 * slot_of(keys, keys.ahead0[index]) + 2]
+        word ^= keys.words[3 * (((keys.ahead0[index] >> 32) * keys.slots) >> 32) + 2]
     keys.touched = word  # so that nobody finds the reading needless
 
 
@@ -374,26 +362,16 @@ def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
 def copy(
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     target: cython.uchar[::1],
     to: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> cython.void:
-    """Copy `size` bytes from `data[at]` to `target[to]`."""
-    index: cython.Py_ssize_t
-    if not cython.compiled:
-        target[to : to + size] = data[at : at + size]
-        return
-    for index in range(size):
-        target[to + index] = data[at + index]
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def find(keys: KeyMap) -> cython.longlong:
-    """The offset that is noted for the key whose hash is in the map, -1 if there is none."""
-    return cython.cast(cython.longlong, keys.words[place_of(keys) + 2]) - 1
+) -> cython.Py_ssize_t:
+    """Copy bytes, at least one, to where there is room for them; where they end."""
+    if cython.compiled:
+        string.memcpy(cython.address(target[to]), cython.address(data[at]), end - at)
+    else:
+        target[to : to + end - at] = data[at:end]
+    return to + end - at
 
 
 @cython.cfunc
@@ -417,18 +395,9 @@ def note(keys: KeyMap, offset: cython.longlong) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def slot_of(keys: KeyMap, h0: cython.ulonglong) -> cython.ulonglong:
-    """The first slot that is tried for a hash."""
-    return ((h0 >> 32) * keys.slots) >> 32
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def place_of(keys: KeyMap) -> cython.Py_ssize_t:
     """Where the entry of the hash in the map is or would be, in words."""
-    slot: cython.ulonglong = slot_of(keys, keys.h0)
+    slot: cython.ulonglong = ((keys.h0 >> 32) * keys.slots) >> 32
     place: cython.Py_ssize_t
     while True:
         place = 3 * slot
