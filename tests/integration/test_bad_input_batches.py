@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes | bytearray | None], Code]] = {
     "magic -1": (lambda: with_byte(MAGIC, 0xFF), Code.INVALID_RECORD),
     "negative length": (lambda: with_int32(LENGTH, -5), Code.CORRUPT_MESSAGE),
     "length 0": (lambda: with_int32(LENGTH, 0), Code.CORRUPT_MESSAGE),
-    "length 2 GiB": (lambda: with_int32(LENGTH, TOO_LARGE), Code.MESSAGE_TOO_LARGE),
+    "length 2 GiB": (lambda: with_int32(LENGTH, TOO_LARGE), Code.INVALID_RECORD),
     "count 0": (lambda: with_int32(COUNT, 0), Code.INVALID_RECORD),
     "count -1": (lambda: with_int32(COUNT, -1), Code.INVALID_RECORD),
     "count 2 of 3": (lambda: with_int32(COUNT, 2), Code.INVALID_RECORD),

@@ -1,7 +1,7 @@
 """The image in a container engine: built once per run of the tests, run, asked, removed.
 
 Everything goes through the commands `docker` and `docker-compose` (or `docker compose`), as people
-use them. `why_not` says why a machine cannot run these tests; HOROLOG_ENGINE_START may name a
+use them. `why_not` says why a machine cannot run these tests; ENGINE_START may name a
 command that starts an engine there.
 """
 
@@ -46,7 +46,7 @@ def compose_command() -> tuple[str, ...]:
 @cache
 def why_not() -> str | None:
     """Why no container can be run here; None when they can."""
-    start = os.environ.get("HOROLOG_ENGINE_START")
+    start = os.environ.get("ENGINE_START")
     if start and not _answers("docker", "info"):
         subprocess.run([start], capture_output=True, timeout=600, check=False)
     if not shutil.which("docker"):
