@@ -35,7 +35,7 @@ from tests.bench.table import table
 from tests.bench.wire import LENGTH, BenchFailed, Wire
 
 HEADER_BYTES = 10 + len("bench") + 1  # key, version, correlation id, client id, no tags
-# Figures that may well be zero in the smallest size; a consumer has all of it before it is looked at.
+# Figures that may be zero in the smallest size: a consumer has it all before the clock starts.
 NONE_AT_ALL = {"beyond the map"} | {f"consume-client-{size}" for size in ("100b", "1kb", "10kb")}
 
 
