@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from broker.app import Broker
-from broker.held_clock import HeldClock
 from broker.http.routes import ROUTES
 from protocol.apis.create_topics import (
     CreatableTopic,
@@ -26,9 +25,8 @@ from protocol.apis.offset_commit import (
 )
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from storage.posix import real_env
 from tests.support.admin import Admin, Answered
-from tests.support.app import client_of, make_broker, running_broker
+from tests.support.app import client_of, frozen_at, make_broker, running_broker
 from tests.support.wire import AsyncWireClient
 
 START = 1_709_121_600_000
@@ -101,15 +99,11 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    held = HeldClock(real_env().clock, START)
-    held.set_speed(0)
-    broker = make_broker(tmp_path / "data", held_clock=held)
-    await broker.start()
-    try:
-        async with client_of(broker) as client:
-            yield World(broker, client)
-    finally:
-        await broker.stop()
+    async with (
+        running_broker(tmp_path / "data", held_clock=frozen_at(START)) as broker,
+        client_of(broker) as client,
+    ):
+        yield World(broker, client)
 
 
 async def test_topics_are_told_a_page_at_a_time(world: World) -> None:

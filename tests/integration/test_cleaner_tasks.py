@@ -27,27 +27,12 @@ from storage.log import Log
 from storage.posix import real_env
 from tests.support.app import client_of, running_broker
 from tests.support.logs import records_of
+from tests.support.moved_clock import MovedClock
 from tests.support.wire import AsyncWireClient
 
 DAY_MS = 86_400_000
 PATIENT = {"connections.max.idle.ms": str(10**14)}
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"}
-
-
-class HeldClock:
-    """The real time until it is moved."""
-
-    def __init__(self) -> None:
-        self.real = real_env().clock
-        self.ahead = 0.0
-        self.stepped_ms = 0
-        """What the wall clock alone was moved by."""
-
-    def now_ms(self) -> int:
-        return self.real.now_ms() + int(self.ahead * 1000) + self.stepped_ms
-
-    def monotonic(self) -> float:
-        return self.real.monotonic() + self.ahead
 
 
 async def settle(broker: Broker) -> None:
@@ -56,7 +41,7 @@ async def settle(broker: Broker) -> None:
         await broker.tasks.settle()
 
 
-async def pass_time(broker: Broker, clock: HeldClock, seconds: float) -> None:
+async def pass_time(broker: Broker, clock: MovedClock, seconds: float) -> None:
     clock.ahead += seconds
     await settle(broker)
 
@@ -99,8 +84,8 @@ def raw_bytes(tmp_path: Path) -> bytes:
 
 
 @pytest.fixture
-def clock() -> HeldClock:
-    return HeldClock()
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 @pytest.fixture
@@ -115,7 +100,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("durability", ["by-acks", "os"])
 async def test_an_idle_partition_meets_its_lag(
-    tmp_path: Path, clock: HeldClock, lines: list[str], durability: str
+    tmp_path: Path, clock: MovedClock, lines: list[str], durability: str
 ) -> None:
     env = replace(real_env(), clock=clock)
     month = str(30 * DAY_MS)
@@ -138,7 +123,7 @@ async def test_an_idle_partition_meets_its_lag(
 
 
 async def test_what_was_erased_is_gone_from_every_file_after_both_times(
-    tmp_path: Path, clock: HeldClock
+    tmp_path: Path, clock: MovedClock
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -159,7 +144,7 @@ async def test_what_was_erased_is_gone_from_every_file_after_both_times(
 
 
 async def test_a_log_that_cannot_be_cleaned_is_set_aside_and_tried_again(
-    tmp_path: Path, clock: HeldClock, lines: list[str]
+    tmp_path: Path, clock: MovedClock, lines: list[str]
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -186,7 +171,7 @@ async def test_a_log_that_cannot_be_cleaned_is_set_aside_and_tried_again(
 
 
 async def test_a_bug_ends_no_other_work(
-    tmp_path: Path, clock: HeldClock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -205,7 +190,7 @@ async def test_a_bug_ends_no_other_work(
 
 
 async def test_nothing_is_cleaned_while_the_clock_is_in_doubt(
-    tmp_path: Path, clock: HeldClock
+    tmp_path: Path, clock: MovedClock
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -221,7 +206,7 @@ async def test_nothing_is_cleaned_while_the_clock_is_in_doubt(
 
 
 async def test_nothing_is_cleaned_by_a_cleaner_that_is_off(
-    tmp_path: Path, clock: HeldClock
+    tmp_path: Path, clock: MovedClock
 ) -> None:
     env = replace(real_env(), clock=clock)
     settings = {**PATIENT, "log.cleaner.enable": "false"}
@@ -233,7 +218,7 @@ async def test_nothing_is_cleaned_by_a_cleaner_that_is_off(
         assert values(broker) == [b"1", b"2"]
 
 
-async def test_compaction_and_deletion_go_together(tmp_path: Path, clock: HeldClock) -> None:
+async def test_compaction_and_deletion_go_together(tmp_path: Path, clock: MovedClock) -> None:
     env = replace(real_env(), clock=clock)
     topic = {
         "cleanup.policy": "compact,delete", "min.cleanable.dirty.ratio": "0.01",
@@ -268,7 +253,7 @@ async def test_contradictory_lags_are_refused(tmp_path: Path) -> None:
 
 
 async def test_the_rate_and_the_threads_follow_their_settings(
-    tmp_path: Path, clock: HeldClock
+    tmp_path: Path, clock: MovedClock
 ) -> None:
     env = replace(real_env(), clock=clock)
     settings = {**PATIENT, "log.cleaner.io.max.bytes.per.second": "1e12"}

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from broker.app import Broker
-from broker.held_clock import HeldClock
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -20,9 +19,8 @@ from protocol.apis.create_topics import (
 )
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from storage.posix import real_env
 from tests.support.admin import Admin
-from tests.support.app import client_of, make_broker
+from tests.support.app import client_of, frozen_at, running_broker
 from tests.support.wire import AsyncWireClient
 
 START = 1_709_121_600_000  # 2024-02-28
@@ -78,15 +76,11 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    held = HeldClock(real_env().clock, START)
-    held.set_speed(0)
-    broker = make_broker(tmp_path / "data", held_clock=held)
-    await broker.start()
-    try:
-        async with client_of(broker) as client:
-            yield World(broker, client)
-    finally:
-        await broker.stop()
+    async with (
+        running_broker(tmp_path / "data", held_clock=frozen_at(START)) as broker,
+        client_of(broker) as client,
+    ):
+        yield World(broker, client)
 
 
 def leaving(clock: str, now_ms: int) -> int:

@@ -4,36 +4,14 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from broker.app import Broker
 from protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from storage.posix import real_env
 from tests.support.app import client_of, running_broker
+from tests.support.moved_clock import MovedClock, pass_time
 from tests.support.wire import AsyncWireClient
-
-
-class HeldClock:
-    """The real time until it is moved."""
-
-    def __init__(self) -> None:
-        self.real = real_env().clock
-        self.ahead = 0.0
-
-    def now_ms(self) -> int:
-        return self.real.now_ms() + int(self.ahead * 1000)
-
-    def monotonic(self) -> float:
-        return self.real.monotonic() + self.ahead
-
-
-async def pass_time(broker: Broker, clock: HeldClock, seconds: float) -> None:
-    clock.ahead += seconds
-    broker.tasks.run_due()
-    async with asyncio.timeout(20):
-        while any(task.running for task in broker.tasks._tasks):  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
 
 
 async def make_topic(client: AsyncWireClient, name: str) -> None:
@@ -62,7 +40,7 @@ def directories(data_dir: Path) -> list[str]:
 
 
 async def test_checkpoints_are_written_while_it_runs(tmp_path: Path) -> None:
-    clock = HeldClock()
+    clock = MovedClock()
     env = replace(real_env(), clock=clock)
     settings = {"horolog.durability": "fsync"}
     async with running_broker(tmp_path, settings, env) as broker, client_of(broker) as client:
@@ -76,7 +54,7 @@ async def test_checkpoints_are_written_while_it_runs(tmp_path: Path) -> None:
 
 
 async def test_files_of_deleted_topics_go_after_their_delay(tmp_path: Path) -> None:
-    clock = HeldClock()
+    clock = MovedClock()
     env = replace(real_env(), clock=clock)
     settings = {"log.segment.delete.delay.ms": "60000"}
     async with running_broker(tmp_path, settings, env) as broker, client_of(broker) as client:
@@ -92,7 +70,7 @@ async def test_files_of_deleted_topics_go_after_their_delay(tmp_path: Path) -> N
 
 
 async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
-    clock = HeldClock()
+    clock = MovedClock()
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, env=env) as broker, client_of(broker) as client:
         await make_topic(client, "orders")
@@ -106,7 +84,7 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
 
 
 async def test_old_unsynced_data_is_synced_by_flush_ms(tmp_path: Path) -> None:
-    clock = HeldClock()
+    clock = MovedClock()
     env = replace(real_env(), clock=clock)
     settings = {"horolog.durability": "os", "log.flush.interval.ms": "5000"}
     async with running_broker(tmp_path, settings, env) as broker, client_of(broker) as client:

@@ -31,33 +31,12 @@ from storage.log import Log
 from storage.posix import real_env
 from storage.retention import Reason
 from tests.support.app import client_of, running_broker
+from tests.support.moved_clock import MovedClock, pass_time
 from tests.support.wire import AsyncWireClient
 
 DAY = 86_400
 PATIENT = {"connections.max.idle.ms": str(10**12)}
 SMALL = {"internal.segment.bytes": "200", "message.timestamp.after.max.ms": str(2**62)}
-
-
-class HeldClock:
-    """The real time until it is moved."""
-
-    def __init__(self) -> None:
-        self.real = real_env().clock
-        self.ahead = 0.0
-
-    def now_ms(self) -> int:
-        return self.real.now_ms() + int(self.ahead * 1000)
-
-    def monotonic(self) -> float:
-        return self.real.monotonic() + self.ahead
-
-
-async def pass_time(broker: Broker, clock: HeldClock, seconds: float) -> None:
-    clock.ahead += seconds
-    broker.tasks.run_due()
-    async with asyncio.timeout(20):
-        while any(task.running for task in broker.tasks._tasks):  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
 
 
 async def make_topic(client: AsyncWireClient, settings: Mapping[str, str]) -> None:
@@ -99,8 +78,8 @@ def metric(broker: Broker, name: str) -> float:
 
 
 @pytest.fixture
-def clock() -> HeldClock:
-    return HeldClock()
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 @pytest.fixture
@@ -114,7 +93,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_old_segments_go_files_follow_and_the_log_says_why(
-    tmp_path: Path, clock: HeldClock, lines: list[str]
+    tmp_path: Path, clock: MovedClock, lines: list[str]
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -138,7 +117,7 @@ async def test_old_segments_go_files_follow_and_the_log_says_why(
 
 
 async def test_one_time_in_the_future_pins_by_record_time_and_nothing_by_default(
-    tmp_path: Path, clock: HeldClock, lines: list[str]
+    tmp_path: Path, clock: MovedClock, lines: list[str]
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -161,7 +140,7 @@ async def test_one_time_in_the_future_pins_by_record_time_and_nothing_by_default
 
 
 async def test_size_and_deleted_records_free_their_segments(
-    tmp_path: Path, clock: HeldClock
+    tmp_path: Path, clock: MovedClock
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -180,7 +159,7 @@ async def test_size_and_deleted_records_free_their_segments(
 
 
 async def test_an_idle_segment_rolls_by_the_timer_though_its_time_lies_in_the_future(
-    tmp_path: Path, clock: HeldClock
+    tmp_path: Path, clock: MovedClock
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -198,7 +177,7 @@ async def test_an_idle_segment_rolls_by_the_timer_though_its_time_lies_in_the_fu
 
 
 async def test_a_shorter_segment_time_counts_at_once_and_after_a_restart(
-    tmp_path: Path, clock: HeldClock
+    tmp_path: Path, clock: MovedClock
 ) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
@@ -216,7 +195,7 @@ async def test_a_shorter_segment_time_counts_at_once_and_after_a_restart(
         assert [each.base_offset for each in log_of(broker).snapshot.segments] == [0, 1, 2]
 
 
-async def test_a_sick_partition_does_not_keep_the_others(tmp_path: Path, clock: HeldClock) -> None:
+async def test_a_sick_partition_does_not_keep_the_others(tmp_path: Path, clock: MovedClock) -> None:
     env = replace(real_env(), clock=clock)
     async with running_broker(tmp_path, PATIENT, env) as broker, client_of(broker) as client:
         await make_topic(client, {**SMALL, "retention.ms": "1000"})
@@ -229,7 +208,7 @@ async def test_a_sick_partition_does_not_keep_the_others(tmp_path: Path, clock: 
         assert log_of(broker).snapshot.log_start_offset == 2
 
 
-class SteppedClock(HeldClock):
+class SteppedClock(MovedClock):
     """As above; `stepped` moves the wall clock alone."""
 
     stepped = 0

@@ -32,12 +32,22 @@ def make_broker(
     return Broker(env or real_env(), config, loop, held_clock=held_clock)
 
 
+def frozen_at(start_ms: int) -> HeldClock:
+    """A clock that stands still at a time, until the admin port moves it."""
+    held = HeldClock(real_env().clock, start_ms)
+    held.set_speed(0)
+    return held
+
+
 @asynccontextmanager
 async def running_broker(
-    data_dir: Path, settings: Mapping[str, str] | None = None, env: Env | None = None
+    data_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    env: Env | None = None,
+    held_clock: HeldClock | None = None,
 ) -> AsyncIterator[Broker]:
     """A broker that serves; stopped gracefully at the end."""
-    broker = make_broker(data_dir, settings, env)
+    broker = make_broker(data_dir, settings, env, held_clock)
     await broker.start()
     try:
         yield broker
