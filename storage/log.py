@@ -362,9 +362,7 @@ class Log:
         """Where `epoch` ended (OffsetForLeaderEpoch)."""
         return self.epochs.end_offset_of(epoch, self.snapshot.log_end_offset)
 
-    # --- start offset, end of life ---
-
-    # --- time passes ---
+    # --- time passes: start offset, segments, end of life ---
 
     def remove_segments(self, start_offset: int, *, all_go: bool = False) -> RemovalStep:
         """Raise the start offset, durably, and take segments that lie before it out of the log.
