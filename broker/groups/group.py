@@ -67,6 +67,7 @@ class Group:
 
     def add(self, member: Member, protocol_type: str) -> None:
         """A new member; the first one settles the protocol type and leads."""
+        assert member.member_id not in self.members, member
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.member_id] = member

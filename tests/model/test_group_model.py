@@ -255,6 +255,5 @@ TestGroups.settings = settings(
     max_examples=max(40, settings.default.max_examples // 3),
     stateful_step_count=20,
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -49,7 +49,8 @@ class GroupWorld(World):
     """A broker whose groups are tried."""
 
     def restarted(self, fs: SimFileSystem | None = None) -> "GroupWorld":
-        return GroupWorld(fs or self.fs.after_kill(), horolog_durability="os")
+        """Another life draws other member ids, as a real broker does."""
+        return GroupWorld(fs or self.fs.after_kill(), self.seed + 1, horolog_durability="os")
 
     def now(self, request: Any, version: int) -> Any:
         """The answer to a request that must not wait."""

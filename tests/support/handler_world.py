@@ -110,10 +110,11 @@ class ManualCommit:
 class World:
     """The broker as handlers see it, and the verbs of a test."""
 
-    def __init__(self, fs: SimFileSystem | None = None, **settings: str) -> None:
+    def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
         self.clock = SimClock()
         self.fs = fs or SimFileSystem(clock=self.clock)
-        self.env = sim_env(fs=self.fs, clock=self.clock)
+        self.seed = seed
+        self.env = sim_env(seed, fs=self.fs, clock=self.clock)
         self.lanes = InlineLanes()
         self.commit = ManualCommit()
         self.broker = SimpleNamespace(
