@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "clock": "broker.cli_clock",
     "dump": "broker.cli_dump",
     "verify": "broker.cli_verify",
+    "spark": "pipeline.cli",
 })  # fmt: skip
 """Where each command lives: the module has it as `command`."""
 
@@ -62,7 +63,14 @@ class LazyCommands(click.Group):
             near = get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             ctx.fail(f"there is no command {cmd_name!r}{hint}")
-        command: click.Command = import_module(module).command
+        try:
+            command: click.Command = import_module(module).command
+        except ModuleNotFoundError as error:
+            if error.name != "pipeline":
+                raise
+            ctx.fail(
+                "the Spark pipeline is not in the container image: pip install 'horolog[spark]'"
+            )
         return command
 
     def invoke(self, ctx: click.Context) -> object:
@@ -86,7 +94,7 @@ def horolog(context: click.Context) -> int:
 
     serve runs it, health tells whether it is ready. segments, time, retention, compaction, groups
     and clock ask a running one, over its HTTP port. dump and verify read files of a data directory
-    and need no broker.
+    and need no broker. spark runs jobs over whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("protocol", "storage", "config", "broker")
+PACKAGES = ("protocol", "storage", "config", "broker", "pipeline")
 TOP_LEVEL = {
     "pyproject.toml", "broker", "protocol", "storage", "config", "scripts", "tests", "pipeline",
     "Dockerfile", "docker-compose.yml", "README.md", "data", "build",
