@@ -8,6 +8,7 @@ from broker.http import (
     openapi,
     retention,
     segments,
+    timeline,
     times,
     topics,
 )
@@ -21,6 +22,7 @@ ROUTES: tuple[Route, ...] = (
     *times.ROUTES,
     *dirty.ROUTES,
     *groups.ROUTES,
+    *timeline.ROUTES,
     *clock.ROUTES,
     *openapi.ROUTES,
 )

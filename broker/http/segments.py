@@ -34,7 +34,8 @@ MAX_SEGMENTS = 1000
 LEARNING_SECONDS = 2.0
 LEARNED_AT_A_TIME = 16
 
-_spans = TimeSpans()
+spans = TimeSpans()
+"""What was computed for any answer."""
 
 
 class Judged(NamedTuple):
@@ -143,7 +144,7 @@ def _segment(log: "Log", judged: Judged, index: int, now_ms: int) -> dict[str, o
 
 def _times(log: "Log", segment: Segment, limit: int, *, is_active: bool) -> dict[str, object]:
     try:
-        span, fault = _spans.of(log, segment, limit, is_active=is_active), None
+        span, fault = spans.of(log, segment, limit, is_active=is_active), None
     except StorageError as error:
         span, fault = TimeSpan(), str(error)
     largest = segment.max_timestamp

@@ -73,11 +73,26 @@ class TaskRunner:
         running = [task.running for task in self._tasks if task.running is not None]
         await asyncio.gather(*running, return_exceptions=True)
 
+    def hasten(self, name: str) -> None:
+        """The task of that name is due now, and runs with the next tick."""
+        for task in self._tasks:
+            if task.name == name:
+                task.due = task.monotonic()
+
     def run_due(self) -> None:
         """Begins everything whose deadline has passed (the tick does this; tests may, too)."""
         for task in self._tasks:
             if task.due <= task.monotonic() and task.running is None:
                 self._begin(task)
+
+    def due_in(self, name: str) -> float | None:
+        """Seconds until a task runs next, negative once it is due; None if there is no such task.
+
+        From any thread.
+        """
+        return next(
+            (task.due - task.monotonic() for task in self._tasks if task.name == name), None
+        )
 
     async def settle(self, also: Container[str] = ()) -> int:
         """Runs what is due, one after the other in the order of registration; how many ran.

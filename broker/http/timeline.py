@@ -1,0 +1,237 @@
+"""/api/timeline: every partition with what its time does; what the time page and `top` show.
+
+One answer holds partitions in the order of topic and number, from a cursor on, with what comes next
+for each, how far readers are behind, who sent bad times, and its segments as bars, no more of all
+these than an answer may hold. Nothing is decided here, and nothing changes.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.groups.lag import Standing
+from broker.http.clock import hold_state
+from broker.http.parameters import Asked, Kind, Parameter, count
+from broker.http.route import Route
+from broker.http.segments import spans
+from broker.http.timeline_bars import COLUMNS, STATES, Bar, bars_of
+from broker.http.timeline_clients import Place, dirty_by_partition, furthest_behind, lag_in_time
+from broker.http.topics import find_topic
+from broker.http.upcoming import retention_round_ms, upcoming
+from broker.instants import instant, instant_or_none
+from storage.aging import learn_times, limits_of
+from storage.compaction import is_compacted
+from storage.compaction_lag import dirty_age
+from storage.errors import StorageError
+from storage.reader import limit_of
+from storage.retention import RetentionLimits, RetentionPlan, plan
+from storage.segment_times import facts_of
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from storage.log import Log
+    from storage.snapshot import LogSnapshot
+
+MAX_PARTITIONS, DEFAULT_PARTITIONS = 1000, 200
+MAX_BARS, MAX_BARS_OF_ONE = 5000, 1000
+LEARNING_SECONDS, LEARNED_AT_A_TIME = 1.0, 16
+
+
+class _View(NamedTuple):
+    """One question, and what is looked up once for all partitions of its answer."""
+
+    broker: "Broker"
+    now_ms: int
+    bars: int
+    until: float
+    behind: Mapping[Place, Standing]
+    dirty: Mapping[Place, list[dict[str, object]]]
+
+
+def _timeline(broker: "Broker", asked: Asked) -> object:
+    now_ms = broker.clock.now_ms()
+    view = _View(
+        broker,
+        now_ms,
+        asked.fields["bars"],
+        broker.probes.monotonic() + LEARNING_SECONDS,
+        furthest_behind(broker),
+        dirty_by_partition(broker),
+    )
+    logs = list(_logs(broker, asked.fields["topic"], asked.fields["after"]))
+    page: list[dict[str, object]] = []
+    left = MAX_BARS
+    for log in logs[: asked.fields["limit"]]:
+        if left <= 0:
+            break
+        state = _partition(view, log)
+        page.append(state)
+        left -= max(1, len(state["bars"])) if isinstance(state["bars"], list) else 1
+    follows = f"{page[-1]['topic']}:{page[-1]['partition']}" if len(page) < len(logs) else None
+    return {
+        "now": instant(now_ms),
+        "hold": hold_state(broker),
+        "retention_round": instant_or_none(retention_round_ms(broker, now_ms)),
+        "columns": list(COLUMNS),
+        "states": list(STATES),
+        "partitions": page,
+        "partitions_in_all": broker.catalog.image.partition_count,
+        "next": follows,
+    }
+
+
+def _logs(broker: "Broker", topic: str | None, after: Place) -> "Iterator[Log]":
+    """In the order of topics and partitions, behind the cursor."""
+    if topic is not None:
+        topics = [find_topic(broker, topic)]
+    else:
+        images = broker.catalog.image.topics
+        topics = [images[name] for name in sorted(images) if name >= after[0]]
+    for each in topics:
+        for partition in each.partitions:
+            if (each.name, partition.index) > after:
+                yield partition.log
+
+
+def _partition(view: _View, log: "Log") -> dict[str, object]:
+    snapshot = log.snapshot
+    fault: StorageError | None = log.failed or log.corruption
+    state: dict[str, object] = {
+        "topic": log.topic,
+        "partition": log.partition,
+        "log_start_offset": snapshot.log_start_offset,
+        "high_watermark": snapshot.high_watermark,
+        "log_end_offset": snapshot.log_end_offset,
+        "size_bytes": snapshot.size_bytes,
+        "segments": len(snapshot.segments),
+        "segment_bytes": log.config.segment_bytes,
+        "lag": lag_in_time(view.behind.get((log.topic, log.partition))),
+        "dirty": view.dirty.get((log.topic, log.partition), []),
+    }
+    try:
+        times = _times(view, log)
+    except StorageError as error:
+        fault, times = fault or error, None
+    return {
+        **state,
+        **(times or _NO_TIMES),
+        "is_still_reading": times is None and fault is None,
+        "fault": None if fault is None else str(fault),
+    }
+
+
+_NO_TIMES: Mapping[str, object] = {
+    "oldest_record": None,
+    "newest_record": None,
+    "last_arrival": None,
+    "retention": None,
+    "compaction": None,
+    "upcoming": [],
+    "bars": [],
+}
+
+
+def _times(view: _View, log: "Log") -> dict[str, object] | None:
+    """What hangs on the segments' times; None while nobody has looked them all up."""
+    while not learn_times(log, LEARNED_AT_A_TIME):
+        if view.broker.probes.monotonic() > view.until:
+            return None
+    snapshot, now_ms = log.snapshot, view.now_ms
+    segments, offsets = facts_of(snapshot)
+    limits = limits_of(log.config, is_held=view.broker.clock_watch.is_held)
+    decided = plan(segments, offsets, limits, now_ms)
+    newest = max((each.record_ms for each in segments), default=-1)
+    return {
+        "oldest_record": instant_or_none(_oldest_ms(log, snapshot)),
+        "newest_record": instant_or_none(newest),
+        "last_arrival": instant_or_none(max((each.arrival_ms for each in segments), default=-1)),
+        "retention": _retention(limits, decided, now_ms),
+        "compaction": _compaction(view.broker, log, now_ms),
+        "upcoming": upcoming(view.broker, log, decided, now_ms),
+        "bars": _bars(view, log, snapshot, decided) if view.bars else [],
+    }
+
+
+def _oldest_ms(log: "Log", snapshot: "LogSnapshot") -> int:
+    """The smallest record time in the oldest segment; -1 if there is none."""
+    is_active = len(snapshot.segments) == 1
+    oldest = snapshot.segments[0]
+    return spans.of(log, oldest, limit_of(snapshot, 0), is_active=is_active).first_record_ms
+
+
+def _bars(view: _View, log: "Log", snapshot: "LogSnapshot", decided: RetentionPlan) -> list[Bar]:
+    place = log.topic, log.partition
+    offsets = view.broker.log_manager.cleaner_offsets
+    return bars_of(
+        log,
+        snapshot,
+        decided.decisions,
+        spans,
+        at_most=view.bars,
+        first_dirty=offsets.first_dirty.get(place, -1) if is_compacted(log.config) else -1,
+        now_ms=view.now_ms,
+    )
+
+
+def _retention(limits: RetentionLimits, decided: RetentionPlan, now_ms: int) -> dict[str, object]:
+    horizon = -1
+    if limits.deletes and limits.retention_ms >= 0:
+        horizon = now_ms - limits.retention_ms
+    if limits.deletes:
+        horizon = max(horizon, limits.before_ms)
+    blocker, due = decided.blocker, decided.next_deadline_ms
+    return {
+        "clock": str(limits.clock),
+        "horizon": instant_or_none(horizon),
+        "leaving_segments": len(decided.leaving),
+        "overdue_segments": decided.overdue(now_ms),
+        "overdue_ms": 0 if due is None else max(0, now_ms - due),
+        "stays_because": None if blocker is None else str(blocker.reason),
+        "stays_until": (
+            None if blocker is None or blocker.deadline_ms is None else instant(blocker.deadline_ms)
+        ),
+    }
+
+
+def _compaction(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object] | None:
+    """None for a topic that is not compacted."""
+    if not is_compacted(log.config):
+        return None
+    age = dirty_age(log, broker.log_manager.cleaner_offsets)
+    return {
+        "oldest_dirty": instant_or_none(age.oldest_ms),
+        "deadline": instant_or_none(age.deadline_ms),
+        "overdue_ms": age.delay_ms(now_ms),
+    }
+
+
+def _cursor(text: str, _: int) -> Place:
+    topic, mark, partition = text.rpartition(":")
+    if not mark:
+        raise ValueError(f"{text!r} is not TOPIC:PARTITION, as 'next' of the page before gave it")
+    return topic, int(partition)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/timeline",
+        "Every partition: its segments as bars on a time axis, the retention horizon, what goes "
+        "next and when, bad times, and the group that is furthest behind.",
+        read=_timeline,
+        parameters=(
+            Parameter("topic", Kind(lambda text, _: text), "This topic only"),
+            Parameter(
+                "after", Kind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)
+            ),
+            Parameter(
+                "limit", count(1, MAX_PARTITIONS), "Partitions in the answer", DEFAULT_PARTITIONS
+            ),
+            Parameter(
+                "bars",
+                count(0, MAX_BARS_OF_ONE),
+                f"Bars a partition; an answer ends with the partition that has bar {MAX_BARS}",
+                0,
+            ),
+        ),
+    ),
+)
