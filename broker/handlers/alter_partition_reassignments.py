@@ -1,0 +1,67 @@
+"""AlterPartitionReassignments: one broker can keep a replica where it is, and nothing else.
+
+A list that names this broker alone is what every partition has, so it is done when it is asked
+for. Any other broker is unknown; a move that could be cancelled never goes on. Rules and texts as
+in Kafka's controller.
+"""
+
+from collections.abc import Sequence
+
+from broker.context import RequestContext
+from protocol.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+
+def handle(
+    request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> AlterPartitionReassignmentsResponse:
+    """One result per partition."""
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[_reassign(topic.name, each, context) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _reassign(
+    topic: str, wanted: ReassignablePartition, context: RequestContext
+) -> ReassignablePartitionResponse:
+    answer = ReassignablePartitionResponse(partition_index=wanted.partition_index)
+    try:
+        context.broker.catalog.image.require(topic, wanted.partition_index)
+        _check_replicas(wanted.replicas, context.broker.node_id)
+    except KafkaError as error:
+        context.count_error(error.code)
+        answer.error_code, answer.error_message = error.code, error.message
+    return answer
+
+
+def _check_replicas(replicas: Sequence[int] | None, node_id: int) -> None:
+    """Raises the error for anything but the one assignment that is possible."""
+    if replicas is None:
+        code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        raise KafkaError(code, code.description)
+    if not replicas:
+        raise _invalid("includes an empty replica list")
+    for replica in sorted(replicas):
+        if replica != node_id:
+            raise _invalid(f"includes broker {replica}, but no such broker is registered")
+    if len(replicas) > 1:
+        raise _invalid(f"includes the broker {node_id} more than once")
+
+
+def _invalid(what: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {what}."
+    )

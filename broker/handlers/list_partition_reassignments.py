@@ -1,0 +1,15 @@
+"""ListPartitionReassignments: nothing is ever being moved, for there is nowhere to move it to."""
+
+from broker.context import RequestContext
+from protocol.apis.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+
+def handle(
+    request: ListPartitionReassignmentsRequest,  # noqa: ARG001 - the answer is the same for all
+    context: RequestContext,  # noqa: ARG001
+) -> ListPartitionReassignmentsResponse:
+    """No partition; as in Kafka, topics that are not there are no mistake."""
+    return ListPartitionReassignmentsResponse()
