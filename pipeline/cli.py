@@ -14,6 +14,7 @@ from pipeline.errors import PipelineError
 
 JOBS: Mapping[str, str] = MappingProxyType({
     "pinned": "pipeline.jobs.pinned",
+    "verify": "pipeline.jobs.verify",
 })  # fmt: skip
 """Where each job lives: the module has it as `command`."""
 

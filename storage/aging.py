@@ -4,28 +4,24 @@ Decisions read no file and change nothing; `learn_times` and a cold `roll_deadli
 so they run on a lane. What is decided is done by `Log.remove_segments` and `Log.roll`.
 """
 
-from config.topic import TopicConfig
 from storage.log import Log
 from storage.reader import limit_of
-from storage.retention import RetentionClock, RetentionLimits, RetentionPlan, plan
+from storage.retention import RetentionPlan, plan
+from storage.retention_limits import limits_of
 from storage.rolling import timer_deadline
 from storage.segment import UNKNOWN
 from storage.segment_times import facts_of, knows_times, learn_first_times
 from storage.segment_times import learn_times as learn_times_of
 from storage.segment_writer import least_age_ms, max_wait_ms
 
-
-def limits_of(config: TopicConfig, *, is_held: bool = False) -> RetentionLimits:
-    """What a topic's settings say about what stays."""
-    return RetentionLimits(
-        config.retention_ms,
-        config.retention_bytes,
-        "delete" in config.cleanup_policy,
-        RetentionClock(config.horolog_retention_clock),
-        config.horolog_retention_min_stay_ms,
-        config.horolog_retention_before_timestamp,
-        is_held,
-    )
+__all__ = [
+    "knows_roll_deadline",
+    "learn_times",
+    "limits_of",
+    "plan_retention",
+    "roll_deadline",
+    "roll_if_due",
+]
 
 
 def learn_times(log: Log, at_most: int) -> bool:

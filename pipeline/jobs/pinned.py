@@ -1,0 +1,166 @@
+"""`horolog spark pinned`: which segments are past their time and still here, and until when.
+
+Needs neither Spark nor Java nor a broker: a few bytes of each segment say it all.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from pipeline.local.partitions import LocalPartition, partitions_in
+from pipeline.local.segment_facts import find_record, partition_facts
+from pipeline.local.settings import TopicSettings
+from pipeline.terminal import (
+    ALARM,
+    FINE,
+    instant,
+    named_errors,
+    number,
+    print_json,
+    print_table,
+    progress,
+    size,
+    span,
+)
+from pipeline.transforms.pinned import Pinned, judge_pinned
+from storage.env import FileSystem
+from storage.retention import RetentionClock, RetentionLimits
+from storage.retention_limits import limits_of
+
+COLUMNS = ("partition", ">held", ">bytes", ">overdue", "behind", "record", "until", ">by arrival")
+SHOWN_KEY = 40
+
+
+@click.command("pinned", short_help="Segments past their time that an older one holds back.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
+@click.option("--topic", "topics", multiple=True, help="This topic only; may be repeated.")
+@click.option(
+    "--clock",
+    type=click.Choice([each.value for each in RetentionClock]),
+    help="Judge by this clock, whatever the topic's horolog.retention.clock.",
+)
+@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="A setting of the broker.")
+@click.option("--config", metavar="FILE", help="The broker's settings file.")
+@click.option("--now", "now_ms", type=int, metavar="MS", help="Judge as of then (default: now).")
+@click.option("--limit-bytes", type=int, default=0, metavar="N", help="Alarm above so many held.")
+@click.option("--limit-ms", type=int, default=0, metavar="N", help="Alarm when overdue for longer.")
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(
+    *,
+    log_dirs: str,
+    topics: tuple[str, ...],
+    clock: str | None,
+    flags: tuple[str, ...],
+    config: str | None,
+    now_ms: int | None,
+    limit_bytes: int,
+    limit_ms: int,
+    as_json: bool,
+) -> int:
+    """Which segments are past their time and still here, by which record, until when?
+
+    Retention stops at the oldest segment that stays, so one record of the far future holds its
+    segment and all behind it. Shown for each partition: segments and bytes that are held, for how
+    long they have been overdue, the segment and the record in the way, when it lets go, and what
+    would go at once if age were measured from arrival (horolog.retention.clock=arrival).
+
+    Exit status: 10 when more is held, or for longer, than the limits allow. A broker may be at
+    work in the directories; those of a Kafka are judged by record time.
+    """
+    from storage.posix import real_env
+
+    moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    with named_errors():
+        rows = survey(
+            real_env().fs, log_dirs.split(","), topics, moment, clock=clock, flags=flags,
+            file=config,
+        )  # fmt: skip
+    held = sum(row["held_bytes"] for row in rows)
+    worst = max((row["overdue_ms"] for row in rows), default=0)
+    alarm = held > limit_bytes and worst > limit_ms
+    if as_json:
+        print_json({"now_ms": moment, "held_bytes": held, "alarm": alarm, "partitions": rows})
+    else:
+        _show(rows, held)
+    return ALARM if alarm else FINE
+
+
+def survey(
+    fs: FileSystem,
+    directories: Sequence[str],
+    topics: Sequence[str],
+    now_ms: int,
+    *,
+    clock: str | None = None,
+    flags: Sequence[str] = (),
+    file: str | None = None,
+) -> list[dict[str, Any]]:
+    """What is held in each partition, the most bytes first. Raises what `named_errors` tells."""
+    found = partitions_in(fs, directories, topics)
+    settings = {each: TopicSettings(fs, each, flags, file) for each in {p.directory for p in found}}
+    rows = []
+    with progress("partitions", len(found)) as done:
+        for partition in found:
+            limits = limits_of(settings[partition.directory].of(partition.name.topic))
+            if clock is not None:
+                limits = limits._replace(clock=RetentionClock(clock))
+            rows.append(_row(fs, partition, limits, now_ms))
+            done(1)
+    return sorted(rows, key=lambda row: -row["held_bytes"])
+
+
+def _row(
+    fs: FileSystem, partition: LocalPartition, limits: RetentionLimits, now_ms: int
+) -> dict[str, Any]:
+    facts = partition_facts(fs, partition.path, partition.start_offset)
+    pinned = judge_pinned(facts.segments, facts.log, limits, now_ms)
+    topic, number_ = partition.name
+    return {
+        "topic": topic,
+        "partition": number_,
+        "clock": str(limits.clock),
+        "retention_ms": limits.retention_ms,
+        **pinned._asdict(),
+        "record": _record(fs, partition, pinned),
+    }
+
+
+def _record(fs: FileSystem, partition: LocalPartition, pinned: Pinned) -> dict[str, Any] | None:
+    if pinned.blocker_base is None or pinned.blocker_time_ms is None:
+        return None
+    found = find_record(fs, partition.path, pinned.blocker_base, pinned.blocker_time_ms)
+    if found is None:
+        return None
+    key = None if found.key is None else found.key[:SHOWN_KEY].decode("utf-8", "backslashreplace")
+    return {**found._asdict(), "key": key}
+
+
+def _show(rows: Sequence[dict[str, Any]], held: int) -> None:
+    shown = [row for row in rows if row["held_segments"]]
+    if not shown:
+        click.echo(f"Nothing is held: {number(len(rows))} partitions.")
+        return
+    print_table(COLUMNS, [_cells(row) for row in shown])
+    click.echo(
+        f"{size(held)} are held in {number(len(shown))} of {number(len(rows))} partitions. "
+        "horolog.retention.clock=earlier (or arrival) on the topic lets them go."
+    )
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    record = row["record"]
+    what = "-"
+    if record is not None:
+        what = f"{record['offset']} of {instant(record['timestamp_ms'])}"
+    return (
+        f"{row['topic']}-{row['partition']}",
+        f"{row['held_segments']} of {row['segments']}",
+        size(row["held_bytes"]),
+        span(row["overdue_ms"]),
+        str(row["blocker_base"]),
+        what,
+        "never" if row["until_ms"] is None else instant(row["until_ms"]),
+        size(row["arrival_bytes"]),
+    )

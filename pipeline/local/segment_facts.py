@@ -1,0 +1,159 @@
+"""What retention has to know of the segments in a partition's directory, from a few bytes of each.
+
+Of a closed segment the last entry of its time index, the last row of its zone map and the file's
+date; the headers behind the last index entry of the one that is being written. Reads only, so a
+broker may be at work; also in a directory of Kafka's, which has no zone maps, and whose index
+files are long and empty at their end while it runs.
+"""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from storage.batch_walk import batches, find_timestamp
+from storage.env import FileSystem
+from storage.errors import CorruptIndex, CorruptLog, FileMissing
+from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
+from storage.offset_index import OffsetIndex
+from storage.partition_listing import PartitionListing, look_at
+from storage.retention import NO_TIME, LogFacts, SegmentFacts
+from storage.time_index import TimeIndex
+from storage.zone_rows import ARRIVAL_ESTIMATED, ROW_BYTES, UNREAD, Zone, iter_rows, sound_rows
+
+_ANY_SIZE = 1 << 31
+
+
+class PartitionFacts(NamedTuple):
+    """The segments of a partition, oldest first, and its offsets."""
+
+    segments: list[SegmentFacts]
+    log: LogFacts
+
+
+class HeldRecord(NamedTuple):
+    """The record whose time a segment is judged by."""
+
+    offset: int
+    timestamp_ms: int
+    producer_id: int
+    key: bytes | None
+
+
+def partition_facts(fs: FileSystem, path: str, start_offset: int) -> PartitionFacts:
+    """What lies in the directory `path`; the log starts at `start_offset` or later. DiskError."""
+    listing = look_at(fs, path)
+    bases = listing.bases
+    segments: list[SegmentFacts] = []
+    end_offset = start_offset
+    for base in bases:
+        with suppress(FileMissing):  # retention was quicker
+            facts, end_offset = _facts(fs, path, listing, base, is_last=base == bases[-1])
+            segments.append(facts)
+    start = max(start_offset, segments[0].base_offset) if segments else start_offset
+    return PartitionFacts(segments, LogFacts(start, end_offset, end_offset))
+
+
+def find_record(fs: FileSystem, path: str, base_offset: int, time_ms: int) -> HeldRecord | None:
+    """The first record of the segment with that time or a later one; None if it is not there."""
+    from protocol.records.batch import read_header
+    from protocol.records.record import iter_records
+
+    file = fs.open(f"{path}/{segment_name(base_offset, LOG)}", write=False)
+    try:
+        limit = file.size()
+        start = _zone_of(fs, f"{path}/{segment_name(base_offset, ZONES)}", time_ms)
+        place = find_timestamp(file, start, limit, time_ms)
+        if place is None:
+            return None
+        batch = memoryview(file.read_at(place.position, place.size_bytes))
+    finally:
+        file.close()
+    header = read_header(batch)
+    for record in iter_records(batch):
+        if record.timestamp >= time_ms:
+            return HeldRecord(record.offset, record.timestamp, header.producer_id, record.key)
+    return None
+
+
+def _zone_of(fs: FileSystem, path: str, time_ms: int) -> int:
+    """Where the first zone begins that reaches that time; 0 when no map tells."""
+    with suppress(FileMissing):
+        rows = fs.read_bytes(path)
+        good, _ = sound_rows(rows)
+        for *fields, _seal in iter_rows(rows[: good * ROW_BYTES]):
+            zone = Zone(*fields)
+            if zone.max_timestamp >= time_ms:
+                return zone.position
+    return 0
+
+
+def _facts(
+    fs: FileSystem, path: str, listing: PartitionListing, base: int, *, is_last: bool
+) -> tuple[SegmentFacts, int]:
+    """The segment's facts, and the offset after it as far as this was looked for."""
+    entry = listing.logs[base]
+    largest = _last_time(fs, f"{path}/{segment_name(base, TIME_INDEX)}")
+    end_offset = base
+    if is_last or largest is None:
+        tail_largest, end_offset = _tail(fs, path, base, entry.size_bytes)
+        largest = max(NO_TIME if largest is None else largest, tail_largest)
+    arrival = _last_arrival(fs, f"{path}/{segment_name(base, ZONES)}", entry.mtime_ms)
+    if is_last and arrival != NO_TIME:
+        arrival = max(arrival, entry.mtime_ms)  # the open zone is not in the file yet
+    return SegmentFacts(base, entry.size_bytes, largest, arrival, entry.mtime_ms), end_offset
+
+
+def _last_time(fs: FileSystem, path: str) -> int | None:
+    """The largest time in the index; None when it has none, or cannot be believed."""
+    try:
+        data = _tail_bytes(fs, path, TimeIndex.ENTRY_BYTES)
+        if data and not any(data):  # reserved by a Kafka at work
+            whole = fs.read_bytes(path)
+            used = -(-len(whole.rstrip(b"\0")) // TimeIndex.ENTRY_BYTES) * TimeIndex.ENTRY_BYTES
+            data = whole[max(0, used - TimeIndex.ENTRY_BYTES) : used]
+    except FileMissing:
+        return None
+    return int.from_bytes(data[:8], "big", signed=True) if len(data) >= 8 else None
+
+
+def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
+    try:
+        row = _tail_bytes(fs, path, ROW_BYTES)
+    except FileMissing:
+        return NO_TIME
+    if len(row) < ROW_BYTES or sound_rows(row)[0] != 1:
+        return NO_TIME
+    *fields, _seal = next(iter_rows(row))
+    zone = Zone(*fields)
+    if zone.flags & UNREAD:
+        return NO_TIME
+    if zone.flags & ARRIVAL_ESTIMATED:
+        return max(zone.last_arrival_ms, modified_ms)
+    return zone.last_arrival_ms
+
+
+def _tail_bytes(fs: FileSystem, path: str, count: int) -> bytes:
+    """The last `count` bytes of a file whose length is a multiple of that; fewer if there are."""
+    file = fs.open(path, write=False)
+    try:
+        whole = file.size() // count * count
+        return file.read_at(max(0, whole - count), count) if whole else b""
+    finally:
+        file.close()
+
+
+def _tail(fs: FileSystem, path: str, base: int, limit: int) -> tuple[int, int]:
+    """The largest time behind the last index entry, and the offset after the last whole batch."""
+    position, end_offset, largest = 0, base, NO_TIME
+    with suppress(CorruptIndex):
+        offsets = OffsetIndex(fs, f"{path}/{segment_name(base, OFFSET_INDEX)}", base, _ANY_SIZE)
+        if offsets.entries:
+            position = offsets.last_entry.position
+    file = fs.open(f"{path}/{segment_name(base, LOG)}", write=False)
+    try:
+        with suppress(CorruptLog):  # a batch that is being written
+            for place in batches(file, position if position < limit else 0, limit):
+                largest = max(largest, place.max_timestamp)
+                end_offset = place.last_offset + 1
+    finally:
+        file.close()
+    return largest, end_offset
