@@ -26,6 +26,7 @@ from storage.errors import StorageError
 from storage.log import Log
 from storage.remedies import Origin, TooLarge, remedied
 from storage.snapshot import AppendResult
+from storage.validation import INLINE_COMPRESSED_BYTES as LEAST_LANE_BYTES
 
 T = TypeVar("T")
 
@@ -59,13 +60,16 @@ class PartitionWrites:
         may reuse its buffer when this returns. Raises (or fails with) `KafkaError`; nothing is
         stored then.
         """
-        if self._turns.waiting or self.log.needs_lane(records):
+        log, size = self.log, len(records)
+        if self._turns.waiting or (size > LEAST_LANE_BYTES and log.needs_lane(records)):
             return self._append_in_turn(bytearray(records), acks, sender, self._append)
         try:
-            result = self._append(records, acks)
+            result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
         except MistimedBatch as mistimed:
             return self._remedy(mistimed, acks, sender)
-        return self._appended(result, len(records))
+        except StorageError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return self._appended(result, size)
 
     def append_old(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
         """As `append`, for a set of format 0 or 1: it is made into a batch first."""
@@ -119,13 +123,11 @@ class PartitionWrites:
 
     # --- what may run on a lane ---
 
-    def _append(self, records: memoryview, acks: int) -> AppendResult:
-        try:
+    def _append(self, batch: memoryview | CheckedBatch, acks: int) -> AppendResult:
+        with _told():
             return self.log.append(
-                records, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
+                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
             )
-        except StorageError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _append_old(self, records: memoryview, acks: int) -> AppendResult:
         return self._append(old_formats.as_batch(records, self.log.config), acks)
@@ -133,12 +135,6 @@ class PartitionWrites:
     def _append_own(self, batch: CheckedBatch, acks: int) -> AppendResult:
         with _told():
             return self.log.append_own(
-                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
-            )
-
-    def _append_checked(self, batch: CheckedBatch, acks: int) -> AppendResult:
-        with _told():
-            return self.log.append_checked(
                 batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
             )
 
@@ -228,7 +224,7 @@ class PartitionWrites:
         result, batch = None, remedy.remedied.batch
         if error is None:
             try:
-                result = self._append_checked(batch, acks)
+                result = self._append(batch, acks)
             except KafkaError as refused:
                 error = refused
         for buffer in remedy.remedied.buffers:

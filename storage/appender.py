@@ -7,10 +7,12 @@ of the partition's writer gate. Nothing here is seen by readers until `Log` publ
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from config.topic import TopicConfig
-from protocol.records.batch import patch_offset_and_epoch
+from protocol.records.batch import CONTROL, patch_offset_and_epoch
+from protocol.records.markers import ABORT, marker_of
 from storage import producer_snapshots
 from storage.checked_batch import CheckedBatch, MistimedBatch
 from storage.dirty_time import DirtyTimes
@@ -22,6 +24,7 @@ from storage.layout import LEADER_EPOCHS_FILE
 from storage.leader_epochs import LeaderEpochs
 from storage.loading import LoadedLog
 from storage.producer_state import RememberedBatch
+from storage.replay import aborted_of
 from storage.segment import IndexRules, Segment
 from storage.segment_times import last_arrival_of, learn_first_times
 from storage.segment_writer import SegmentWriter
@@ -100,24 +103,19 @@ class LogAppender:
         """Whether checking these records takes so long that the loop should not do it."""
         return self._batch_rules.needs_lane(records)
 
-    def append(self, records: memoryview, leader_epoch: int) -> PlacedBatch | RememberedBatch:
-        """Append one batch; a remembered one is what this one repeats.
+    def append(
+        self, batch: memoryview | CheckedBatch, leader_epoch: int
+    ) -> PlacedBatch | RememberedBatch:
+        """Append one batch, as it came or checked; a remembered one is what this one repeats.
 
         KafkaError when it is refused; MistimedBatch when it needs its remedy first; DiskError,
         CorruptIndex or CorruptLog when the disk failed. Nothing has changed then, but that a
         segment may have ended.
         """
-        batch = self._batch_rules.check(records, self._now_ms())
+        if not isinstance(batch, CheckedBatch):
+            batch = self._batch_rules.check(batch, self._now_ms())
         if batch.remedy is not None:
-            header = batch.header
-            duplicate = None if header.producer_id < 0 else self.producers.check(header)
-            if duplicate is not None:
-                return duplicate
-            raise MistimedBatch(batch, self.end_offset)
-        return self.place(batch, leader_epoch)
-
-    def place(self, batch: CheckedBatch, leader_epoch: int) -> PlacedBatch | RememberedBatch:
-        """Append a batch that has been checked, and needs no remedy (any more). As `append`."""
+            return self._repeated(batch)
         now_ms = batch.arrival_ms
         header = batch.header
         base_offset = self.end_offset
@@ -138,7 +136,10 @@ class LogAppender:
         position = segment.size_bytes
         writer.append(batch, base_offset, last_offset, _zone_flags(batch), now_ms)
         if header.producer_id >= 0:
-            self.producers.update(header, base_offset, batch.max_timestamp)
+            if header.attributes & CONTROL:
+                self._end_transaction(batch, base_offset, segment)
+            else:
+                self.producers.update(header, base_offset, batch.max_timestamp)
             if header.is_transactional:
                 self.unstable_offset = self.producers.first_unstable_offset
         self.end_offset = last_offset + 1
@@ -156,6 +157,32 @@ class LogAppender:
             ),
         )
         return placed
+
+    def _repeated(self, batch: CheckedBatch) -> RememberedBatch:
+        """What a batch that needs its remedy repeats; MistimedBatch when it repeats nothing."""
+        header = batch.header
+        duplicate = None if header.producer_id < 0 else self.producers.check(header)
+        if duplicate is None:
+            raise MistimedBatch(batch, self.end_offset)
+        return duplicate
+
+    def _end_transaction(self, batch: CheckedBatch, offset: int, segment: Segment) -> None:
+        """A marker of the broker's was written; an abort is noted in the segment's index."""
+        marker = marker_of(batch.records)
+        assert marker is not None, "a control batch without a marker"
+        header = batch.header
+        ended = self.producers.end_transaction(
+            header.producer_id,
+            header.producer_epoch,
+            marker.coordinator_epoch,
+            offset,
+            batch.max_timestamp,
+            is_aborted=marker.kind == ABORT,
+        )
+        if ended is not None and ended.is_aborted:
+            segment.aborted.append(aborted_of(ended))
+            with suppress(DiskError):  # the segment's sync tries again, and recovery makes it anew
+                segment.aborted.flush()
 
     def own(self, batch: CheckedBatch) -> CheckedBatch:
         """A batch of the broker's making, as this log stores it: see `BatchRules.own`."""

@@ -8,12 +8,11 @@ or failed append leaves no trace. `sync` belongs to the fsync thread (`storage.d
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
 from uuid import UUID
 
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
-from storage.appender import LogAppender, PlacedBatch
+from storage.appender import LogAppender
 from storage.checked_batch import CheckedBatch
 from storage.durability import Durability
 from storage.env import Env
@@ -45,7 +44,6 @@ __all__ = [
 ]
 
 _new = tuple.__new__
-T = TypeVar("T")
 
 
 class Log:
@@ -162,38 +160,30 @@ class Log:
         """Whether checking these records takes so long that the loop should not do it."""
         return self._appender.needs_lane(records)
 
-    def append(self, records: memoryview, *, acks_all: bool, leader_epoch: int) -> AppendResult:
-        """Append exactly one batch of format 2 from a client; patched in place.
-
-        KafkaError when it is refused (`InvalidRecordError` when for its records), with
-        KAFKA_STORAGE_ERROR (56) when the disk failed; MistimedBatch when it needs its remedy, and
-        `append_checked` then. Nothing is stored in either case.
-        """
-        return self._append(self._appender.append, records, acks_all, leader_epoch)
-
-    def append_checked(
-        self, batch: CheckedBatch, *, acks_all: bool, leader_epoch: int
-    ) -> AppendResult:
-        """Append what came of a MistimedBatch, as long as nothing else was appended since."""
-        return self._append(self._appender.place, batch, acks_all, leader_epoch)
-
     def append_own(self, batch: CheckedBatch, *, acks_all: bool, leader_epoch: int) -> AppendResult:
         """Append a batch that the broker made: limits on times and sizes are for clients."""
         own = self._appender.own(batch)
-        return self._append(self._appender.place, own, acks_all, leader_epoch)
+        result = self.append(own, acks_all=acks_all, leader_epoch=leader_epoch)
+        if self._appender.unstable_offset is not None:
+            with self._change():
+                self._settle()
+        return result
 
-    def _append(
-        self,
-        append: Callable[[T, int], PlacedBatch | RememberedBatch],
-        batch: T,
-        acks_all: bool,
-        leader_epoch: int,
+    def append(
+        self, batch: memoryview | CheckedBatch, *, acks_all: bool, leader_epoch: int
     ) -> AppendResult:
+        """Append exactly one batch of format 2 from a client; patched in place.
+
+        KafkaError when it is refused (`InvalidRecordError` when for its records), with
+        KAFKA_STORAGE_ERROR (56) when the disk failed; MistimedBatch when it needs its remedy: then
+        what came of it may be appended, as long as nothing else was since. Nothing is stored in
+        any of these cases.
+        """
         if self._durability.failed is not None or self._corruption is not None or self.is_closed:
             raise self._offline()
         self._is_changing = True
         try:
-            placed = append(batch, leader_epoch)
+            placed = self._appender.append(batch, leader_epoch)
             if isinstance(placed, RememberedBatch):
                 return self._duplicate(placed, acks_all=acks_all)
             base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
@@ -294,6 +284,10 @@ class Log:
         """Publish what became durable; when a change is under way on a lane, at its end."""
         self._marks = 0
         self._publish()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Transactions whose marker is below the high watermark hold nobody up any longer."""
         if self._appender.unstable_offset is not None:
             self._appender.watermark_moved(self.snapshot.high_watermark)
             self._publish()

@@ -51,20 +51,25 @@ class Answers:
         first = wire.receive()
         decoded = answer("Produce", PRODUCE_VERSION, first)
         refuse(decoded.responses[0].partition_responses[0].error_code)
-        self._size = LENGTH.size + len(first)
+        self.size_bytes = LENGTH.size + len(first)
         self._error_at = ERROR_CODE_AFTER_NAME + len(topic.encode())
         self._left = b""
 
     def count(self, received: bytes) -> int:
         """How many whole answers have come; BenchFailed when one is a refusal."""
         data = self._left + received if self._left else received
-        whole, size = divmod(len(data), self._size)[0], self._size
-        for position in range(self._error_at, whole * size, size):
-            code = data[position : position + 2]
-            if code != b"\0\0":
-                refuse(int.from_bytes(code, "big", signed=True))
+        whole, size = divmod(len(data), self.size_bytes)[0], self.size_bytes
+        for begin in range(0, whole * size, size):
+            self.check(data, begin)
         self._left = data[whole * size :]
         return whole
+
+    def check(self, data: bytes | memoryview, begin: int = 0) -> None:
+        """BenchFailed when the answer that begins there is a refusal."""
+        position = begin + self._error_at
+        code = data[position : position + 2]
+        if code != b"\0\0":
+            refuse(int.from_bytes(code, "big", signed=True))
 
 
 def refuse(code: int) -> None:
@@ -77,6 +82,8 @@ def pump(wire: Wire, topic: str, requests: Iterable[bytes], depth: int) -> Pumpe
     """Sends every request with up to `depth` of them under way. The first one warms up, untimed."""
     source = iter(requests)
     answers = Answers(wire, next(source), topic)
+    if depth == 1:
+        return back_and_forth(wire, answers, source)
     clock, send, receive = time.perf_counter_ns, wire.socket.sendall, wire.socket.recv
     away: deque[int] = deque()
     latencies: list[int] = []
@@ -91,6 +98,24 @@ def pump(wire: Wire, topic: str, requests: Iterable[bytes], depth: int) -> Pumpe
             latencies.append(now - away.popleft())
         for request in joined(list(islice(source, come)), away, clock):
             send(request)
+    return Pumped((clock() - began) / 1e9, latencies)
+
+
+def back_and_forth(wire: Wire, answers: Answers, requests: Iterable[bytes]) -> Pumped:
+    """One request under way at a time: as little of our own work as can be between two of them."""
+    clock, send, receive = time.perf_counter_ns, wire.socket.sendall, wire.socket.recv_into
+    size, check = answers.size_bytes, answers.check
+    room = memoryview(bytearray(SMALL_BYTES))
+    latencies: list[int] = []
+    began = clock()
+    for request in requests:
+        sent_at = clock()
+        send(request)
+        come = receive(room)
+        if come < size:
+            wire.fill(room[come:size])
+        latencies.append(clock() - sent_at)
+        check(room)
     return Pumped((clock() - began) / 1e9, latencies)
 
 

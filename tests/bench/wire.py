@@ -63,13 +63,17 @@ class Wire:
         if size > len(self._buffer):
             self._buffer = bytearray(size)
         view = memoryview(self._buffer)[:size]
+        self.fill(view)
+        return view
+
+    def fill(self, view: memoryview) -> None:
+        """Waits until `view` is full of what comes next."""
         filled = 0
-        while filled < size:
+        while filled < len(view):
             got = self.socket.recv_into(view[filled:])
             if not got:
                 raise BenchFailed("the broker closed the connection")
             filled += got
-        return view
 
     def __enter__(self) -> Self:
         return self
