@@ -20,6 +20,7 @@ from broker.clock_watch import ClockWatch
 from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
 from broker.dirty_clients import DirtyClients
+from broker.disk_space import DiskSpace
 from broker.dispatcher import Dispatcher
 from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
@@ -42,6 +43,7 @@ from broker.routes import routes
 from broker.server import Server
 from broker.serving import Serving
 from broker.tasks.cleaner import Cleaner
+from broker.tasks.disk_watch import DiskWatch
 from broker.tasks.retention import Retention
 from broker.tasks.rolling import Rolling
 from broker.tasks.runner import TaskRunner
@@ -82,6 +84,7 @@ class Broker:
     probes: BrokerProbes
     dirty_clients: DirtyClients
     quarantine: Quarantine
+    disk_space: DiskSpace
     server: Server
     retention: Retention
     rolling: Rolling
@@ -120,6 +123,7 @@ class Broker:
         self.probes = BrokerProbes(machine.monotonic)
         self.dirty_clients = DirtyClients(env.clock, self.probes)
         self.quarantine = Quarantine(self)
+        self.disk_space = DiskSpace(env.fs, self.log_dir, lambda: config.broker_config)
         self.lanes = DiskLanes(loop)
         self.waiters = FetchWaiters(loop)
         self.fetch_sessions = FetchSessions(
@@ -158,6 +162,7 @@ class Broker:
         self.retention = Retention(self)
         self.rolling = Rolling(self)
         self.cleaner = Cleaner(self)
+        self.disk_watch = DiskWatch(self)
         self._door: HttpDoor | None = None
 
     # -- what handlers ask
@@ -199,6 +204,7 @@ class Broker:
         self.clock_watch.started(self.log_manager.last_write_ms)
         schedule(self)
         self.tasks.start()
+        self.disk_watch.start()
         self.ready = True
         self._loading_groups = self.loop.create_task(self.groups.load())
 
@@ -212,6 +218,7 @@ class Broker:
         self.groups.stop()
         await self.server.drain(DRAIN_SECONDS)
         self.cleaner.stop()
+        await self.disk_watch.stop()
         await self.tasks.stop()
         await self.commit.close()
         clean = await self.lanes.run(self.log_dir, self._close_logs)
@@ -249,7 +256,7 @@ class Broker:
 
         names = self.config.broker_config.horolog_http_hosts.replace(",", " ").split()
         gate = Gate(host, names, token, is_test=self.held_time is not None)
-        pages = Pages(self._live_checks(), self._ready_checks(), self._scrape)
+        pages = Pages(self._live_checks(), self._ready_checks(), self._scraped)
         return Front(self, pages, gate)
 
     def _load(self) -> None:
@@ -258,6 +265,8 @@ class Broker:
         serving = Serving(self.log_dir, self.lanes, self.commit, self.waiters, self.quarantine)
         self.catalog = TopicCatalog(self.env, self.config, manager, serving)
         manager.open_directory(self.cluster_id, self.node_id)
+        self.disk_space.ballast = manager.ballast
+        self.disk_space.look()
         self.cluster_id = manager.cluster_id
         self.catalog.restore_settings()
         manager.load()
@@ -296,6 +305,7 @@ class Broker:
         return [
             Check("serving", lambda: None if self.ready else self.not_ready_because),
             Check("storage", self._storage_fault),
+            Check("disk", lambda: self.disk_space.shortage),
         ]
 
     def _storage_fault(self) -> str | None:
@@ -303,10 +313,11 @@ class Broker:
             return f"{self.probes.fsync_errors} fsync failed; see the log for which partition"
         return None
 
-    def _scrape(self) -> tuple[str, bytes]:
+    def _scraped(self, path: str) -> tuple[str, bytes]:
+        """On a thread."""
         from broker.metrics.scrape import Scrape
 
-        return Scrape(self).text()
+        return Scrape(self).text(path)
 
 
 def _by_name(listeners: Iterable[Listener]) -> dict[str, Endpoint]:

@@ -226,11 +226,16 @@ class TopicCatalog:
         return parse(self._env.fs.read_bytes(path)) if self._env.fs.exists(path) else None
 
     def _write_state(self, state: CatalogState) -> None:
-        self._env.fs.write_atomically(self._path(FILE_NAME), render(state))
+        self._write_file(FILE_NAME, render(state))
         self._deleted = state.deleted
 
     def _write_settings(self, text: str) -> None:
-        self._env.fs.write_atomically(self._path(CONFIG_FILE_NAME), text.encode())
+        self._write_file(CONFIG_FILE_NAME, text.encode())
+
+    def _write_file(self, name: str, data: bytes) -> None:
+        """Also on a full disk: whoever deletes topics makes room."""
+        write = partial(self._env.fs.write_atomically, self._path(name), data)
+        self._logs.ballast.making_room(write)
 
     def _path(self, name: str) -> str:
         return f"{self._serving.log_dir}/{name}"

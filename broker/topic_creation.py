@@ -49,6 +49,7 @@ class TopicPlan:
     def add(self, name: str, partition_count: int, overrides: Mapping[str, str | None]) -> NewTopic:
         """Plans a topic; raises the KafkaError that refuses it."""
         check_name(name)
+        self._broker.disk_space.check_room()
         if is_internal(name):
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."

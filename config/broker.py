@@ -175,6 +175,22 @@ class BrokerConfig:
         1000,
         doc="Incremental fetch sessions kept at one time.",
     )
+    horolog_disk_reserve_bytes: int = broker_key(
+        "horolog.disk.reserve.bytes",
+        size(-1, LONG_MAX),
+        -1,
+        dynamic=True,
+        doc="Space on the disk below which producers are told to try again later, and no topic is "
+        "made; commits, deletions and compaction go on. -1: a twentieth of it, at most 1 GiB.",
+    )
+    horolog_disk_ballast_bytes: int = broker_key(
+        "horolog.disk.ballast.bytes",
+        size(-1, LONG_MAX),
+        -1,
+        dynamic=True,
+        doc="Size of a file of zeros that is removed when others have filled the disk, so that "
+        "commits and deletions go on. -1: a hundredth of the disk, at most 32 MiB; 0: none.",
+    )
     log_flush_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),

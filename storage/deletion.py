@@ -2,7 +2,7 @@
 
 A deleted partition's directory is renamed to `<topic>-<partition>.<hex>-delete`, which is durable
 when `bury` returns, so a restart cannot bring it back. Its files stay for `file.delete.delay.ms`,
-for readers that hold them.
+for readers that hold them, unless the disk is short of space.
 """
 
 from collections import deque
@@ -42,13 +42,15 @@ class DeletedDirectories:
         self._env.fs.sync_dir(self._log_dir)
         return target
 
-    def step(self) -> bool:
+    def step(self, *, hurry: bool = False) -> bool:
         """Remove some files of the next directory that is due; whether more is due. Blocks.
+
+        `hurry`: all are due, since the disk is short of space.
 
         DiskError: the directory is tried again later.
         """
         now = self._env.clock.monotonic()
-        if not self._due or self._due[0][0] > now:
+        if not self._due or not (hurry or self._due[0][0] <= now):
             return False
         due, path = self._due.popleft()
         try:
@@ -59,7 +61,7 @@ class DeletedDirectories:
         except Exception:
             self._due.append((now, path))
             raise
-        return bool(self._due) and self._due[0][0] <= now
+        return bool(self._due) and (hurry or self._due[0][0] <= now)
 
     def _remove_some(self, path: str) -> bool:
         """Whether the directory is gone now."""

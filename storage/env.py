@@ -128,6 +128,9 @@ class FileSystem(Protocol):
     def free_bytes(self, path: str) -> int:
         """Bytes that may still be written on the disk that holds `path`."""
 
+    def disk_bytes(self, path: str) -> int:
+        """Size of the disk that holds `path`."""
+
     def lock(self, path: str) -> Lock:
         """Take the lock file `path`, made if absent; DirectoryLocked if somebody holds it."""
 

@@ -27,6 +27,7 @@ LOG_START_OFFSETS_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
 CLEANER_OFFSETS_FILE = "cleaner-offset-checkpoint"
 CLEANER_HORIZONS_FILE = "horolog-delete-horizon-checkpoint"
+BALLAST_FILE = "horolog-ballast"
 PARTITION_METADATA_FILE = "partition.metadata"
 LEADER_EPOCHS_FILE = "leader-epoch-checkpoint"
 

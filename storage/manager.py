@@ -10,6 +10,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from config.topic import TopicConfig
+from storage.ballast import Ballast
 from storage.checkpoints import OffsetCheckpoint
 from storage.compaction import CleanerOffsets
 from storage.data_directory import DataDirectory
@@ -18,6 +19,7 @@ from storage.env import Env
 from storage.errors import CorruptCheckpoint, DiskError, StorageError
 from storage.index_trust import TrustedIndexes
 from storage.layout import (
+    BALLAST_FILE,
     HIGH_WATERMARKS_FILE,
     LOG_START_OFFSETS_FILE,
     PARTITION_METADATA_FILE,
@@ -63,6 +65,8 @@ class LogManager:
         self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
         self._start_offsets = self._checkpoint(LOG_START_OFFSETS_FILE)
         self._high_watermarks = self._checkpoint(HIGH_WATERMARKS_FILE)
+        self.ballast = Ballast(env.fs, self._directory.path_of(BALLAST_FILE))
+        """What gives way on a full disk."""
         self._save_gate = [None]
         self._is_loaded = False
 
@@ -100,6 +104,7 @@ class LogManager:
     def open_directory(self, cluster_id: str, node_id: int) -> None:
         """Lock and identify the directory; see `DataDirectory.open` for what is refused."""
         self._directory.open(cluster_id, node_id)
+        self.ballast.find()
 
     def load(self) -> None:
         """Open all logs: at once after a clean stop, through recovery otherwise.
@@ -162,8 +167,9 @@ class LogManager:
         """
         log = self.logs[topic, partition]
         log.abandon()
-        log.files.path = self._deleted.bury(
-            log.files.path, topic, partition, log.config.file_delete_delay_ms
+        path, delay_ms = log.files.path, log.config.file_delete_delay_ms
+        log.files.path = self.ballast.making_room(
+            lambda: self._deleted.bury(path, topic, partition, delay_ms)
         )
         self.logs = {name: other for name, other in self.logs.items() if other is not log}
 
@@ -182,10 +188,13 @@ class LogManager:
         if not log.is_closed:
             self._in_turn(lambda: self.cleaner_offsets.cleaned(log, first_dirty, horizon_ms))
 
-    def remove_deleted(self) -> bool:
-        """Remove some files of deleted partitions and segments that are due; whether more is."""
-        more_segments = self._removed.step()
-        return self._deleted.step() or more_segments
+    def remove_deleted(self, *, hurry: bool = False) -> bool:
+        """Remove some files of deleted partitions and segments that are due; whether more is.
+
+        `hurry`: whatever `file.delete.delay.ms` says, since the disk is short of space.
+        """
+        more_segments = self._removed.step(hurry=hurry)
+        return self._deleted.step(hurry=hurry) or more_segments
 
     def checkpoint(self) -> None:
         """Store recovery points, start offsets, high watermarks. DiskError: the old ones stay."""
@@ -216,9 +225,9 @@ class LogManager:
             is_clean = is_clean and log.failed is None
         try:
             if self._is_loaded:
-                self.checkpoint()
+                self.ballast.making_room(self.checkpoint)
             if is_clean:
-                self._directory.write_clean_mark()
+                self.ballast.making_room(self._directory.write_clean_mark)
         except StorageError:
             is_clean = False
         self._pool.clear()

@@ -264,6 +264,13 @@ class PosixFileSystem:
             raise disk_error(path, "statvfs", error) from error
         return stat.f_bavail * stat.f_frsize
 
+    def disk_bytes(self, path: str) -> int:
+        try:
+            stat = os.statvfs(path)
+        except OSError as error:
+            raise disk_error(path, "statvfs", error) from error
+        return stat.f_blocks * stat.f_frsize
+
     def lock(self, path: str) -> PosixLock:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -306,8 +313,7 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
 
 
 class SystemRng:

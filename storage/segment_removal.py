@@ -75,14 +75,16 @@ class RemovedSegments:
         for segment in segments:
             heapq.heappush(self._due, (due, next(self._numbers), segment))
 
-    def step(self) -> bool:
+    def step(self, *, hurry: bool = False) -> bool:
         """Remove the files of some segments that are due; whether more are due. Blocks.
+
+        `hurry`: all are due, since the disk is short of space.
 
         DiskError: that segment is tried again in a minute.
         """
         now = self._clock.monotonic()
         for _ in range(STEP_SEGMENTS):
-            if not self._due or self._due[0][0] > now:
+            if not self._due or not (hurry or self._due[0][0] <= now):
                 return False
             _, number, segment = heapq.heappop(self._due)
             try:
@@ -90,7 +92,7 @@ class RemovedSegments:
             except DiskError:
                 heapq.heappush(self._due, (now + RETRY_SECONDS, number, segment))
                 raise
-        return bool(self._due) and self._due[0][0] <= now
+        return bool(self._due) and (hurry or self._due[0][0] <= now)
 
 
 def _remove_files(segment: Segment) -> None:

@@ -28,6 +28,7 @@ async def handle(
             try:
                 added = _added(topic, asked, context)
                 check_partition_limit(context.broker, more + added)
+                context.broker.disk_space.check_room()
             except KafkaError as error:
                 errors[topic.name] = error
             else:

@@ -74,6 +74,8 @@ def _produce(
         records = _checked_records(data, context.api_version)
         check_not_internal(partition.log.topic)
         _check_replicas(partition, request.acks)
+        if context.broker.disk_space.is_low:
+            raise context.broker.disk_space.refuse_batch()
         size_bytes = len(records)
         if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):
             result = partition.append_old(records, request.acks, context)
@@ -165,6 +167,8 @@ def _refusal(
     index: int, error: KafkaError, partition: Partition | None, context: RequestContext
 ) -> PartitionProduceResponse:
     context.count_error(error.code)
+    if partition is not None:
+        context.broker.probes.append_failed(partition.topic)
     code = error.code
     if code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE_VERSION:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER

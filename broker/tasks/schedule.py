@@ -92,7 +92,8 @@ async def flush_old(broker: "Broker") -> None:
 
 async def remove_deleted(broker: "Broker") -> None:
     """Files of deleted partitions and removed segments go, some at a time."""
-    while await broker.lanes.run(broker.log_dir, broker.log_manager.remove_deleted):
+    remove = broker.log_manager.remove_deleted
+    while await broker.lanes.run(broker.log_dir, partial(remove, hurry=broker.disk_space.is_low)):
         pass
 
 

@@ -14,6 +14,7 @@ from broker.catalog import TopicCatalog
 from broker.context import Peer, RequestContext
 from broker.deferred import Deferred
 from broker.dirty_clients import DirtyClients
+from broker.disk_space import DiskSpace
 from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
 from broker.gathering import wait_for
@@ -129,6 +130,7 @@ class World:
             node_id=NODE_ID,
             cluster_id="test-cluster",
             log_dir=LOG_DIR,
+            disk_space=DiskSpace(self.fs, LOG_DIR, lambda: self.broker.config.broker_config),
             advertised=lambda context: Endpoint("broker.test", 9092),
             loop=asyncio.get_running_loop(),
         )

@@ -243,6 +243,10 @@ class SimFileSystem:
             return PLENTY_BYTES
         return max(0, self.capacity_bytes - self._used)
 
+    def disk_bytes(self, path: str) -> int:
+        self._check_alive()
+        return PLENTY_BYTES if self.capacity_bytes is None else self.capacity_bytes
+
     def lock(self, path: str) -> "SimLock":
         if path in self._locked:
             raise DirectoryLocked(path, "another process holds the lock")

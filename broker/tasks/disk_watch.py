@@ -1,0 +1,69 @@
+"""Looks at the free space of the data directory, the sooner the nearer the reserve is.
+
+It keeps to the machine's time, whatever becomes of the broker's clock. When space runs short,
+retention runs at once and again every few seconds, and what was deleted goes without its delay
+(`broker.tasks.schedule`).
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from broker.logs import event
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+RETENTION_SECONDS = 10.0  # between two rounds of retention while space is short
+SETTLE_SECONDS = 5.0  # a broker that lives shorter needs no ballast
+
+
+class DiskWatch:
+    """One look after the other, each on a lane. Used from the event loop."""
+
+    def __init__(self, broker: "Broker") -> None:
+        """Looks at nothing before `start`."""
+        self._broker = broker
+        self._timer: asyncio.TimerHandle | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._is_stopped = False
+        self._retention_due = 0.0
+        self._ballast_due = 0.0
+
+    def start(self) -> None:
+        """Goes on until `stop`."""
+        self._ballast_due = self._broker.loop.time() + SETTLE_SECONDS
+        self._wait()
+
+    async def stop(self) -> None:
+        """No look is begun any more; waits for one under way."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+    def _wait(self) -> None:
+        if not self._is_stopped:
+            seconds = self._broker.disk_space.next_look_seconds
+            self._timer = self._broker.loop.call_later(seconds, self._begin)
+
+    def _begin(self) -> None:
+        self._running = self._broker.loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._look()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the next look comes
+            self._broker.probes.task_failed("disk")
+            event("task_failed", "error", task="disk", error=repr(error))
+        self._wait()
+
+    async def _look(self) -> None:
+        broker, space = self._broker, self._broker.disk_space
+        await broker.lanes.run(broker.log_dir, space.look)
+        now = broker.loop.time()
+        if space.is_low and now >= self._retention_due:
+            self._retention_due = now + RETENTION_SECONDS
+            broker.tasks.hasten("retention")
+        if now >= self._ballast_due:
+            await broker.lanes.run(broker.log_dir, space.trim_ballast)
