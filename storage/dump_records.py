@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from protocol.records.batch import BatchHeader
+from protocol.records.markers import ABORT, read_marker
 from protocol.records.record import Header, Record, iter_records
 from storage.dump_rows import Headers, Row, Value, stamp
-from storage.replay import ABORT, read_marker
 
 CONTROL_TYPES = (
     "ABORT",

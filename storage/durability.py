@@ -158,6 +158,7 @@ def _sync_files(segment: Segment) -> bool:
             write_indexes(indexes)
             for index in indexes:
                 index.sync()
+        segment.flush_aborted()
         for suffix in (TXN_INDEX, SNAPSHOT):
             path = segment.path_of(suffix)
             if fs.exists(path):

@@ -13,9 +13,9 @@ from config.topic import TopicConfig
 from storage import producer_snapshots
 from storage.batch_walk import batch_at, last_batch
 from storage.env import Env, File
-from storage.errors import CorruptLog, DiskError, FileMissing
+from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing
 from storage.index_rebuild import rebuild_indexes
-from storage.layout import LEADER_EPOCHS_FILE, LOG, OFFSET_INDEX, SNAPSHOT
+from storage.layout import LEADER_EPOCHS_FILE, LOG, OFFSET_INDEX, SNAPSHOT, TXN_INDEX
 from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.old_segments import Upgraded, upgrade_segments
 from storage.partition_files import PartitionFiles
@@ -80,13 +80,15 @@ class _Loading:
         self._known = known
         self._listing, self._upgraded = self._without_old_formats()
         self._segments = self._without_removed(self._found_segments())
+        self._doubted_from = self._unsound_aborts()
         self._producers = ProducerStates()
 
     def run(self) -> LoadedLog:
         if not self._segments:
             return self._started_empty(self._known.start_offset)
         loaded = None
-        if self._known.is_clean and DAMAGE_MARK not in self._listing.others:
+        is_whole = DAMAGE_MARK not in self._listing.others and self._doubted_from == MAX_OFFSET
+        if self._known.is_clean and is_whole:
             loaded = self._as_left()
         loaded = loaded or self._recovered()
         return replace(loaded, upgraded_segments=self._upgraded.segments)
@@ -105,6 +107,19 @@ class _Loading:
                 self._env.rng, config.segment_jitter_ms, config.segment_ms
             )
         return tuple(segments)
+
+    def _unsound_aborts(self) -> int:
+        """Base of the first segment whose index of aborted transactions contradicts itself.
+
+        It is made anew from the log, or readers of committed data would be refused.
+        """
+        for segment in self._segments:
+            if TXN_INDEX in self._listing.beside.get(segment.base_offset, ()):
+                try:
+                    segment.aborted.check()
+                except CorruptIndex:
+                    return segment.base_offset
+        return MAX_OFFSET
 
     def _without_removed(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
         """The segments that do not lie wholly before the log start; those that do go.
@@ -185,7 +200,7 @@ class _Loading:
         epochs.load()
         entries = epochs.entries
         damaged_from = self._damaged_from()
-        scan_from = min(known.recovery_point, damaged_from - 1)
+        scan_from = min(known.recovery_point, damaged_from - 1, self._doubted_from)
         bases = [segment.base_offset for segment in segments]
         first_scanned = max((base for base in bases if base <= scan_from), default=bases[0])
         self._load_producers(

@@ -3,8 +3,9 @@
 Rules (semantics.md 10). Five batches a producer are remembered, and a resend of one of them is a
 duplicate that gets its old offset. Else the sequence must follow the last one (2^31-1 wraps to
 0), a new epoch starts at 0, an old epoch is fenced, and a producer that is unknown here may start
-anywhere. Judging and remembering are two steps: `check` changes nothing, `update` is called once
-the batch is written.
+anywhere. What the broker itself writes for a producer (markers, offsets in a transaction) has no
+sequence, and only its epoch is judged. Judging and remembering are two steps: `check` changes
+nothing, `update` is called once the batch is written.
 
 Pure memory; `producer_snapshots` keeps it in files. One owner: the log's writer.
 """
@@ -103,7 +104,7 @@ class ProducerStates:
         """No producers, from offset 0."""
         self.end_offset = 0
         self._producers: dict[int, ProducerEntry] = {}
-        self._open: dict[int, int] = {}  # first offset -> producer id
+        self._open: dict[int, int] = {}  # first offset -> producer id, in the order of offsets
         self._completed: dict[int, int] = {}  # first offset -> offset of the marker, not yet stable
 
     def __len__(self) -> int:
@@ -127,6 +128,9 @@ class ProducerStates:
         if entry is None or entry.epoch == NO_EPOCH:
             return None
         epoch, first = header.producer_epoch, header.base_sequence
+        if first == NO_SEQUENCE:
+            _check_not_older(header, entry)
+            return None
         if epoch != entry.epoch:
             _check_new_epoch(header, entry)
         else:
@@ -188,13 +192,14 @@ class ProducerStates:
             return None
         self._open.pop(first_offset, None)
         self._completed[first_offset] = marker_offset
-        stable = min(self._open, default=marker_offset + 1)
+        first_open = self.first_open_offset
+        stable = marker_offset + 1 if first_open is None else first_open
         return CompletedTransaction(producer_id, first_offset, marker_offset, stable, is_aborted)
 
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the earliest transaction that is open, or ended but not yet stable."""
-        open_first = min(self._open, default=None)
+        open_first = self.first_open_offset
         completed_first = min(self._completed, default=None)
         if open_first is None or completed_first is None:
             return completed_first if open_first is None else open_first
@@ -203,7 +208,7 @@ class ProducerStates:
     @property
     def first_open_offset(self) -> int | None:
         """First offset of the earliest transaction without a marker."""
-        return min(self._open, default=None)
+        return next(iter(self._open), None)
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Transactions whose marker lies below the high watermark are stable from now on."""
@@ -236,7 +241,11 @@ class ProducerStates:
         """Put an entry back that a snapshot held."""
         self._producers[producer_id] = entry
         if entry.has_open_transaction:
-            self._open[entry.txn_first_offset] = producer_id
+            first = entry.txn_first_offset
+            is_next = first > next(reversed(self._open), NO_OFFSET)
+            self._open[first] = producer_id
+            if not is_next:
+                self._open = dict(sorted(self._open.items()))
 
     def clear(self, end_offset: int) -> None:
         """Forget everything, to be rebuilt from `end_offset` on."""
@@ -251,13 +260,17 @@ def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
     return not entry.has_open_transaction and now_ms - entry.last_timestamp >= expiration_ms
 
 
-def _check_new_epoch(header: BatchHeader, entry: ProducerEntry) -> None:
+def _check_not_older(header: BatchHeader, entry: ProducerEntry) -> None:
     if header.producer_epoch < entry.epoch:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
             f"epoch {header.producer_epoch} of producer {header.producer_id} is older "
             f"than the last one seen, {entry.epoch}",
         )
+
+
+def _check_new_epoch(header: BatchHeader, entry: ProducerEntry) -> None:
+    _check_not_older(header, entry)
     if header.base_sequence != 0:
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

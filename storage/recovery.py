@@ -1,7 +1,8 @@
 """What a log is after an unclean stop: scan, judge the end, cut or keep, rebuild, make durable.
 
 Every segment from the one that holds the recovery point on is read whole, every batch with its CRC;
-offset index, time index and producers are made from that, zone rows kept where they can be proved.
+offset, time and transaction index and producers are made from that, zone rows kept where they can
+be proved.
 Where the good part ends, one of two things is true (operations B3.4):
 
 - a torn tail: nothing sound follows, or bytes lack there that never reached the disk, as when a
@@ -99,9 +100,11 @@ class LogRecovery:
         if following:
             scan.below = following[0].base_offset
         rebuild = IndexRebuild(segment, self._rules)
+        segment.aborted.reset()
         for chunk in scan.chunks():
             rebuild.add(chunk.rows, chunk.position)
-            replay_rows(chunk.rows, chunk.data, producers, epochs)
+            for aborted in replay_rows(chunk.rows, chunk.data, producers, epochs):
+                segment.aborted.append(aborted)
         self._kept.append(segment)
         self._end_offset = scan.next_offset
         goes_on = True
@@ -174,6 +177,7 @@ def _write_out(segment: Segment) -> None:
         write_indexes(indexes)
         for index in indexes:
             index.sync()
+    segment.aborted.sync()
 
 
 def remove_segment(fs: FileSystem, segment: Segment) -> None:

@@ -1,37 +1,25 @@
 """Feeds batches of the log to what is remembered of producers and epochs (semantics 9.3, 10)."""
 
-import struct
-from struct import Struct
-from typing import NamedTuple
-
-from protocol.errors import DecodeError
 from protocol.records.batch import CONTROL, read_header
-from protocol.records.record import Record, read_records
+from protocol.records.markers import ABORT, marker_of
 from protocol.records.scan import BatchRow
 from storage.leader_epochs import LeaderEpochs
 from storage.log_scan import LogScan
-from storage.producer_state import ProducerStates
+from storage.producer_state import CompletedTransaction, ProducerStates
 from storage.segment import Segment
-
-_MARKER_KEY = Struct(">hh")  # version, type
-_MARKER_VALUE = Struct(">hi")  # version, coordinator epoch
-ABORT, COMMIT = 0, 1
-
-
-class Marker(NamedTuple):
-    """What a transaction marker says."""
-
-    kind: int
-    """`ABORT` or `COMMIT`."""
-    coordinator_epoch: int
+from storage.txn_index import AbortedTransaction
 
 
 def replay_rows(
     rows: list[BatchRow], data: memoryview, producers: ProducerStates, epochs: LeaderEpochs | None
-) -> None:
-    """Take in the batches of a chunk that the producers' state does not know yet."""
+) -> list[AbortedTransaction]:
+    """Take in the batches of a chunk that the producers' state does not know yet.
+
+    The answer are the transactions that were aborted in it.
+    """
     known = producers.end_offset
     epoch = None
+    aborted = []
     for row in rows:
         if epochs is not None and row[11] != epoch:
             epoch = row[11]
@@ -39,7 +27,10 @@ def replay_rows(
             if latest is None or latest.epoch < epoch:
                 epochs.assign(epoch, row[1])
         if row[8] >= 0 and row[1] >= known:
-            _replay(row, data, producers)
+            ended = _replay(row, data, producers)
+            if ended is not None and ended.is_aborted:
+                aborted.append(aborted_of(ended))
+    return aborted
 
 
 def replay_producers(
@@ -55,35 +46,27 @@ def replay_producers(
     producers.end_offset = end_offset
 
 
-def _replay(row: BatchRow, data: memoryview, producers: ProducerStates) -> None:
+def _replay(
+    row: BatchRow, data: memoryview, producers: ProducerStates
+) -> CompletedTransaction | None:
     if not row[7] & CONTROL:
         producers.update(read_header(data, row[0]), row[1], row[4])
-        return
+        return None
     marker = marker_of(data[row[0] : row[0] + row[5]])
-    if marker is not None:
-        producers.end_transaction(
-            row[8],
-            row[9],
-            marker.coordinator_epoch,
-            row[1],
-            row[4],
-            is_aborted=marker.kind == ABORT,
-        )
-
-
-def marker_of(batch: memoryview) -> Marker | None:
-    """The marker in a control batch; None for one that says nothing of transactions."""
-    try:
-        return read_marker(read_records(batch)[0])
-    except (DecodeError, IndexError):
+    if marker is None:
         return None
+    return producers.end_transaction(
+        row[8],
+        row[9],
+        marker.coordinator_epoch,
+        row[1],
+        row[4],
+        is_aborted=marker.kind == ABORT,
+    )
 
 
-def read_marker(record: Record) -> Marker | None:
-    """Likewise, of the control record itself."""
-    try:
-        _, kind = _MARKER_KEY.unpack_from(record.key or b"")
-        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
-    except struct.error:
-        return None
-    return Marker(kind, coordinator_epoch) if kind in {ABORT, COMMIT} else None
+def aborted_of(ended: CompletedTransaction) -> AbortedTransaction:
+    """The entry of the transaction index that says that it was aborted."""
+    return AbortedTransaction(
+        ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset
+    )

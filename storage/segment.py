@@ -172,6 +172,11 @@ class Segment:
             self._aborted = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
         return self._aborted
 
+    def flush_aborted(self) -> None:
+        """Write out what the index of aborted transactions has in memory only. DiskError."""
+        if self._aborted is not None:
+            self._aborted.flush()
+
     @property
     def arrival_by_zones(self) -> int:
         """The last arrival that the zone map in memory knows of, -1 if it has no zone.

@@ -2,7 +2,8 @@
 
 An entry is 34 bytes, big-endian: int16 version 0, int64 producer id, int64 first offset, int64
 last offset (of the marker), int64 last stable offset after the abort. Last offsets strictly rise.
-The file exists only if there were aborts. Aborts are rare: entries are written at once.
+The file exists only if there were aborts. Entries count in memory at once; the file follows with
+`flush`, at the latest when its segment is synced, and recovery makes it anew from the log.
 """
 
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ class AbortedSearch(NamedTuple):
 class TxnIndex:
     """Aborted transactions of one segment. Nothing is read before the first use."""
 
-    __slots__ = ("_entries", "_fs", "base_offset", "path")
+    __slots__ = ("_entries", "_fs", "_unwritten", "base_offset", "path")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
         """Name the file."""
@@ -44,6 +45,7 @@ class TxnIndex:
         self.base_offset = base_offset
         self._fs = fs
         self._entries: tuple[AbortedTransaction, ...] | None = None
+        self._unwritten = 0
 
     @property
     def entries(self) -> tuple[AbortedTransaction, ...]:
@@ -53,18 +55,28 @@ class TxnIndex:
         return self._entries
 
     def append(self, aborted: AbortedTransaction) -> None:
-        """Add one, in the file too (not synced); InvalidOffset unless its end is after the last."""
+        """Add one, in memory; InvalidOffset unless its end is after the last."""
         entries = self.entries
         if entries and aborted.last_offset <= entries[-1].last_offset:
             raise InvalidOffset(
                 self.path, f"{aborted.last_offset} is not after {entries[-1].last_offset}"
             )
+        self._entries = (*entries, aborted)
+        self._unwritten += 1
+
+    def flush(self) -> None:
+        """Bring the file up to date (not synced). DiskError: it is tried again next time."""
+        if not self._unwritten:
+            return
+        entries = self.entries
+        first = len(entries) - self._unwritten
         file = self._fs.open(self.path, create=True)
         try:
-            file.write_at(len(entries) * ENTRY_BYTES, ENTRY.pack(VERSION, *aborted))
+            data = b"".join(ENTRY.pack(VERSION, *each) for each in entries[first:])
+            file.write_at(first * ENTRY_BYTES, data)
         finally:
             file.close()
-        self._entries = (*entries, aborted)
+        self._unwritten = 0
 
     def search(self, fetch_offset: int, upper_bound: int) -> AbortedSearch:
         """The transactions that touch offsets from `fetch_offset` to before `upper_bound`."""
@@ -78,6 +90,7 @@ class TxnIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Forget the transactions that ended at `offset` or later, in the file too."""
+        self.flush()
         entries = self.entries
         keep = sum(aborted.last_offset < offset for aborted in entries)
         if keep < len(entries):
@@ -91,11 +104,13 @@ class TxnIndex:
     def reset(self) -> None:
         """Start again without entries; the file goes."""
         self._entries = ()
+        self._unwritten = 0
         if self._fs.exists(self.path):
             self._fs.remove(self.path)
 
     def sync(self) -> None:
         """Make the file durable, if there is one."""
+        self.flush()
         if self.entries:
             file = self._fs.open(self.path)
             try:

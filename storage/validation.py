@@ -144,9 +144,10 @@ class BatchRules:
         """
         if batch.facts.keyless and self._keys_required:
             raise _invalid("A compacted topic needs keys")
-        records = batch.records
-        if self._target is not None and self._target != batch.header.codec:
-            records = memoryview(recompress(records, self._target, level=self._level()))
+        records, header = batch.records, batch.header
+        target = None if header.is_control else self._target
+        if target is not None and target != header.codec:
+            records = memoryview(recompress(records, target, level=self._level()))
         if not self._stamps:
             return batch._replace(records=records, header=read_header(records), arrival_ms=now_ms)
         stamp_log_append_time(records, 0, len(records), now_ms)

@@ -7,13 +7,14 @@ known is not held against a file. Rules: semantics.md 9.2, 10.
 """
 
 from protocol.records.batch import CONTROL, read_header
+from protocol.records.markers import ABORT, marker_of
 from protocol.records.scan import BatchRow
 from storage import producer_snapshots
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint, CorruptIndex
 from storage.layout import SNAPSHOT, TXN_INDEX, segment_name
-from storage.producer_state import CompletedTransaction, ProducerEntry, ProducerStates
-from storage.replay import ABORT, marker_of
+from storage.producer_state import ProducerEntry, ProducerStates
+from storage.replay import aborted_of
 from storage.txn_index import AbortedTransaction, TxnIndex
 from storage.verify_report import PartitionReport
 
@@ -96,7 +97,7 @@ class ProducerProof:
             row[8], row[9], marker.coordinator_epoch, row[1], row[4], is_aborted=is_aborted
         )
         if is_aborted:
-            self._aborts[row[1]] = None if ended is None else _aborted(ended)
+            self._aborts[row[1]] = None if ended is None else aborted_of(ended)
 
     def _prove_abort(self, name: str, entry: AbortedTransaction) -> None:
         offset = entry.last_offset
@@ -146,12 +147,6 @@ class ProducerProof:
         except CorruptCheckpoint as error:
             self._report.add("wrong", name, error.message)
             return None
-
-
-def _aborted(ended: CompletedTransaction) -> AbortedTransaction:
-    return AbortedTransaction(
-        ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset
-    )
 
 
 def _facts(entry: ProducerEntry) -> tuple[int, ...]:

@@ -18,11 +18,11 @@ from broker.groups.group_records import (
 )
 from protocol.errors import DecodeError
 from protocol.records.batch import BatchHeader, CorruptBatch, crc_matches, iter_headers
+from protocol.records.markers import COMMIT, read_marker
 from protocol.records.record import Record, iter_records
 from storage.log import Log
 
 Place = tuple[str, int]
-COMMIT_MARKER = 1
 
 
 @dataclass(slots=True)
@@ -64,7 +64,8 @@ class Replay:
 
     def _end(self, record: Record, producer_id: int) -> None:
         rows = self._open.pop(producer_id, [])
-        if record.key is not None and int.from_bytes(record.key[2:4]) == COMMIT_MARKER:
+        marker = read_marker(record)
+        if marker is not None and marker.kind == COMMIT:
             for row in rows:
                 self._apply(row)
 

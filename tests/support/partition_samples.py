@@ -111,6 +111,7 @@ def write_samples(directory: Path) -> list[Path]:
     aborted = TxnIndex(fs, str(directory / f"{base}.txnindex"), 0)
     aborted.append(AbortedTransaction(7, 21, 23, 24))
     aborted.append(AbortedTransaction(2**62, 22, 2**40, 2**40 + 1))
+    aborted.flush()
     states = ProducerStates()
     states.restore(7, ProducerEntry(1, batches=(RememberedBatch(0, 22, 1, 6),), last_timestamp=8))
     states.restore(8, ProducerEntry(0, coordinator_epoch=5, txn_first_offset=30))

@@ -57,6 +57,7 @@ def write_transactions(directory: Path) -> None:
     index = TxnIndex(fs, str(directory / f"{0:020d}.txnindex"), 0)
     index.append(AbortedTransaction(1, 0, 5, 2))
     index.append(AbortedTransaction(1, 9, 11, 12))
+    index.flush()
     states = ProducerStates()
     one = ProducerEntry(0, batches=(RememberedBatch(4, 10, 1, 1010),), last_timestamp=1011)
     two = ProducerEntry(0, batches=(RememberedBatch(3, 7, 1, 1007),), last_timestamp=1008)

@@ -15,6 +15,7 @@ def index_with(*aborted: tuple[int, int, int, int], fs: SimFileSystem | None = N
     index = TxnIndex(fs or SimFileSystem(), PATH, 0)
     for entry in aborted:
         index.append(AbortedTransaction(*entry))
+    index.flush()
     return index
 
 

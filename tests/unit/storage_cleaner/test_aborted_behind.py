@@ -14,6 +14,8 @@ def test_an_abort_is_found_where_its_marker_lies() -> None:
         log.roll()
     make_durable(log)
     aborted = AbortedTransaction(9, 0, 2, 1)
-    TxnIndex(env.fs, f"{LOG_PATH}/{segment_name(2, TXN_INDEX)}", 2).append(aborted)
+    index = TxnIndex(env.fs, f"{LOG_PATH}/{segment_name(2, TXN_INDEX)}", 2)
+    index.append(aborted)
+    index.flush()
     assert log.aborted_transactions(0, 1) == [aborted]
     assert log.aborted_transactions(0, 3) == [aborted]
