@@ -39,6 +39,9 @@ class ClockWatch:
         self._doubt: Doubt | None = None
         self.steps = 0
         """How often the wall clock stepped since the start."""
+        self.ahead_ms = 0
+        self.back_ms = 0
+        """By how much it went ahead and back in all of them."""
 
     def started(self, last_write_ms: int | None) -> None:
         """Judge the time of the start by that of the last write on the disk, if there is one."""
@@ -57,6 +60,8 @@ class ClockWatch:
         self._wall_ms, self._monotonic = wall_ms, monotonic
         if abs(step_ms) > self._settings().horolog_clock_step_ms:
             self.steps += 1
+            self.ahead_ms += max(0, step_ms)
+            self.back_ms += max(0, -step_ms)
             self._begin_hold("clock_stepped", step_ms)
         if self._doubt is not None and not self.is_held:
             self._doubt = None

@@ -4,7 +4,7 @@ Counters are exact and never forget. What is known of clients is bounded: of the
 of for longest the least guilty one makes room, and what was forgotten is counted. It lives in
 memory and ends with the process. One log event an entry when it is new, then at most one a minute
 with the number of records that were not told of; `broker.logs` bounds the lines of all together.
-Used from the event loop only, but for `report` and `who`, which copy first.
+Used from the event loop only, but for `entries`, `report` and `who`, which copy first.
 """
 
 from collections import OrderedDict
@@ -65,7 +65,7 @@ class DirtyClients:
 
     def __init__(self, clock: Clock, probes: BrokerProbes) -> None:
         """Nobody is guilty yet."""
-        self.forgotten_entries = 0
+        self.forgotten_entries: int = 0
         self.forgotten_records = 0
         self._clock = clock
         self._probes = probes
@@ -91,7 +91,7 @@ class DirtyClients:
 
     def report(self, limit: int | None = None) -> dict[str, object]:
         """All entries as JSON has them, most records first, and how much was forgotten."""
-        entries = sorted(self._copied(), key=lambda entry: -entry[1].count)
+        entries = sorted(self.entries(), key=lambda entry: -entry[1].count)
         return {
             "clients": [_as_json(*entry) for entry in entries[:limit]],
             "forgotten_entries": self.forgotten_entries,
@@ -107,7 +107,7 @@ class DirtyClients:
         """
         found = [
             (guilt, evidence)
-            for guilt, evidence in self._copied()
+            for guilt, evidence in self.entries()
             if guilt.topic == topic
             and guilt.partition == partition
             and evidence.first_offset is not None
@@ -118,7 +118,8 @@ class DirtyClients:
         found.sort(key=lambda entry: -abs(entry[1].worst_skew_ms))
         return [_as_json(*entry) for entry in found]
 
-    def _copied(self) -> list[tuple[Guilt, Evidence]]:
+    def entries(self) -> list[tuple[Guilt, Evidence]]:
+        """All that is known, longest not heard of first: a copy, for any thread."""
         return list(self._entries.copy().items())
 
     def _note(

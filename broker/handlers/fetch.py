@@ -143,6 +143,8 @@ class _Fetch:
         data = answer.data
         if data.error_code:
             self.context.count_error(data.error_code)
+            if answer.partition is not None:
+                self.context.broker.probes.read_failed(answer.partition.topic)
             if self.context.api_version < STORAGE_ERROR_SINCE_VERSION:
                 data.error_code = _known_to_old_clients(data.error_code)
         elif answer.partition is not None:

@@ -1,4 +1,4 @@
-"""What everybody may see at the HTTP port: /livez, /readyz, /metrics, and a list at /."""
+"""What everybody may see at the HTTP port: /livez, /readyz, the metrics, and a list at /."""
 
 from collections.abc import Callable, Sequence
 from urllib.parse import parse_qs
@@ -6,7 +6,8 @@ from urllib.parse import parse_qs
 from broker.http.health import Check, judge
 
 TEXT = "text/plain; charset=utf-8"
-INDEX = b"/livez\n/readyz\n/metrics\n/api/openapi.json\n"
+INDEX = b"/livez\n/readyz\n/metrics\n/metrics/kafka\n/api/openapi.json\n"
+SCRAPED = ("metrics", "metrics/kafka")
 
 Answer = tuple[int, str, bytes]
 
@@ -18,9 +19,9 @@ class Pages:
         self,
         live: Sequence[Check],
         ready: Sequence[Check],
-        scrape: Callable[[], tuple[str, bytes]],
+        scrape: Callable[[str], tuple[str, bytes]],
     ) -> None:
-        """`scrape()` gives content type and body of /metrics."""
+        """`scrape(path)` gives content type and body of the paths of `SCRAPED`."""
         self._probes = {"livez": live, "readyz": ready}
         self._scrape = scrape
 
@@ -36,8 +37,8 @@ class Pages:
                 verbose="verbose" in fields,
             )
             return health.status, TEXT, health.text.encode()
-        if name == "metrics":
-            content_type, body = self._scrape()
+        if name in SCRAPED:
+            content_type, body = self._scrape(name)
             return 200, content_type, body
         if not name:
             return 200, TEXT, INDEX

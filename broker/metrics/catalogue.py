@@ -4,11 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.metrics.compaction import COMPACTION_METRICS
-from broker.metrics.declare import Durations, Metric, Sample, Spread, counter, gauge, one
+from broker.metrics.declare import Catalogue, Durations, Metric, Sample, counter, gauge, one
+from broker.metrics.disk import DISK_METRICS
 from broker.metrics.groups import GROUP_METRICS
 from broker.metrics.partitions import PARTITION_METRICS
-from broker.metrics.probes import SKEW_BOUNDS_MS, Histogram
+from broker.metrics.probes import Histogram
+from broker.metrics.process import PROCESS_METRICS
 from broker.metrics.retention import RETENTION_METRICS
+from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -48,26 +51,6 @@ def _crashes(broker: "Broker") -> Iterable[Sample]:
     names = _api_names(broker)
     for key, count in dict(broker.probes.crashes).items():
         yield (names.get(key, "unknown"),), count
-
-
-def _topic_bytes_in(broker: "Broker") -> Iterable[Sample]:
-    return [((name,), t.bytes_in) for name, t in dict(broker.probes.topics).items()]
-
-
-def _topic_bytes_out(broker: "Broker") -> Iterable[Sample]:
-    return [((name,), t.bytes_out) for name, t in dict(broker.probes.topics).items()]
-
-
-def _topic_records(broker: "Broker") -> Iterable[Sample]:
-    return [((name,), t.records_in) for name, t in dict(broker.probes.topics).items()]
-
-
-def _topic_batches(broker: "Broker") -> Iterable[Sample]:
-    return [((name,), t.batches_in) for name, t in dict(broker.probes.topics).items()]
-
-
-def _dirty(broker: "Broker") -> Iterable[Sample]:
-    return list(dict(broker.probes.dirty).items())
 
 
 def _version(broker: "Broker") -> Iterable[Sample]:
@@ -168,22 +151,6 @@ METRICS: tuple[Metric, ...] = (
         (),
         one(lambda broker: len(broker.fetch_sessions)),
     ),
-    counter("horolog_topic_received_bytes", "Bytes appended.", ("topic",), _topic_bytes_in),
-    counter("horolog_topic_sent_bytes", "Bytes of records fetched.", ("topic",), _topic_bytes_out),
-    counter("horolog_topic_received_records", "Records appended.", ("topic",), _topic_records),
-    counter("horolog_topic_received_batches", "Batches appended.", ("topic",), _topic_batches),
-    counter(
-        "horolog_dirty_timestamps",
-        "Records with a bad time: direction, how it was off, what became of them.",
-        ("topic", "direction", "reason", "action"),
-        _dirty,
-    ),
-    counter(
-        "horolog_dirty_clients_forgotten",
-        "Entries of the list of clients with bad times that had to make room.",
-        (),
-        one(lambda broker: broker.dirty_clients.forgotten_entries),
-    ),
     counter(
         "horolog_quarantine_refusals",
         "Batches refused because their quarantine could not be used, or its disk failed.",
@@ -209,34 +176,16 @@ METRICS: tuple[Metric, ...] = (
         one(lambda broker: broker.server.page_cache.visits),
     ),
     gauge(
-        "horolog_disk_free_bytes",
-        "Space left for the data directory.",
-        (),
-        one(lambda broker: broker.env.fs.free_bytes(broker.log_dir)),
-    ),
-    gauge(
         "horolog_recovered_logs",
         "Logs that had to be recovered at the start.",
         (),
         one(lambda broker: broker.log_manager.recovered_logs),
     ),
-    gauge(
+    counter(
         "horolog_rebuilt_indexes",
         "Segments whose indexes were made anew since the start.",
         (),
         one(lambda broker: broker.log_manager.rebuilt_indexes),
-    ),
-    gauge(
-        "horolog_event_loop_lag_seconds",
-        "How late the event loop was when last measured.",
-        (),
-        one(lambda broker: broker.probes.loop_lag_seconds),
-    ),
-    gauge(
-        "horolog_event_loop_lag_max_seconds",
-        "How late the event loop has been at most since the start.",
-        (),
-        one(lambda broker: broker.probes.loop_lag_max_seconds),
     ),
     counter(
         "horolog_task_failures",
@@ -251,6 +200,9 @@ METRICS: tuple[Metric, ...] = (
         (),
         one(lambda broker: broker.catalog.image.partition_count),
     ),
+    *TOPIC_METRICS,
+    *PROCESS_METRICS,
+    *DISK_METRICS,
     *PARTITION_METRICS,
     *GROUP_METRICS,
     *RETENTION_METRICS,
@@ -272,14 +224,4 @@ DURATIONS: tuple[Durations, ...] = (
     ),
 )
 
-SPREADS: tuple[Spread, ...] = (
-    Spread(
-        "horolog_timestamp_skew_seconds",
-        "Arrival minus record time, once a batch, of its latest record; below 0: ahead of us.",
-        ("topic",),
-        tuple(bound / 1000 for bound in SKEW_BOUNDS_MS),
-        lambda broker: [
-            ((name,), list(traffic.skew)) for name, traffic in dict(broker.probes.topics).items()
-        ],
-    ),
-)
+CATALOGUE = Catalogue(METRICS, DURATIONS, TOPIC_SPREADS)

@@ -49,6 +49,15 @@ class Spread:
     read: "Callable[[Broker], Iterable[tuple[tuple[str, ...], Sequence[int]]]]"
 
 
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All metrics that one path answers with."""
+
+    metrics: tuple[Metric, ...]
+    durations: tuple[Durations, ...] = ()
+    spreads: tuple[Spread, ...] = ()
+
+
 def counter(
     name: str, text: str, labels: tuple[str, ...], read: "Callable[[Broker], Iterable[Sample]]"
 ) -> Metric:

@@ -1,17 +1,20 @@
 """Gauges of groups: how many in which state, and how far each is behind, in records and in time.
 
 Up to `MAX_EXACT` committed offsets each has its series. Beyond that the label `partition` is `all`:
-records are summed, and lags in time, which cost a look into the log each, are left out. A scrape
-reads no file: a lag in time that would need one has no series until somebody has read there.
+records are summed, and lags in time, which cost a look into the log each, are left out. Of more
+than `MAX_EXACT` pairs of group and topic those furthest behind are shown, the others together as
+`OTHERS`. A scrape reads no file: a lag in time that would need one has no series until somebody
+has read there.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.groups.group import State
 from broker.groups.lag import Standing, standings
 from broker.metrics.declare import Sample, counter, gauge, one
+from broker.metrics.topics import OTHERS
 from protocol.errors import KafkaError
 from storage.log_times import lag_of
 from storage.look import NotInMemory
@@ -23,31 +26,33 @@ MAX_EXACT = 1000
 LABELS = ("group", "topic", "partition")
 
 
-def _states(broker: "Broker") -> Iterable[Sample]:
-    found = Counter(group.state for group in list(broker.groups.groups.values()))
-    return [((state.value,), found[state]) for state in State if state is not State.DEAD]
+def by_place(broker: "Broker", read: Callable[[Standing], int]) -> Iterable[Sample]:
+    """A number of each committed offset, by group, topic and partition, as bounded as above."""
+    standing = list(standings(broker))
+    if _is_exact(broker):
+        return [
+            ((each.group, each.topic, str(each.partition)), float(read(each))) for each in standing
+        ]
+    behind: Counter[tuple[str, str]] = Counter()
+    for each in standing:
+        behind[each.group, each.topic] += each.records
+    shown = {pair for pair, _ in behind.most_common(MAX_EXACT)}
+    found: Counter[tuple[str, ...]] = Counter()
+    for each in standing:
+        pair = (each.group, each.topic)
+        found[(*(pair if pair in shown else (OTHERS, OTHERS)), "all")] += read(each)
+    return list(found.items())
 
 
-def _members(broker: "Broker") -> float:
-    return sum(len(group.members) for group in list(broker.groups.groups.values()))
+def lag_seconds(broker: "Broker") -> Iterable[Sample]:
+    """By group, topic, partition and clock; none when there are too many."""
+    if not _is_exact(broker):
+        return []
+    return [sample for each in standings(broker) for sample in _times(each)]
 
 
 def _is_exact(broker: "Broker") -> bool:
     return broker.groups.commits.stored <= MAX_EXACT
-
-
-def _lag_records(broker: "Broker") -> Iterable[Sample]:
-    exact = _is_exact(broker)
-    found: Counter[tuple[str, ...]] = Counter()
-    for each in standings(broker):
-        found[each.group, each.topic, str(each.partition) if exact else "all"] += each.records
-    return list(found.items())
-
-
-def _lag_seconds(broker: "Broker") -> Iterable[Sample]:
-    if not _is_exact(broker):
-        return []
-    return [sample for each in standings(broker) for sample in _times(each)]
 
 
 def _times(standing: Standing) -> Iterable[Sample]:
@@ -59,6 +64,15 @@ def _times(standing: Standing) -> Iterable[Sample]:
     if lag.record_ms is not None:
         yield (*labels, "record"), lag.record_ms / 1000
     yield (*labels, "arrival"), lag.arrival_ms / 1000
+
+
+def _states(broker: "Broker") -> Iterable[Sample]:
+    found = Counter(group.state for group in list(broker.groups.groups.values()))
+    return [((state.value,), found[state]) for state in State if state is not State.DEAD]
+
+
+def _members(broker: "Broker") -> float:
+    return sum(len(group.members) for group in list(broker.groups.groups.values()))
 
 
 GROUP_METRICS = (
@@ -92,12 +106,12 @@ GROUP_METRICS = (
         "horolog_consumer_lag_records",
         "Offsets between what a group has committed and the high watermark.",
         LABELS,
-        _lag_records,
+        lambda broker: by_place(broker, lambda each: each.records),
     ),
     gauge(
         "horolog_consumer_lag_seconds",
         "Time from the record that a group reads next to the newest one, by either clock.",
         (*LABELS, "clock"),
-        _lag_seconds,
+        lag_seconds,
     ),
 )

@@ -1,14 +1,17 @@
 """Gauges of logs: exact per partition up to a bound, beyond it one series per topic.
 
 Above `MAX_EXACT` partitions the label `partition` is `all`: sizes and counts are summed, times are
-the largest. So the number of series stays bounded whatever clients create.
+the largest. Topics beyond `MAX_TOPICS` then share the series of `OTHERS`. So the number of series
+stays bounded whatever clients create.
 """
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, gauge
+from broker.metrics.topics import MAX_TOPICS, OTHERS
 from storage.reader import limit_of
+from storage.retention import RetentionClock
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -37,12 +40,13 @@ def series(
     image = broker.catalog.image
     exact = image.partition_count <= MAX_EXACT
     found: dict[tuple[str, ...], float] = {}
-    for topic in image.topics.values():
+    for position, topic in enumerate(image.topics.values()):
+        name = topic.name if exact or position < MAX_TOPICS else OTHERS
         for partition in topic.partitions:
             number = value(partition.log)
             if number is None:
                 continue
-            key = (topic.name, str(partition.index) if exact else "all")
+            key = (name, str(partition.index) if exact else "all")
             found[key] = merge(found[key], number) if key in found else number
     return found.items()
 
@@ -68,6 +72,22 @@ def _last_arrival_seconds(log: "Log") -> float | None:
         arrival_ms = segment.arrival_by_zones if is_written else segment.last_arrival_ms
         return arrival_ms / 1000 if arrival_ms >= 0 else None
     return None
+
+
+def _effective_max_seconds(log: "Log") -> float | None:
+    """Of the two newest times the one that `horolog.retention.clock` trusts; as they are known."""
+    record, arrival = _max_record_seconds(log), _last_arrival_seconds(log)
+    if record is None or arrival is None:
+        return arrival
+    match RetentionClock(log.config.horolog_retention_clock):
+        case RetentionClock.RECORD:
+            return record
+        case RetentionClock.ARRIVAL:
+            return arrival
+        case RetentionClock.EARLIER:
+            return min(record, arrival)
+        case RetentionClock.LATER:
+            return max(record, arrival)
 
 
 PARTITION_METRICS = (
@@ -114,6 +134,12 @@ PARTITION_METRICS = (
         "horolog_log_last_arrival_timestamp_seconds",
         "When the last record arrived, by the broker's clock.",
         _last_arrival_seconds,
+        max,
+    ),
+    per_partition(
+        "horolog_log_effective_max_timestamp_seconds",
+        "Newest time by the clock that retention goes by (horolog.retention.clock).",
+        _effective_max_seconds,
         max,
     ),
 )

@@ -8,6 +8,7 @@ that exist, and the closed sets of reasons declared here.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
+from time import thread_time
 
 MAX_API_KEY = 128
 LATENCY_BUCKETS = 24  # powers of two of a microsecond: 1 us .. 8.4 s, and the rest
@@ -41,7 +42,16 @@ class Histogram:
 class TopicTraffic:
     """Bytes and records of one topic since start."""
 
-    __slots__ = ("batches_in", "bytes_in", "bytes_out", "records_in", "skew")
+    __slots__ = (
+        "batches_in",
+        "bytes_in",
+        "bytes_out",
+        "failed_appends",
+        "failed_reads",
+        "reads",
+        "records_in",
+        "skew",
+    )
 
     def __init__(self) -> None:
         """Nothing yet."""
@@ -49,6 +59,9 @@ class TopicTraffic:
         self.bytes_out = 0
         self.records_in = 0
         self.batches_in = 0
+        self.reads = 0
+        self.failed_appends = 0
+        self.failed_reads = 0
         self.skew = [0] * (len(SKEW_BOUNDS_MS) + 1)
         """Batches by arrival minus the time of their latest record."""
 
@@ -76,6 +89,9 @@ class BrokerProbes:
         self.fsync_errors = 0
         self.loop_lag_seconds = 0.0
         self.loop_lag_max_seconds = 0.0
+        self.loop_busy_seconds = 0.0
+        self.loop_idle_ratio = 1.0
+        self._loop_seen = 0.0
 
     def refused(self, api_key: int, code: int) -> None:
         """An answer carried this error code."""
@@ -106,6 +122,15 @@ class BrokerProbes:
         if traffic is None:
             traffic = self.topics.setdefault(topic, TopicTraffic())
         traffic.bytes_out += size_bytes
+        traffic.reads += 1
+
+    def append_failed(self, topic: str) -> None:
+        """An append to a partition of a topic that exists was refused or went wrong."""
+        self.topics.setdefault(topic, TopicTraffic()).failed_appends += 1
+
+    def read_failed(self, topic: str) -> None:
+        """A fetch was answered with an error for a partition of a topic that exists."""
+        self.topics.setdefault(topic, TopicTraffic()).failed_reads += 1
 
     def topic_deleted(self, topic: str) -> None:
         """The series of a topic that is gone end."""
@@ -142,6 +167,12 @@ class BrokerProbes:
         self.foreign[kind] += 1
 
     def loop_lagged(self, seconds: float) -> None:
-        """The loop was late by so much when last asked."""
+        """The loop, which calls this now and then, was late by so much this time."""
         self.loop_lag_seconds = seconds
         self.loop_lag_max_seconds = max(self.loop_lag_max_seconds, seconds)
+        now, busy = self.monotonic(), thread_time()
+        passed = now - self._loop_seen
+        if self._loop_seen and passed > 0:
+            share = (busy - self.loop_busy_seconds) / passed
+            self.loop_idle_ratio = min(1.0, max(0.0, 1.0 - share))
+        self._loop_seen, self.loop_busy_seconds = now, busy

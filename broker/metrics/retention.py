@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Sample, counter, gauge, one
 from broker.metrics.partitions import LABELS, series
+from storage.aging import limits_of
+from storage.retention import NO_TIME
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -31,7 +33,47 @@ def _blocked_segments(broker: "Broker") -> Iterable[Sample]:
     return series(broker, blocked, add)
 
 
+def _oldest_seconds(broker: "Broker") -> Iterable[Sample]:
+    def oldest(log: "Log") -> float | None:
+        verdict = broker.retention.verdicts.get(log)
+        oldest_ms = None if verdict is None else verdict.oldest_ms
+        return None if oldest_ms is None else oldest_ms / 1000
+
+    return series(broker, oldest, min)
+
+
+def _horizon_seconds(broker: "Broker") -> Iterable[Sample]:
+    now_ms = broker.clock.now_ms()
+
+    def horizon(log: "Log") -> float | None:
+        limits = limits_of(log.config)
+        by_age = now_ms - limits.retention_ms if limits.retention_ms >= 0 else NO_TIME
+        latest = max(by_age, limits.before_ms)
+        return latest / 1000 if limits.deletes and latest >= 0 else None
+
+    return series(broker, horizon, max)
+
+
+def _stepped(broker: "Broker") -> Iterable[Sample]:
+    watch = broker.clock_watch
+    return [(("forward",), watch.ahead_ms / 1000), (("backward",), watch.back_ms / 1000)]
+
+
 RETENTION_METRICS = (
+    gauge(
+        "horolog_log_oldest_timestamp_seconds",
+        "The time that retention judges the oldest segment by: of its newest record, or when that "
+        "arrived, by the topic's clock. As of the last round.",
+        LABELS,
+        _oldest_seconds,
+    ),
+    gauge(
+        "horolog_log_retention_horizon_timestamp_seconds",
+        "What is older than this should be gone (retention.ms, "
+        "horolog.retention.before.timestamp). Topics without a limit by time have none.",
+        LABELS,
+        _horizon_seconds,
+    ),
     gauge(
         "horolog_retention_overdue_seconds",
         "For how long a segment has stayed past its own deadline; 0 when none does.",
@@ -61,6 +103,12 @@ RETENTION_METRICS = (
         "Jumps of the wall clock since the start.",
         (),
         one(lambda broker: broker.clock_watch.steps),
+    ),
+    counter(
+        "horolog_broker_clock_step_seconds",
+        "By how much the wall clock jumped in all, by direction.",
+        ("direction",),
+        _stepped,
     ),
     gauge(
         "horolog_clock_hold",

@@ -1,68 +1,70 @@
-"""The answer to a scrape, written by the metrics library, which is imported here alone and late."""
+"""The answers to a scrape: the broker's own names at /metrics, Kafka's at /metrics/kafka.
 
-from collections.abc import Iterable
+Both end with what the metrics library tells of the process; it is imported here alone, and late.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
 
-from broker.metrics.catalogue import DURATIONS, METRICS, SPREADS
-from broker.metrics.declare import cumulative, summed
+from broker.metrics.catalogue import CATALOGUE
+from broker.metrics.declare import Catalogue, cumulative, summed
+from broker.metrics.exporter_names import EXPORTER_METRICS
+from broker.metrics.kafka_names import KAFKA_METRICS
+from broker.metrics.text import CONTENT_TYPE, buckets, header, plain
 
 if TYPE_CHECKING:
     from broker.app import Broker
 
+PAUSE_SECONDS, PAUSE_EVERY = 0.0005, 16_384  # characters
+CATALOGUES = {
+    "metrics": CATALOGUE,
+    "metrics/kafka": Catalogue((*KAFKA_METRICS, *EXPORTER_METRICS)),
+}
 
-class BrokerCollector(Collector):
-    """Turns the declared metrics of one broker into the library's families."""
+
+class Scrape:
+    """What a broker answers with; a scrape is made anew each time."""
 
     def __init__(self, broker: "Broker") -> None:
         """Reads `broker` at each scrape."""
         self._broker = broker
+        self._process = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._process)
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing in advance: registering must not read the broker."""
-        return ()
+    def text(self, path: str = "metrics") -> tuple[str, bytes]:
+        """Content type and body, for a path of `CATALOGUES`. Called from any thread but the loop's.
 
-    def collect(self) -> Iterable[Metric]:
-        """All families."""
-        for metric in METRICS:
-            family_of = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-            family = family_of(metric.name, metric.help, labels=metric.labels)
-            for labels, value in metric.read(self._broker):
-                family.add_metric(labels, value)
-            yield family
-        for durations in DURATIONS:
-            histogram = HistogramMetricFamily(
-                durations.name, durations.help, labels=durations.labels
-            )
-            for labels, values in durations.read(self._broker):
-                histogram.add_metric(labels, cumulative(values), values.sum_seconds)
-            yield histogram
-        for spread in SPREADS:
-            histogram = HistogramMetricFamily(spread.name, spread.help, labels=spread.labels)
-            for labels, counts in spread.read(self._broker):
-                histogram.add_metric(labels, summed(spread.bounds, counts), None)
-            yield histogram
+        It pauses now and then.
+        """
+        parts = list(_unhurried(_lines(CATALOGUES[path], self._broker)))
+        return CONTENT_TYPE, "".join(parts).encode() + generate_latest(self._process)
 
 
-class Scrape:
-    """Everything /metrics answers with: the broker's metrics and the process's."""
+def _unhurried(parts: Iterable[str]) -> Iterator[str]:
+    """Now and then the event loop has its turn: it would else wait for the interpreter."""
+    written = 0
+    for part in parts:
+        yield part
+        written += len(part)
+        if written >= PAUSE_EVERY:
+            time.sleep(PAUSE_SECONDS)
+            written = 0
 
-    def __init__(self, broker: "Broker") -> None:
-        """Registers both collectors."""
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(BrokerCollector(broker))
-        ProcessCollector(registry=self._registry)
 
-    def text(self) -> tuple[str, bytes]:
-        """Content type and body. Runs on a thread."""
-        return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry)
+def _lines(catalogue: Catalogue, broker: "Broker") -> Iterator[str]:
+    for metric in catalogue.metrics:
+        name = f"{metric.name}_total" if metric.kind == "counter" else metric.name
+        yield header(name, metric.kind, metric.help)
+        yield from plain(name, metric.labels, metric.read(broker))
+    for each in catalogue.durations:
+        yield header(each.name, "histogram", each.help)
+        for values, held in each.read(broker):
+            yield buckets(each.name, each.labels, values, cumulative(held), held.sum_seconds)
+    for spread in catalogue.spreads:
+        yield header(spread.name, "histogram", spread.help)
+        for values, counts in spread.read(broker):
+            yield buckets(spread.name, spread.labels, values, summed(spread.bounds, counts), None)

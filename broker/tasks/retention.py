@@ -37,6 +37,8 @@ class Verdict(NamedTuple):
     """When the first of those that stay is due by its own age; it may be past."""
     because: Reason | None
     """Why the oldest of them stays."""
+    oldest_ms: int | None
+    """The time that the oldest of them is judged by; None when nothing is left."""
 
 
 class Retention:
@@ -105,6 +107,7 @@ class Retention:
             plan.overdue(now_ms),
             plan.next_deadline_ms,
             blocker.reason if blocker is not None else None,
+            None if blocker is None or blocker.reason is Reason.EMPTY else blocker.time_ms,
         )
         before = self.verdicts.get(partition.log)
         self.verdicts[partition.log] = verdict

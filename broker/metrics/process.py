@@ -1,0 +1,58 @@
+"""What the broker's process and its event loop take; the metrics library tells the rest of it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from broker.metrics.declare import Sample, counter, gauge, one
+
+OWN_INPUT_OUTPUT = Path("/proc/self/io")  # of the system, not on the data's disk
+
+
+def disk_bytes(direction: str) -> Iterable[Sample]:
+    """What this process has made the disk `read` or `write`; nothing where no system tells."""
+    try:
+        text = OWN_INPUT_OUTPUT.read_text()
+    except OSError:
+        return []
+    told = dict(line.split(": ") for line in text.splitlines())
+    return [((), float(told[f"{direction}_bytes"]))]
+
+
+PROCESS_METRICS = (
+    counter(
+        "horolog_process_disk_read_bytes",
+        "Bytes that this process has made the disk read.",
+        (),
+        lambda _: disk_bytes("read"),
+    ),
+    counter(
+        "horolog_process_disk_written_bytes",
+        "Bytes that this process has made the disk write.",
+        (),
+        lambda _: disk_bytes("write"),
+    ),
+    counter(
+        "horolog_event_loop_busy_seconds",
+        "CPU time of the event loop's thread, which serves all clients.",
+        (),
+        one(lambda broker: broker.probes.loop_busy_seconds),
+    ),
+    gauge(
+        "horolog_event_loop_idle_ratio",
+        "Share of the last second in which the event loop had nothing to do.",
+        (),
+        one(lambda broker: broker.probes.loop_idle_ratio),
+    ),
+    gauge(
+        "horolog_event_loop_lag_seconds",
+        "How late the event loop was when last measured.",
+        (),
+        one(lambda broker: broker.probes.loop_lag_seconds),
+    ),
+    gauge(
+        "horolog_event_loop_lag_max_seconds",
+        "How late the event loop has been at most since the start.",
+        (),
+        one(lambda broker: broker.probes.loop_lag_max_seconds),
+    ),
+)

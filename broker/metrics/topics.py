@@ -1,0 +1,121 @@
+"""What goes through topics, and what was wrong with the times of their records (time.md 2, 10).
+
+The number of series is bounded whatever clients create: the topics that came first have series of
+their own, all others share those of `OTHERS`, which is no name that a topic can have.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from operator import add
+from typing import TYPE_CHECKING
+
+from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
+from broker.metrics.probes import SKEW_BOUNDS_MS, TopicTraffic
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+MAX_TOPICS, MAX_SPREAD_TOPICS = 1000, 200
+OTHERS = "(others)"
+
+
+def traffic(
+    broker: "Broker", read: Callable[[TopicTraffic], int], at_most: int = MAX_TOPICS
+) -> Iterable[Sample]:
+    """A number of each topic that had traffic since the start."""
+    found: Counter[str] = Counter()
+    for position, (name, each) in enumerate(broker.probes.topics.copy().items()):
+        found[name if position < at_most else OTHERS] += read(each)
+    return [((name,), float(number)) for name, number in found.items()]
+
+
+def _of_traffic(name: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric:
+    return counter(name, text, ("topic",), lambda broker: traffic(broker, read))
+
+
+def _skews(broker: "Broker") -> Iterable[tuple[tuple[str, ...], list[int]]]:
+    found: dict[str, list[int]] = {}
+    for position, (name, each) in enumerate(broker.probes.topics.copy().items()):
+        key = name if position < MAX_SPREAD_TOPICS else OTHERS
+        counts = list(each.skew)
+        found[key] = list(map(add, found[key], counts)) if key in found else counts
+    return [((name,), counts) for name, counts in found.items()]
+
+
+def _dirty(broker: "Broker") -> Iterable[Sample]:
+    counted = broker.probes.dirty.copy()
+    shown = set(list(dict.fromkeys(topic for topic, *_ in counted))[:MAX_TOPICS])
+    found: Counter[tuple[str, ...]] = Counter()
+    for (topic, *rest), count in counted.items():
+        found[topic if topic in shown else OTHERS, *rest] += count
+    return list(found.items())
+
+
+def _clients(broker: "Broker") -> Iterable[Sample]:
+    entries = broker.dirty_clients.entries()
+    known = {(guilt.topic, guilt.client_id, guilt.address) for guilt, _ in entries}
+    return [((topic,), count) for topic, count in Counter(topic for topic, *_ in known).items()]
+
+
+def _last_seen(broker: "Broker") -> Iterable[Sample]:
+    latest: dict[str, int] = {}
+    for guilt, evidence in broker.dirty_clients.entries():
+        latest[guilt.topic] = max(latest.get(guilt.topic, 0), evidence.last_seen_ms)
+    return [((topic,), at_ms / 1000) for topic, at_ms in latest.items()]
+
+
+TOPIC_METRICS = (
+    _of_traffic("horolog_topic_received_bytes", "Bytes appended.", lambda t: t.bytes_in),
+    _of_traffic("horolog_topic_sent_bytes", "Bytes of records fetched.", lambda t: t.bytes_out),
+    _of_traffic("horolog_topic_received_records", "Records appended.", lambda t: t.records_in),
+    _of_traffic("horolog_topic_received_batches", "Batches appended.", lambda t: t.batches_in),
+    _of_traffic(
+        "horolog_topic_reads",
+        "Partitions that fetches were answered with, empty ones included.",
+        lambda t: t.reads,
+    ),
+    _of_traffic(
+        "horolog_topic_failed_appends",
+        "Appends to a partition that were refused or went wrong.",
+        lambda t: t.failed_appends,
+    ),
+    _of_traffic(
+        "horolog_topic_failed_reads",
+        "Partitions that fetches were answered with an error for.",
+        lambda t: t.failed_reads,
+    ),
+    counter(
+        "horolog_dirty_timestamps",
+        "Records with a bad time: direction, how it was off, what became of them.",
+        ("topic", "direction", "reason", "action"),
+        _dirty,
+    ),
+    gauge(
+        "horolog_dirty_timestamp_clients",
+        "Clients known to have sent records with a bad time; /api/dirty names them.",
+        ("topic",),
+        _clients,
+    ),
+    gauge(
+        "horolog_dirty_timestamp_last_seen_timestamp_seconds",
+        "When the last record with a bad time came, by the broker's clock.",
+        ("topic",),
+        _last_seen,
+    ),
+    counter(
+        "horolog_dirty_clients_forgotten",
+        "Entries of the list of clients with bad times that had to make room.",
+        (),
+        one(lambda broker: broker.dirty_clients.forgotten_entries),
+    ),
+)
+
+TOPIC_SPREADS = (
+    Spread(
+        "horolog_timestamp_skew_seconds",
+        "Arrival minus record time, once a batch, of its latest record; below 0: ahead of us.",
+        ("topic",),
+        tuple(bound / 1000 for bound in SKEW_BOUNDS_MS),
+        _skews,
+    ),
+)
