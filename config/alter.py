@@ -5,10 +5,11 @@ back, so a refused request leaves no trace.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
-from config.errors import ConfigError, ConfigRequestError
+from config.errors import ConfigError, ConfigRequestError, NotServedError
 from config.layers import Setting
 from config.names import Named
 from config.values import KafkaType
@@ -54,7 +55,8 @@ def altered(
             raise ConfigRequestError(each.name, f"{each.name} is named twice in one request")
         touched.add(each.name)
         if each.operation is Operation.DELETE:
-            lookup(each.name)
+            with suppress(NotServedError):  # tools take back what others may have set
+                lookup(each.name)
             result.pop(each.name, None)
             continue
         before = overrides.get(each.name)

@@ -20,6 +20,10 @@ class ConfigError(ValueError):
         return type(self)(self.key, self.message, where=where)
 
 
+class NotServedError(ConfigError):
+    """A setting that Kafka knows and this version does not serve: it is never set."""
+
+
 class ConfigRequestError(ConfigError):
     """A request to change settings that is malformed whatever the key: a null, a key twice."""
 

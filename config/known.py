@@ -45,6 +45,8 @@ _BROKER_NOT_SERVED = (
     (r"remote\.log\..*|rlmm\..*|log\.local\.retention\..*", _TIERED),
     (r"quota\..*|.*\.quota\..*|client\.quota\.callback\.class", _QUOTAS),
     (r"max\.connection\.creation\.rate|max\.connections\.per\.ip\.overrides", _QUOTAS),
+    (r"(leader|follower)\.replication\.throttled\.rate", _REPLICATION),
+    (r"replica\.alter\.log\.dirs\..*", _REPLICATION),
     (r"zookeeper\..*", "Kafka 4 removed it"),
     (r"(create|alter)\.(topic|config|log\.dirs).*policy\.class\.name", "it names a Java class"),
 )

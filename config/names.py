@@ -6,7 +6,7 @@ from typing import Any
 
 from config.broker import BrokerConfig
 from config.declare import keys_of
-from config.errors import ConfigError
+from config.errors import ConfigError, NotServedError
 from config.key import ConfigKey, Spelling
 from config.known import why_broker_key_is_not_served, why_topic_key_is_not_served
 from config.topic import TopicConfig
@@ -45,7 +45,9 @@ def topic_name(name: str) -> Named:
         return found
     reason = why_topic_key_is_not_served(name)
     if reason is not None:
-        raise ConfigError(name, f"{name} is known to Kafka, not served by this version: {reason}")
+        raise NotServedError(
+            name, f"{name} is known to Kafka, not served by this version: {reason}"
+        )
     elsewhere = _ON_BROKER.get(name)
     if elsewhere is not None:
         raise ConfigError(name, f"{name} is a setting of the broker{_on_topic(elsewhere)}")
@@ -59,7 +61,9 @@ def broker_name(name: str) -> Named:
         return found
     reason = why_broker_key_is_not_served(name)
     if reason is not None:
-        raise ConfigError(name, f"{name} is known to Kafka, not served by this version: {reason}")
+        raise NotServedError(
+            name, f"{name} is known to Kafka, not served by this version: {reason}"
+        )
     elsewhere = _ON_TOPIC.get(name)
     if elsewhere is not None:
         alias = f"log.{name}"  # an older name of a topic's setting has an older broker name

@@ -3,7 +3,7 @@
 import pytest
 
 from config.alter import Alteration, Operation
-from config.errors import ConfigError, ConfigRequestError
+from config.errors import ConfigError, ConfigRequestError, NotServedError
 from config.layers import Source
 from config.sources import load
 from config.store import ConfigStore
@@ -145,7 +145,7 @@ def test_subtract_without_an_override_takes_from_the_value_of_the_broker() -> No
         (("cleanup.policy", APPEND, "keep"), ConfigError),
         (("no.such.key", SET, "1"), ConfigError),
         (("no.such.key", DELETE, None), ConfigError),
-        (("preallocate", SET, "true"), ConfigError),
+        (("preallocate", SET, "true"), NotServedError),
         (("retention.ms", SET, "-2"), ConfigError),
     ],
 )
@@ -158,6 +158,13 @@ def test_a_refused_change_leaves_no_trace(change, error: type[ConfigError]) -> N
     assert refused.type is error
     assert store.serialise() == before
     assert store.topic_config("t").segment_ms == 5
+
+
+def test_taking_back_what_this_version_does_not_serve_is_done_as_it_is_never_set() -> None:
+    store = store_with()
+    alter(store, "t", ("leader.replication.throttled.replicas", DELETE, None))
+    alter_broker(store, "1", ("leader.replication.throttled.rate", DELETE, None))
+    assert store.serialise() == store_with().serialise()
 
 
 def test_a_key_named_twice_in_one_request_is_refused() -> None:
