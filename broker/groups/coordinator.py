@@ -19,9 +19,10 @@ from broker.groups.group_records import GroupMetadataValue, MemberMetadata, grou
 from broker.groups.loading import Remembered, remembered
 from broker.groups.members import Footprint, Joining, Protocol
 from broker.groups.membership import Membership
-from broker.groups.offsets_topic import OffsetsTopic
+from broker.groups.offsets_topic import offsets_topic
 from broker.groups.rebalance import Rebalances
 from broker.logs import event
+from broker.state_topic import StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
 from storage.env import Clock
@@ -38,7 +39,7 @@ class GroupCoordinator:
 
     groups: dict[str, Group]
     footprint: Footprint
-    topic: OffsetsTopic
+    topic: StateTopic
     deadlines: Deadlines
     rebalances: Rebalances
     membership: Membership
@@ -52,7 +53,7 @@ class GroupCoordinator:
         self._settings = settings
         self.groups = {}
         self.footprint = Footprint()
-        self.topic = OffsetsTopic(broker)
+        self.topic = offsets_topic(broker)
         self.deadlines = Deadlines(broker.loop, GroupTime(broker.clock, machine))
         self.rebalances = Rebalances(
             self.deadlines,

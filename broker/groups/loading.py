@@ -6,7 +6,6 @@ not served are stepped over; a record of ours that cannot be read is counted and
 damaged batch ends it with CorruptBatch, because what was read would be wrong.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from broker.groups.group_records import (
@@ -16,8 +15,9 @@ from broker.groups.group_records import (
     OffsetRow,
     read_row,
 )
+from broker.state_reading import batches_of
 from protocol.errors import DecodeError
-from protocol.records.batch import BatchHeader, CorruptBatch, crc_matches, iter_headers
+from protocol.records.batch import BatchHeader
 from protocol.records.markers import COMMIT, read_marker
 from protocol.records.record import Record, iter_records
 from storage.log import Log
@@ -92,23 +92,6 @@ def remembered(log: Log, chunk_bytes: int) -> Remembered:
     KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
     """
     replay = Replay()
-    for data in _chunks(log, chunk_bytes):
-        for position, header in iter_headers(data):
-            if not crc_matches(data, position, header):
-                raise CorruptBatch("the CRC of a batch of groups is wrong", position)
-            replay.batch(data[position : position + header.size_bytes], header)
+    for data, header in batches_of(log, chunk_bytes):
+        replay.batch(data, header)
     return replay.remembered
-
-
-def _chunks(log: Log, chunk_bytes: int) -> Iterator[memoryview]:
-    snapshot = log.snapshot
-    offset, end = snapshot.log_start_offset, snapshot.log_end_offset
-    while offset < end:
-        data = memoryview(log.read(offset, chunk_bytes, up_to=end, min_one_batch=True).read())
-        last = offset - 1
-        for _, header in iter_headers(data):
-            last = header.last_offset
-        if last < offset:  # compaction left nothing from here on
-            return
-        offset = last + 1
-        yield data

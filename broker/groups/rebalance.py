@@ -16,8 +16,8 @@ from broker.groups.deadlines import Deadline, Deadlines
 from broker.groups.group import Group, State
 from broker.groups.group_records import group_key, group_value
 from broker.groups.members import Joining, JoinResult, Member, SyncResult
-from broker.groups.offsets_topic import Row
 from broker.logs import event
+from broker.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
 
 NONE = ErrorCode.NONE

@@ -11,8 +11,8 @@ from broker.groups.group_records import (
     offset_value,
     read_row,
 )
-from broker.groups.offsets_topic import partition_of
 from broker.groups.subscription import topics_of
+from broker.state_topic import partition_of
 from protocol.errors import DecodeError
 
 # Taken from a Kafka 4.3.0 with one static member of a librdkafka client, and an old commit.
