@@ -7,7 +7,7 @@ resume by themselves an eighth of the reserve above it, so that they do not flut
 
 A producer is told KAFKA_STORAGE_ERROR (56): all of Kafka's clients keep the batch and try it again
 until their own delivery time-out, and the text says why. Whoever wants to make a topic is told the
-same. Judged on a lane, read from the event loop and the scrape.
+same. Looked at on a lane, and where space is tight before a batch is taken in.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ RESERVE_SHARE, RESERVE_MOST_BYTES = 20, 1 << 30  # a twentieth of the disk, at m
 BALLAST_SHARE, BALLAST_MOST_BYTES = 100, 32 << 20
 RESUME_SHARE = 8
 GIVE_WAY_SHARE = 4  # the ballast goes when less is free than this part of it
-FASTEST_FILLING = 1 << 30  # bytes a second that no disk of ours is filled faster than
-SOONEST_SECONDS, LATEST_SECONDS, WHILE_LOW_SECONDS = 0.02, 1.0, 0.1
+TIGHT_BYTES = 1 << 30  # above the reserve: no more can come until the next look
+LOOK_SECONDS, WHILE_LOW_SECONDS = 1.0, 0.1
 
 
 class Settings(Protocol):
@@ -47,6 +47,8 @@ class DiskSpace:
         """Nothing is looked at; there is room."""
         self.is_low = False
         """Whether nothing new is taken in."""
+        self.is_tight = False
+        """Whether the reserve could be reached before the next look: `admit` is asked then."""
         self.free_bytes = 0
         self.capacity_bytes = 0
         self.reserve_bytes = 0
@@ -56,12 +58,20 @@ class DiskSpace:
         self._fs = fs
         self._log_dir = log_dir
         self._settings = settings
+        self._unseen_bytes = 0
         self._is_unreadable = False
 
-    def refuse_batch(self) -> KafkaError:
-        """What a producer is told while `is_low`; counted."""
-        self.refused_batches += 1
-        return self._refusal("Records are taken again once there is room.")
+    def admit(self, size_bytes: int) -> None:
+        """Whether a batch may be taken in; asked while `is_tight`, and looks before it is too late.
+
+        KafkaError (KAFKA_STORAGE_ERROR) when it may not.
+        """
+        self._unseen_bytes += size_bytes
+        if self._unseen_bytes * 2 > self.free_bytes - self.reserve_bytes and not self.is_low:
+            self.look()
+        if self.is_low:
+            self.refused_batches += 1
+            raise self._refusal("Records are taken again once there is room.")
 
     def check_room(self) -> None:
         """KafkaError (KAFKA_STORAGE_ERROR) while nothing may be made that takes space."""
@@ -75,7 +85,7 @@ class DiskSpace:
 
     def look(self) -> bool:
         """Judge the disk as it is; whether the judgement changed. Blocks."""
-        was_low = self.is_low
+        was_low, self._unseen_bytes = self.is_low, 0
         try:
             self.free_bytes = self._fs.free_bytes(self._log_dir)
             self.capacity_bytes = self._fs.disk_bytes(self._log_dir)
@@ -89,6 +99,7 @@ class DiskSpace:
             RESERVE_MOST_BYTES,
         )  # fmt: skip
         self.is_low = self.free_bytes < (self._resume_bytes if was_low else self.reserve_bytes)
+        self.is_tight = self.free_bytes < self.reserve_bytes + TIGHT_BYTES
         if self.is_low != was_low:
             self._tell()
         return self.is_low != was_low
@@ -115,11 +126,8 @@ class DiskSpace:
 
     @property
     def next_look_seconds(self) -> float:
-        """When to look again: before the reserve can be used up."""
-        if self.is_low:
-            return WHILE_LOW_SECONDS
-        left = (self.free_bytes - self.reserve_bytes) / FASTEST_FILLING
-        return min(max(left, SOONEST_SECONDS), LATEST_SECONDS)
+        """When to look again, whether or not anything is taken in meanwhile."""
+        return WHILE_LOW_SECONDS if self.is_low else LOOK_SECONDS
 
     @property
     def _resume_bytes(self) -> int:

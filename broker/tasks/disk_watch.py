@@ -1,4 +1,4 @@
-"""Looks at the free space of the data directory, the sooner the nearer the reserve is.
+"""Looks at the free space of the data directory, once a second and more often while it is short.
 
 It keeps to the machine's time, whatever becomes of the broker's clock. When space runs short,
 retention runs at once and again every few seconds, and what was deleted goes without its delay

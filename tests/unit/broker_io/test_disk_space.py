@@ -70,25 +70,44 @@ def test_who_is_refused_learns_why_and_that_it_passes() -> None:
     with pytest.raises(KafkaError, match="5 bytes free, and 800 are kept") as refused:
         space.check_room()
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert "horolog.disk.reserve.bytes" in str(space.refuse_batch())
-    assert space.refused_batches == 1
+    assert "horolog.disk.reserve.bytes" in refused.value.message
     assert space.shortage is not None
     assert not space.look(), "nothing has changed"
 
 
-def test_it_is_looked_at_before_the_reserve_can_be_used_up() -> None:
-    disk = Disk(100 * GIB)
-    space = space_of(disk, reserve=GIB)
-    assert space.next_look_seconds == 1.0
-    disk.by_others = 99 * GIB - GIB // 4
+def taken_in(space: DiskSpace, disk: Disk, size_bytes: int) -> int:
+    """How much is taken in until something is refused."""
+    taken = 0
+    try:
+        while True:
+            space.admit(size_bytes)
+            taken += size_bytes
+            disk.by_others += size_bytes
+    except KafkaError:
+        return taken
+
+
+def test_no_batch_is_taken_in_that_could_use_the_reserve_up() -> None:
+    disk = Disk(2 * GIB)
+    space = space_of(disk, reserve=1000)
+    tight = [space.is_tight]
+    disk.by_others = 2 * GIB - 100_000
     space.look()
-    assert space.next_look_seconds == pytest.approx(0.25)
-    disk.by_others = 100 * GIB - GIB - 1
+    assert [*tight, space.is_tight] == [False, True]
+    assert 98_000 <= taken_in(space, disk, 700) < 100_000
+    assert space.refused_batches == 1
+    disk.by_others = 0
     space.look()
-    assert space.next_look_seconds == pytest.approx(0.02)
-    disk.by_others = 100 * GIB
+    space.admit(700)
+
+
+def test_while_it_is_low_it_is_looked_at_more_often() -> None:
+    disk = Disk(GIB)
+    space = space_of(disk)
+    seldom = space.next_look_seconds
+    disk.by_others = GIB
     space.look()
-    assert space.next_look_seconds == pytest.approx(0.1)
+    assert space.next_look_seconds < seldom
 
 
 def test_a_disk_that_cannot_be_asked_changes_nothing() -> None:
