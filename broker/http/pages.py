@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 from broker.http.health import Check, judge
 
 TEXT = "text/plain; charset=utf-8"
-INDEX = b"/livez\n/readyz\n/metrics\n/metrics/kafka\n/api/openapi.json\n"
+INDEX = b"/time\n/livez\n/readyz\n/metrics\n/metrics/kafka\n/api/openapi.json\n"
 SCRAPED = ("metrics", "metrics/kafka")
 
 Answer = tuple[int, str, bytes]

@@ -5,6 +5,7 @@ from broker.http import (
     compaction,
     dirty,
     groups,
+    landing,
     openapi,
     retention,
     segments,
@@ -23,6 +24,7 @@ ROUTES: tuple[Route, ...] = (
     *dirty.ROUTES,
     *groups.ROUTES,
     *timeline.ROUTES,
+    *landing.ROUTES,
     *clock.ROUTES,
     *openapi.ROUTES,
 )

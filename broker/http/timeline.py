@@ -57,7 +57,7 @@ def _timeline(broker: "Broker", asked: Asked) -> object:
         furthest_behind(broker),
         dirty_by_partition(broker),
     )
-    logs = list(_logs(broker, asked.fields["topic"], asked.fields["after"]))
+    logs = list(logs_behind(broker, asked.fields["topic"], asked.fields["after"]))
     page: list[dict[str, object]] = []
     left = MAX_BARS
     for log in logs[: asked.fields["limit"]]:
@@ -79,8 +79,8 @@ def _timeline(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def _logs(broker: "Broker", topic: str | None, after: Place) -> "Iterator[Log]":
-    """In the order of topics and partitions, behind the cursor."""
+def logs_behind(broker: "Broker", topic: str | None, after: Place) -> "Iterator[Log]":
+    """The logs in the order of topics and partitions, behind the cursor; ApiError 404."""
     if topic is not None:
         topics = [find_topic(broker, topic)]
     else:
@@ -211,6 +211,7 @@ def _cursor(text: str, _: int) -> Place:
     return topic, int(partition)
 
 
+AFTER = Parameter("after", Kind(_cursor), "Go on behind this: 'next' of the last page", ("", -1))
 ROUTES = (
     Route(
         "GET",

@@ -126,3 +126,27 @@ def test_what_cannot_be_meant_is_refused(
     assert answered.status == 400
     assert word in answered.message
     assert live.http.ask("GET", "/api/timeline", topic="no").status == 404
+
+
+def test_a_search_lands_in_a_segment_of_each_partition_that_has_a_later_record(
+    live: LiveBroker,
+) -> None:
+    answer = live.http.get("/api/timeline/lookup", timestamp="-2h")
+    landed = {each["topic"]: each["found"] for each in answer["partitions"]}
+    assert landed["empty"] is None
+    assert landed["pinned"]["offset"] == landed["pinned"]["segment"] == 0, "2055 answers them all"
+    at = landed["orders"]
+    assert at["time"]["ms"] >= answer["timestamp"]["ms"] == live.now_ms - 2 * HOUR
+    bases = [each["base_offset"] for each in bars(live, "orders")]
+    assert at["segment"] == max(base for base in bases if base <= at["offset"])
+    by_both = live.http.get("/api/timeline/lookup", timestamp="-2h", clock="earlier")
+    earlier = {each["topic"]: each["found"] for each in by_both["partitions"]}
+    assert earlier["pinned"]["offset"] > 0
+
+
+def test_a_search_goes_on_page_by_page(live: LiveBroker) -> None:
+    page = live.http.get("/api/timeline/lookup", timestamp="-2h", limit=2)
+    assert len(page["partitions"]) == 2
+    rest = live.http.get("/api/timeline/lookup", timestamp="-2h", after=page["next"])
+    whole = live.http.get("/api/timeline/lookup", timestamp="-2h")
+    assert page["partitions"] + rest["partitions"] == whole["partitions"]
