@@ -288,7 +288,7 @@ def reasons() -> list[str]:
 
 def _texts(limits: Limits) -> FaultTexts:
     """Short ones: there may be one for each of ten thousand records."""
-    ends = (f" is out of range: before {limits.low}", f" is out of range: after {limits.high}")
+    ends = (f" is before {limits.low}", f" is after {limits.high}")
     tails = ["", *(end + HINTS[guess] for end in ends for guess in _GUESSES)]
     return texts_of("Timestamp ", tails, "A compacted topic needs keys")
 

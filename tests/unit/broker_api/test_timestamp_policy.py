@@ -117,7 +117,7 @@ async def test_every_refused_record_is_named_with_its_unit(world: World, version
     assert [each.batch_index for each in errors] == list(range(1, 8))
     for each, (time, hint) in zip(errors, units.items(), strict=True):
         text = each.batch_index_error_message
-        assert f"Timestamp {time} is out of range" in text
+        assert f"Timestamp {time} is " in text
         assert (f"before {at - DAY}" if time < at else f"after {at + HOUR}") in text
         assert hint in text
 
