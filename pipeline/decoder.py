@@ -1,32 +1,54 @@
 """Whole batches in, Arrow columns out: the one decoder of every transport, job and sink.
 
 The work is done by the compiled `protocol.records.columns`, or in lock-step by numpy where it is
-not compiled (`lockstep`); both give the same columns. What is not selected never leaves here:
-offsets, record times, aborted transactions and control batches are judged record by record. Only
-the columns of the wanted schema are made. No I/O.
+not compiled; both give the same columns. What is not selected never leaves here: offsets, record
+times, aborted transactions and control batches are judged record by record. Only the columns of the
+wanted schema are made. No I/O.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from protocol.records.batch import MAX_INT64, MIN_INT64
-from protocol.records.compression import DEFAULT_LIMIT_BYTES
+from pipeline import compiled, lockstep
+from pipeline.columns import NEEDS_BATCH, Batches, Origin, columns_of, named
+from pipeline.compiled import Numbers, Octets
+from pipeline.errors import DamagedLog
+from pipeline.rows import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIME,
+    COUNT,
+    LAST_OFFSET,
+    MAX_TIME,
+    POSITION,
+    PRODUCER,
+    ROW_NUMBERS,
+    SIZE,
+)
+from pipeline.schemas import ALL_COLUMNS
+from protocol.errors import DecodeError
+from protocol.records.batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    MAX_INT64,
+    MIN_INT64,
+    TRANSACTIONAL,
+    InvalidRecords,
+)
+from protocol.records.columns import BATCH_NUMBERS, IS_COMPILED, Wanted
+from protocol.records.compression import DEFAULT_LIMIT_BYTES, codec_of, inflate
+from protocol.records.scan import tabulate_batches
 from storage.txn_index import AbortedTransaction
 
-Buffer = bytes | bytearray | memoryview
+__all__ = ["EVERYTHING", "Origin", "Selection", "Table", "decode", "decode_rows", "tabulate"]
 
-
-class Origin(NamedTuple):
-    """Where the bytes come from: topic, partition, and their place in a segment's file."""
-
-    topic: str
-    partition: int
-    segment: int | None = None
-    """Base offset; None over the wire."""
-    position: int = 0
-    """Of the first byte, in the segment's file."""
+UNPACKED_AT_A_TIME = 64 * 1024 * 1024
 
 
 class Selection(NamedTuple):
@@ -42,21 +64,179 @@ class Selection(NamedTuple):
 
 
 EVERYTHING = Selection()
+DEFAULT_ENGINE: ModuleType = compiled if IS_COMPILED else lockstep
+
+
+class Table(NamedTuple):
+    """The whole batches that some bytes begin with."""
+
+    rows: Numbers
+    """A row for each, with the columns of `rows`."""
+    end: int
+    """Where they end."""
+    needed: int
+    """Bytes from there on that the next batch takes, or its header; 0 when nothing follows."""
 
 
 def decode(
-    data: Buffer,
+    data: Octets,
     origin: Origin,
     schema: pa.Schema,
     selection: Selection = EVERYTHING,
     *,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    engine: ModuleType = DEFAULT_ENGINE,
 ) -> Iterator[pa.RecordBatch]:
     """The selected records of the batches in `data`, with the columns of `schema`, in log order.
 
     `schema` holds fields of `schemas.ALL_COLUMNS`. The last batch may be cut off: it is left out.
-    DamagedLog for a wrong CRC, header or record; for a batch that unpacks to more than
+    DamagedLog for a wrong CRC, header or record, and for a batch that unpacks to more than
     `limit_bytes`.
     """
-    del data, origin, schema, selection, limit_bytes
-    return iter(())
+    rows = tabulate(data, origin).rows
+    yield from decode_rows(
+        data, rows, origin, schema, selection, limit_bytes=limit_bytes, engine=engine
+    )
+
+
+def tabulate(data: Octets, origin: Origin) -> Table:
+    """The whole batches in `data`, headers and CRCs checked; DamagedLog when one is wrong."""
+    rows = np.empty((len(data) // HEADER_BYTES + 1, ROW_NUMBERS), np.int64)  # touched as filled
+    count, scan = tabulate_batches(data, 0, rows.reshape(-1))
+    if scan.stop == "corrupt":
+        raise DamagedLog(
+            f"{origin}, at byte {origin.position + scan.position}: the {scan.fault} of a batch is "
+            "wrong; horolog verify tells more"
+        )
+    return Table(rows[:count], scan.position, scan.needed)
+
+
+def decode_rows(
+    data: Octets,
+    rows: Numbers,
+    origin: Origin,
+    schema: pa.Schema,
+    selection: Selection = EVERYTHING,
+    *,
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    engine: ModuleType = DEFAULT_ENGINE,
+) -> Iterator[pa.RecordBatch]:
+    """As `decode`, for the batches of a table that was made before."""
+    kept = rows[_wanted_rows(rows, selection)]
+    for payloads, table, batches in _unpacked(data, kept, origin, limit_bytes):
+        group = Batches(batches, origin)
+        try:
+            made = _decoded(payloads, table, group, schema, selection, engine)
+        except DecodeError:
+            raise _blamed(payloads, table, group, engine) from None
+        if made.num_rows:
+            yield made
+
+
+def _wanted_rows(rows: Numbers, selection: Selection) -> Any:
+    attributes = rows[:, ATTRIBUTES]
+    is_stamped = attributes & LOG_APPEND_TIME != 0
+    wanted = (
+        (attributes & CONTROL == 0)
+        & (rows[:, COUNT] > 0)
+        & (rows[:, LAST_OFFSET] >= selection.first_offset)
+        & (rows[:, BASE_OFFSET] <= selection.last_offset)
+        & (rows[:, MAX_TIME] >= selection.low_ms)
+        & ~(is_stamped & (rows[:, MAX_TIME] > selection.high_ms))
+    )
+    if selection.aborted:
+        wanted &= ~_aborted(rows, selection.aborted)
+    return wanted
+
+
+def _aborted(rows: Numbers, aborted: tuple[AbortedTransaction, ...]) -> Any:
+    found = np.zeros(len(rows), np.bool_)
+    for each in aborted:
+        found |= (
+            (rows[:, PRODUCER] == each.producer_id)
+            & (rows[:, BASE_OFFSET] >= each.first_offset)
+            & (rows[:, LAST_OFFSET] <= each.last_offset)
+        )
+    return found & (rows[:, ATTRIBUTES] & TRANSACTIONAL != 0)
+
+
+def _unpacked(
+    data: Octets, rows: Numbers, origin: Origin, limit_bytes: int
+) -> Iterator[tuple[Octets, Numbers, Numbers]]:
+    """Payloads, the table that says where they lie, and the rows of their batches."""
+    if not len(rows):
+        return
+    table = np.empty((len(rows), BATCH_NUMBERS), np.int64)
+    table[:, 0] = rows[:, POSITION] + HEADER_BYTES
+    table[:, 1] = rows[:, POSITION] + rows[:, SIZE]
+    table[:, 2], table[:, 3] = rows[:, COUNT], rows[:, BASE_OFFSET]
+    table[:, 4], table[:, 5] = rows[:, BASE_TIME], rows[:, MAX_TIME]
+    table[:, 6] = rows[:, ATTRIBUTES] & LOG_APPEND_TIME != 0
+    if not (rows[:, ATTRIBUTES] & CODEC_MASK).any():
+        yield data, table, rows
+        return
+    first, joined = 0, bytearray()
+    for index in range(len(rows)):
+        joined, start = _inflated(data, rows[index], table[index], joined, origin, limit_bytes)
+        table[index, :2] = start, len(joined)
+        if len(joined) >= UNPACKED_AT_A_TIME or index == len(rows) - 1:
+            part = slice(first, index + 1)
+            yield joined, table[part], rows[part]
+            first, joined = index + 1, bytearray()
+
+
+def _inflated(  # noqa: PLR0917 - private, called in one place
+    data: Octets, row: Numbers, place: Numbers, joined: bytearray, origin: Origin, limit_bytes: int
+) -> tuple[bytearray, int]:
+    """`joined` with the records of one more batch, and where they begin there."""
+    start = len(joined)
+    packed = memoryview(data)[int(place[0]) : int(place[1])]
+    try:
+        codec = codec_of(int(row[ATTRIBUTES]) & CODEC_MASK)
+        joined += inflate(codec, packed, limit_bytes=limit_bytes)
+    except DecodeError as error:
+        raise DamagedLog(f"{named(Batches(row[None], origin))}: {error.message}") from None
+    return joined, start
+
+
+def _decoded(  # noqa: PLR0917 - private, called by position
+    payloads: Octets,
+    table: Numbers,
+    batches: Batches,
+    schema: pa.Schema,
+    selection: Selection,
+    engine: ModuleType,
+) -> pa.RecordBatch:
+    """One record batch. DecodeError."""
+    if (table[:, 2] > table[:, 1] - table[:, 0]).any():
+        raise InvalidRecords("a batch counts more records than it has bytes")
+    names = set(schema.names)
+    has_bytes = not names.isdisjoint(("key", "value", "headers"))
+    is_mixed = bool(table[:, 6].any() and not table[:, 6].all())
+    located = engine.locate(
+        payloads,
+        table,
+        Wanted(*selection[:4]),
+        origins=not names.isdisjoint(NEEDS_BATCH) or ("timestampType" in names and is_mixed),
+        places=has_bytes,
+    )
+    taken = {}
+    for name, is_last in (("key", names.isdisjoint(("value", "headers"))), ("value", False)):
+        if name in names:
+            taken[name] = engine.take(payloads, located)
+        elif has_bytes and not is_last:
+            engine.skip(payloads, located)
+    if "headers" in names:
+        taken["headers"] = engine.take_lists(payloads, located)
+    return columns_of(schema, located, batches, taken)
+
+
+def _blamed(payloads: Octets, table: Numbers, batches: Batches, engine: ModuleType) -> DamagedLog:
+    """What is wrong, and in which batch: found by reading one after the other."""
+    for index in range(len(table)):
+        single = Batches(batches.rows[index : index + 1], batches.origin)
+        try:
+            _decoded(payloads, table[index : index + 1], single, ALL_COLUMNS, EVERYTHING, engine)
+        except DecodeError as error:
+            return DamagedLog(f"{named(single)}: {error.message}")
+    return DamagedLog(f"{batches.origin}: a batch cannot be read")

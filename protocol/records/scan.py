@@ -22,6 +22,7 @@ from protocol.records.batch import CorruptBatch
 
 HEADER = cython.declare(cython.Py_ssize_t, 61)
 LENGTH_ENDS = cython.declare(cython.Py_ssize_t, 12)
+ROW = cython.declare(cython.Py_ssize_t, 12)  # numbers of a batch
 CRC_STARTS = cython.declare(cython.Py_ssize_t, 21)
 HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
 
@@ -68,6 +69,34 @@ def scan_batches(data: Buffer, position: cython.Py_ssize_t = 0) -> Scan:
             batches.append(row_at(octets, position, size))
             position += size
     return Scan(batches, "end", position, 0, "")
+
+
+def tabulate_batches(
+    data: Buffer, position: cython.Py_ssize_t, table: cython.longlong[::1]
+) -> tuple[int, Scan]:
+    """As `scan_batches`, with the rows in `table`, twelve numbers each, and none in the answer.
+
+    Gives how many rows were written. A full table is an "end", too: there may be more.
+    """
+    octets: cython.const[cython.uchar][::1] = data
+    limit: cython.Py_ssize_t = checked_limit(len(data), position)
+    size: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    with memoryview(data) as view:
+        while position < limit and at + ROW <= len(table):
+            size = batch_size(octets, position, limit)
+            if size < 0:
+                return at // ROW, Scan([], "corrupt", position, 0, _FAULTS[-size])
+            if size == 0 or size > limit - position:
+                return at // ROW, Scan([], "partial", position, size or HEADER, "")
+            if crc32c(view[position + CRC_STARTS : position + size]) != stated_crc(
+                octets, position
+            ):
+                return at // ROW, Scan([], "corrupt", position, 0, "crc")
+            write_row(octets, position, size, table, at)
+            position += size
+            at += ROW
+    return at // ROW, Scan([], "end", position, 0, "")
 
 
 def find_next_batch(data: Buffer, position: cython.Py_ssize_t) -> int:
@@ -198,6 +227,31 @@ def row_at(
         int32_at(octets, position + 53),
         int32_at(octets, position + 12),
     )
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def write_row(
+    octets: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    table: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+) -> cython.void:
+    """Write what `row_at` collects, in its order."""
+    table[at] = position
+    table[at + 1] = int64_at(octets, position)
+    table[at + 2] = last_offset(octets, position)
+    table[at + 3] = int64_at(octets, position + 27)
+    table[at + 4] = int64_at(octets, position + 35)
+    table[at + 5] = size
+    table[at + 6] = int32_at(octets, position + 57)
+    table[at + 7] = int16_at(octets, position + 21)
+    table[at + 8] = int64_at(octets, position + 43)
+    table[at + 9] = int16_at(octets, position + 51)
+    table[at + 10] = int32_at(octets, position + 53)
+    table[at + 11] = int32_at(octets, position + 12)
 
 
 @cython.cfunc

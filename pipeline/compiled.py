@@ -1,0 +1,103 @@
+"""The compiled decoder's results as Arrow arrays: room is made here, filled there, never copied."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.schemas import HEADERS
+from protocol.records.batch import InvalidRecords
+from protocol.records.columns import (
+    Fields,
+    HeaderRoom,
+    Room,
+    Wanted,
+    count_headers,
+    locate_records,
+    take_fields,
+    take_headers,
+)
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Octets = bytes | bytearray | memoryview
+
+_NONE = np.empty(0, np.int64)
+_NO_FIELDS = Fields(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint8))
+
+
+class Located(NamedTuple):
+    """Numbers of the wanted records, and where their fields lie. Empty: not asked for."""
+
+    offsets: Numbers
+    times: Numbers
+    claimed: Numbers
+    batches: Numbers
+    deltas: Numbers
+    places: Numbers
+    """Of the key's size; `take` moves them on."""
+    ends: Numbers
+
+
+def locate(
+    payloads: Octets, table: Numbers, wanted: Wanted, *, origins: bool, places: bool
+) -> Located:
+    """The wanted records of the batches in `table` (`columns.locate_records`). InvalidRecords."""
+    count = int(table[:, 2].sum())
+    numbers = np.empty((7, count), np.int64)
+    offsets, times, *rest = numbers
+    claimed, batches, deltas = rest[:3] if origins else (_NONE,) * 3
+    starts, ends = rest[3:] if places else (_NONE,) * 2
+    room = Room(offsets, times, claimed, batches, deltas, starts, ends)
+    found = locate_records(payloads, table.reshape(-1), wanted, room)
+    return Located(*(each[:found] for each in room))
+
+
+def skip(payloads: Octets, located: Located) -> None:
+    """Move the places behind a field that nobody wants. InvalidRecords."""
+    take_fields(payloads, located.places, located.ends, _NO_FIELDS)
+
+
+def take(payloads: Octets, located: Located) -> pa.Array:
+    """The fields at the places as a binary array; the places move on. InvalidRecords."""
+    count = len(located.places)
+    room = _room(count, len(payloads))
+    size = take_fields(payloads, located.places, located.ends, room)
+    return pa.Array.from_buffers(pa.binary(), count, _buffers(room, size), *_nulls(room))
+
+
+def take_lists(payloads: Octets, located: Located) -> pa.Array:
+    """The headers at the places; null where a record has none. InvalidRecords."""
+    records = len(located.places)
+    total = count_headers(payloads, located.places, located.ends)
+    lists = _room(records, 0)
+    names, values = _room(total, len(payloads)), _room(total, len(payloads))
+    sizes = take_headers(payloads, located.places, located.ends, HeaderRoom(lists, names, values))
+    if not names.is_there.all():
+        raise InvalidRecords("a header has a null key")
+    columns = [
+        pa.Array.from_buffers(pa.string(), total, _buffers(names, sizes[0])),
+        pa.Array.from_buffers(pa.binary(), total, _buffers(values, sizes[1])),
+    ]
+    pairs = pa.StructArray.from_arrays(columns, fields=list(HEADERS.value_type))
+    outer = [_bitmap(lists.is_there), pa.py_buffer(lists.ends)]
+    return pa.Array.from_buffers(HEADERS, records, outer, children=[pairs])
+
+
+def _room(entries: int, octets: int) -> Fields:
+    ends = np.empty(entries + 1, np.int32)
+    ends[0] = 0
+    return Fields(ends, np.empty(entries, np.uint8), np.empty(octets, np.uint8))
+
+
+def _buffers(room: Fields, size: int) -> list[pa.Buffer | None]:
+    return [_bitmap(room.is_there), pa.py_buffer(room.ends), pa.py_buffer(room.data[:size])]
+
+
+def _nulls(room: Fields) -> tuple[int]:
+    return (len(room.is_there) - int(room.is_there.sum()),)
+
+
+def _bitmap(is_there: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.Buffer | None:
+    if is_there.all():
+        return None
+    return pa.py_buffer(np.packbits(is_there, bitorder="little"))

@@ -1,0 +1,422 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
+"""Records of many batches as columns of machine numbers and bytes: what Arrow is made of.
+
+Like `walk`, written once and run compiled or as it stands. Records that are not wanted are passed
+over here, so that nobody pays for them. The caller says where the unpacked payloads lie and gives
+the room; both are judged before the first byte is read, and every number of a record is checked
+against the record's end. Cython's own bounds checks are off after that. Rules: semantics.md 6.5
+(whose time counts) and 7.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cython
+from cython.cimports.libc import string
+
+from protocol.records.batch import InvalidRecords
+
+IS_COMPILED: bool = cython.compiled
+BATCH_NUMBERS = 7
+
+HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
+LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
+OFFSET_FAULT = cython.declare(cython.int, 4)
+SEVEN = cython.declare(cython.Py_ssize_t, BATCH_NUMBERS)
+
+Buffer = bytes | bytearray | memoryview
+
+_FAULTS = (
+    "",
+    "its length runs past the batch",
+    "its timestamp delta is damaged",
+    "its timestamp leaves the 64-bit range",
+    "its offset delta is damaged",
+)
+
+
+class Wanted(NamedTuple):
+    """Which records: offsets and times (ms, as readers see them), bounds included."""
+
+    first_offset: int
+    last_offset: int
+    low_ms: int
+    high_ms: int
+
+
+class Room(NamedTuple):
+    """Where the numbers of records go: 64-bit columns. An empty one is not wanted.
+
+    `places` and `ends` come together: where the key's size stands, and the end of the record.
+    """
+
+    offsets: Any
+    times: Any  # ms, as readers see them
+    claimed: Any  # ms, as the producer had them
+    batches: Any  # the number of the record's batch in the table
+    deltas: Any  # the record's offset less the base offset
+    places: Any
+    ends: Any
+
+
+class Fields(NamedTuple):
+    """Room for a column of bytes: where each entry ends, whether there is one, the bytes.
+
+    `ends` has one number more than there are entries and begins with 0.
+    """
+
+    ends: Any  # int32
+    is_there: Any  # uint8
+    data: Any  # uint8
+
+
+def locate_records(
+    payloads: Buffer, table: cython.const[cython.longlong][::1], wanted: Wanted, room: Room
+) -> int:
+    """Find the wanted records of the batches in `table`, in its order; how many they are.
+
+    A batch takes seven numbers there: where its unpacked records begin and end in `payloads`, their
+    count, base offset, base timestamp, maximum timestamp, and whether the broker stamped them.
+    InvalidRecords when one is damaged: `position` is the batch's number. ValueError when the table
+    does not fit the payloads, or the room the table.
+    """
+    data: cython.const[cython.uchar][::1] = payloads
+    first_offset: cython.longlong = wanted.first_offset
+    last_offset: cython.longlong = wanted.last_offset
+    low: cython.longlong = wanted.low_ms
+    high: cython.longlong = wanted.high_ms
+    offsets: cython.longlong[::1] = room.offsets
+    times: cython.longlong[::1] = room.times
+    places: cython.longlong[::1] = room.places
+    ends: cython.longlong[::1] = room.ends
+    claims: cython.longlong[::1] = room.claimed
+    batches: cython.longlong[::1] = room.batches
+    deltas: cython.longlong[::1] = room.deltas
+    wants_origins: cython.bint = len(batches) > 0
+    wants_places: cython.bint = len(places) > 0
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    index: cython.longlong
+    offset: cython.longlong
+    claimed: cython.longlong
+    time: cython.longlong
+    fault: cython.int
+    made: cython.Py_ssize_t = 0
+    check_room(table, len(data), room)
+    for row in range(0, len(table), SEVEN):
+        end = table[row]
+        for index in range(table[row + 2]):
+            at, end, claimed, offset, fault = head_of(data, end, table[row + 1], table[row + 4])
+            if fault or leaves_int64(table[row + 3], offset):
+                raise damaged(row // SEVEN, index, fault or OFFSET_FAULT)
+            offset += table[row + 3]
+            time = table[row + 5] if table[row + 6] else claimed
+            if offset < first_offset or offset > last_offset or time < low or time > high:
+                continue
+            offsets[made] = offset
+            times[made] = time
+            if wants_places:
+                places[made] = at
+                ends[made] = end
+            if wants_origins:
+                batches[made] = row // SEVEN
+                deltas[made] = offset - table[row + 3]
+                claims[made] = claimed
+            made += 1
+        if end != table[row + 1]:
+            raise InvalidRecords("bytes follow its last record", row // SEVEN)
+    return made
+
+
+def take_fields(
+    payloads: Buffer,
+    places: cython.longlong[::1],
+    ends: cython.const[cython.longlong][::1],
+    room: Fields,
+) -> int:
+    """Copy the field of sized bytes at each place; the places move behind it. The bytes taken.
+
+    Empty room: they only move. InvalidRecords when a size runs past the record's end: `position` is
+    the record's number. ValueError without room for all of them.
+    """
+    data: cython.const[cython.uchar][::1] = payloads
+    field_ends: cython.int[::1] = room.ends
+    is_there: cython.uchar[::1] = room.is_there
+    out: cython.uchar[::1] = room.data
+    takes: cython.bint = len(field_ends) > 0
+    record: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    size: cython.longlong
+    to: cython.Py_ssize_t = 0
+    check_places(places, ends, len(data))
+    if takes:
+        check_fields(room, len(places), len(data))
+    for record in range(len(places)):
+        size, at = sized(data, places[record], ends[record])
+        if at < 0:
+            raise InvalidRecords("its key or value runs past the record", record)
+        if takes:
+            is_there[record] = size >= 0
+            to = copied(data, at, size, out, to)
+            field_ends[record + 1] = cython.cast(cython.int, to)
+        places[record] = at + max(0, size)
+    return to
+
+
+def count_headers(
+    payloads: Buffer,
+    places: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+) -> int:
+    """How many headers the records have whose header counts stand at the places."""
+    data: cython.const[cython.uchar][::1] = payloads
+    record: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    count: cython.longlong
+    total: cython.longlong = 0
+    check_places(places, ends, len(data))
+    for record in range(len(places)):
+        count, at = zigzag(data, places[record], ends[record], 32)
+        if at < 0 or count < 0 or count > (ends[record] - at) // 2:
+            raise bad_headers(record)
+        total += count
+    return total
+
+
+class HeaderRoom(NamedTuple):
+    """Where headers go: a list for each record, names, and values that may be null."""
+
+    lists: Fields  # `data` stays empty
+    names: Fields
+    values: Fields
+
+
+def take_headers(
+    payloads: Buffer,
+    places: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    room: HeaderRoom,
+) -> tuple[int, int]:
+    """Copy the headers of records whose header counts stand at the places; name and value bytes.
+
+    InvalidRecords when they are damaged: `position` is the record's number. ValueError without room
+    for as many as `count_headers` says.
+    """
+    data: cython.const[cython.uchar][::1] = payloads
+    list_ends: cython.int[::1] = room.lists.ends
+    has_some: cython.uchar[::1] = room.lists.is_there
+    record: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    count: cython.longlong
+    capacity: cython.Py_ssize_t = len(room.names.is_there)
+    made: cython.Py_ssize_t = 0
+    name_at: cython.Py_ssize_t = 0
+    value_at: cython.Py_ssize_t = 0
+    check_places(places, ends, len(data))
+    check_lists(room, len(places), len(data))
+    for record in range(len(places)):
+        count, at = zigzag(data, places[record], ends[record], 32)
+        if at < 0 or count < 0 or count > capacity - made:
+            raise bad_headers(record)
+        has_some[record] = count > 0
+        while count > 0 and at >= 0:
+            at, name_at = taken(data, at, ends[record], room.names, made, name_at)
+            if at >= 0:
+                at, value_at = taken(data, at, ends[record], room.values, made, value_at)
+            made += 1
+            count -= 1
+        if at != ends[record]:
+            raise bad_headers(record)
+        list_ends[record + 1] = cython.cast(cython.int, made)
+    return name_at, value_at
+
+
+@cython.cfunc
+def taken(  # noqa: PLR0917 - called by position, a header at a time
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    room: Fields,
+    index: cython.Py_ssize_t,
+    to: cython.Py_ssize_t,
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """Copy one field; positions after it, there and here. The first is -1 for damage."""
+    ends: cython.int[::1] = room.ends
+    is_there: cython.uchar[::1] = room.is_there
+    size: cython.longlong
+    size, at = sized(data, at, end)
+    if at < 0:
+        return -1, to
+    is_there[index] = size >= 0
+    to = copied(data, at, size, room.data, to)
+    ends[index + 1] = cython.cast(cython.int, to)
+    return at + max(0, size), to
+
+
+@cython.cfunc
+def check_room(
+    table: cython.const[cython.longlong][::1], size: cython.Py_ssize_t, room: Room
+) -> cython.int:
+    """Judge the table and the room for what it can bring; ValueError."""
+    row: cython.Py_ssize_t
+    records: cython.longlong = 0
+    if len(table) % SEVEN:
+        raise ValueError("the table is not whole rows")
+    for row in range(0, len(table), SEVEN):
+        if not 0 <= table[row] <= table[row + 1] <= size or not 0 <= table[row + 2] < 0x8000_0000:
+            raise ValueError(f"batch {row // SEVEN} does not lie in the payloads")
+        records += table[row + 2]
+    wanted = [len(room.offsets), len(room.times)]
+    if len(room.places) or len(room.ends):
+        wanted += (len(room.places), len(room.ends))
+    if len(room.batches):
+        wanted += (len(room.batches), len(room.deltas), len(room.claimed))
+    if min(wanted) < records:
+        raise ValueError(f"no room for {records} records")
+    return 0
+
+
+@cython.cfunc
+def check_places(
+    places: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    size: cython.Py_ssize_t,
+) -> cython.int:
+    """ValueError when a record does not lie in the payloads."""
+    record: cython.Py_ssize_t
+    if len(places) != len(ends):
+        raise ValueError("places and ends are not of the same records")
+    for record in range(len(places)):
+        if not 0 <= places[record] <= ends[record] <= size:
+            raise ValueError(f"record {record} does not lie in the payloads")
+    return 0
+
+
+def check_fields(room: Fields, entries: int, octets: int) -> None:
+    """ValueError when a column of bytes has less room than it may need."""
+    if octets > 0x7FFF_FFFF:
+        raise ValueError(f"{octets} bytes are too many for one column")
+    if len(room.ends) <= entries or len(room.is_there) < entries or len(room.data) < octets:
+        raise ValueError(f"no room for {entries} fields, {octets} bytes")
+
+
+def check_lists(room: HeaderRoom, records: int, octets: int) -> None:
+    """Likewise, for headers."""
+    entries = len(room.names.is_there)
+    check_fields(room.lists, records, 0)
+    check_fields(room.names, entries, octets)
+    check_fields(room.values, entries, octets)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def head_of(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    base_timestamp: cython.longlong,
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.longlong, cython.int]:
+    """Read a record's head: position of its key, its end, time, offset delta, fault or 0."""
+    end: cython.Py_ssize_t
+    size: cython.longlong
+    delta: cython.longlong
+    offset_delta: cython.longlong
+    size, at = zigzag(data, at, limit, 32)
+    if at < 0 or size < 1 or size > limit - at:
+        return 0, 0, 0, 0, 1
+    end = at + size
+    delta, at = zigzag(data, at + 1, end, 64)  # after the attributes, which mean nothing yet
+    if at < 0:
+        return 0, 0, 0, 0, 2
+    if leaves_int64(base_timestamp, delta):
+        return 0, 0, 0, 0, 3
+    offset_delta, at = zigzag(data, at, end, 32)
+    if at < 0:
+        return 0, 0, 0, 0, 4
+    return at, end, base_timestamp + delta, offset_delta, 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def sized(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """Size of a field, -1 for null, and where its bytes begin; there -1 for damage."""
+    size: cython.longlong
+    size, at = zigzag(data, at, end, 32)
+    if at < 0 or size < -1 or size > end - at:
+        return 0, -1
+    return size, at
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def copied(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Copy a field for which there is room; where it ends. A null, -1, takes no bytes."""
+    if size <= 0:
+        return to
+    if cython.compiled:
+        string.memcpy(cython.address(out[to]), cython.address(data[at]), size)
+    else:
+        out[to : to + size] = memoryview(data)[at : at + size]
+    return to + size
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def zigzag(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    bits: cython.int,
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A signed number of at most `bits` bits, and the position after it, or -1 for damage."""
+    byte: cython.ulonglong
+    raw: cython.ulonglong = 0
+    shift: cython.int = 0
+    while at < limit:
+        byte = data[at]
+        at += 1
+        if byte < 128:
+            if shift > bits - 7 and byte >> (bits - shift):
+                return 0, -1
+            raw |= byte << shift
+            return (raw >> 1) ^ -(raw & 1), at
+        if shift > bits - 7:
+            return 0, -1
+        raw |= (byte & 127) << shift
+        shift += 7
+    return 0, -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
+    """Whether base + delta is no 64-bit number."""
+    if delta > 0:
+        return base > HIGHEST - delta
+    return base < LOWEST - delta
+
+
+def damaged(batch: int, record: int, fault: int) -> InvalidRecords:
+    """Build the refusal of one record."""
+    return InvalidRecords(f"record {record}: {_FAULTS[fault]}", batch)
+
+
+def bad_headers(record: int) -> InvalidRecords:
+    """Build the refusal of a record for its headers."""
+    return InvalidRecords("its headers are damaged", record)
