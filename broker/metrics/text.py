@@ -29,8 +29,9 @@ def header(name: str, kind: str, text: str) -> str:
 def plain(name: str, labels: Sequence[str], samples: Iterable[Sample]) -> Iterator[str]:
     """The lines of a counter or gauge, some at a time."""
     lines = []
+    columns = _columns(labels)
     for values, number in samples:
-        lines.append(f"{name}{_label_set(labels, values)} {_number(number)}\n")
+        lines.append(f"{name}{_label_set(columns, values)} {_number(number)}\n")
         if len(lines) == SLICE_SAMPLES:
             yield "".join(lines)
             lines.clear()
@@ -41,20 +42,25 @@ def buckets(
     name: str, labels: Sequence[str], values: Sequence[str], counts: Buckets, total: float | None
 ) -> str:
     """The lines of one histogram; `total` is the sum of what was observed, None to give none."""
+    columns = _columns((*labels, "le"))
     shown = "".join(
-        f"{name}_bucket{_label_set((*labels, 'le'), (*values, bound))} {_number(count)}\n"
+        f"{name}_bucket{_label_set(columns, (*values, bound))} {_number(count)}\n"
         for bound, count in counts
     )
-    own = _label_set(labels, values)
+    own = _label_set(_columns(labels), values)
     shown += f"{name}_count{own} {_number(counts[-1][1])}\n"
     return shown if total is None else f"{shown}{name}_sum{own} {_number(total)}\n"
 
 
-def _label_set(labels: Sequence[str], values: Sequence[str]) -> str:
-    if not labels:
+def _columns(labels: Sequence[str]) -> list[tuple[str, int]]:
+    """What stands before each value, and which value it is, in the order of the labels' names."""
+    return sorted((f'{label}="', position) for position, label in enumerate(labels))
+
+
+def _label_set(columns: Sequence[tuple[str, int]], values: Sequence[str]) -> str:
+    if not columns:
         return ""
-    pairs = [f'{name}="{_escaped(value)}"' for name, value in zip(labels, values, strict=True)]
-    pairs.sort()
+    pairs = [f'{head}{_escaped(values[position])}"' for head, position in columns]
     return "{" + ",".join(pairs) + "}"
 
 

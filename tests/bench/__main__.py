@@ -29,6 +29,7 @@ from tests.bench import (
     memory_cells,
     peers,
     produce_cells,
+    scrape_cells,
     single_cells,
     start_cells,
     time_cells,
@@ -53,6 +54,7 @@ FAMILIES = (
     time_cells,
     choice_cells,
     cleaner_cells,
+    scrape_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}
