@@ -48,6 +48,7 @@ from broker.tasks.retention import Retention
 from broker.tasks.rolling import Rolling
 from broker.tasks.runner import TaskRunner
 from broker.tasks.schedule import schedule
+from broker.tasks.scrubber import Scrubber
 from broker.waiters import FetchWaiters
 from config.endpoints import Listener
 from config.store import ConfigStore
@@ -89,6 +90,7 @@ class Broker:
     retention: Retention
     rolling: Rolling
     cleaner: Cleaner
+    scrubber: Scrubber
     held_time: HeldTime | None
     """What moves the clock, with `--test-clock`."""
     served: tuple[Api, ...]
@@ -163,6 +165,7 @@ class Broker:
         self.rolling = Rolling(self)
         self.cleaner = Cleaner(self)
         self.disk_watch = DiskWatch(self)
+        self.scrubber = Scrubber(self)
         self._door: HttpDoor | None = None
 
     # -- what handlers ask
@@ -205,6 +208,7 @@ class Broker:
         schedule(self)
         self.tasks.start()
         self.disk_watch.start()
+        self.scrubber.start()
         self.ready = True
         self._loading_groups = self.loop.create_task(self.groups.load())
 
@@ -219,6 +223,7 @@ class Broker:
         await self.server.drain(DRAIN_SECONDS)
         self.cleaner.stop()
         await self.disk_watch.stop()
+        await self.scrubber.stop()
         await self.tasks.stop()
         await self.commit.close()
         clean = await self.lanes.run(self.log_dir, self._close_logs)

@@ -191,6 +191,21 @@ class BrokerConfig:
         doc="Size of a file of zeros that is removed when others have filled the disk, so that "
         "commits and deletions go on. -1: a hundredth of the disk, at most 32 MiB; 0: none.",
     )
+    horolog_scrub_interval_ms: int = broker_key(
+        "horolog.scrub.interval.ms",
+        millis(1),
+        604_800_000,
+        dynamic=True,
+        doc="How often all closed segments are read again and checked for rot: records, checksums, "
+        "indexes. What is found is reported, never changed.",
+    )
+    horolog_scrub_max_bytes_per_second: int = broker_key(
+        "horolog.scrub.max.bytes.per.second",
+        size(0, LONG_MAX),
+        10_485_760,
+        dynamic=True,
+        doc="Bytes that this check reads in a second, at the most; 0 rests.",
+    )
     log_flush_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),

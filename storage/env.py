@@ -81,6 +81,9 @@ class File(Protocol):
         Never fails: it makes later writes cheaper, and those say what is wrong.
         """
 
+    def let_go(self, position: int, size: int) -> None:
+        """These bytes need not stay in the page cache. Never fails."""
+
     def sync(self) -> None:
         """Make the bytes durable. The first failure is final: see the module's rules."""
 

@@ -28,6 +28,7 @@ HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
 CLEANER_OFFSETS_FILE = "cleaner-offset-checkpoint"
 CLEANER_HORIZONS_FILE = "horolog-delete-horizon-checkpoint"
 BALLAST_FILE = "horolog-ballast"
+SCRUB_FILE = "horolog-scrub-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 LEADER_EPOCHS_FILE = "leader-epoch-checkpoint"
 

@@ -4,13 +4,12 @@ Owns the buffer, and the evidence where the good part ends; what to do about it 
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from crc32c import crc32c
 
 from protocol.records.batch import CRC_STARTS, HEADER_BYTES, LENGTH_ENDS, CorruptBatch, read_header
 from protocol.records.scan import BatchRow, find_next_batch, scan_batches
-from storage.env import File
 
 CHUNK_BYTES = 8 * 1024 * 1024
 SEARCH_BYTES = 64 * 1024 * 1024  # how far behind a damaged batch a good one is looked for
@@ -18,6 +17,16 @@ SECTOR_BYTES = 512
 NO_LIMIT = 1 << 63
 CUT_OFF = "it is cut off"
 STALE = "its offsets belong to the next segment"
+
+
+class Scannable(Protocol):
+    """What a `.log` is read from; see `storage.env.File`."""
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill `buffer` from `position`."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """The bytes at `position`."""
 
 
 class ScannedChunk(NamedTuple):
@@ -35,7 +44,7 @@ class LogScan:
 
     def __init__(
         self,
-        file: File,
+        file: Scannable,
         position: int = 0,
         *,
         limit: int,

@@ -144,6 +144,10 @@ class PosixFile:
     def reserve(self, position: int, size: int) -> None:
         _fallocate()(self._fd, _KEEP_SIZE, position, size)
 
+    def let_go(self, position: int, size: int) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # some systems know no such advice
+            os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_DONTNEED)
+
     def sync(self) -> None:
         if self._fd < 0:
             raise DiskError(self.path, "sync", "the file is closed", errno.EBADF)

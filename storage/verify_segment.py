@@ -16,7 +16,7 @@ from storage.dump_rows import Dumped, Row
 from storage.env import File, FileSystem
 from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES, segment_name
 from storage.leader_epochs import LeaderEpochs
-from storage.log_scan import LogScan, ScannedChunk
+from storage.log_scan import CHUNK_BYTES, LogScan, Scannable, ScannedChunk
 from storage.log_window import LogWindow
 from storage.verify_batch import ProvenBatch, proven
 from storage.verify_indexes import OffsetProof, TimeProof
@@ -33,11 +33,16 @@ class WholeLog:
 
     fs: FileSystem
     report: PartitionReport
-    producers: ProducerProof
+    producers: ProducerProof | None
+    """None where segments are proved one by one: producers are known from the log's begin only."""
     epochs: LeaderEpochs
     progress: Callable[[int], object]
     """Told how many bytes more were read."""
     last_arrival_ms: int = 0
+    chunk_bytes: int = CHUNK_BYTES
+    """How much is read at one time."""
+    passing: Callable[[File], Scannable] = lambda file: file
+    """What the `.log` is read through."""
 
 
 class SegmentProof:
@@ -62,6 +67,7 @@ class SegmentProof:
         self._beside = beside
         self._following = following
         self._is_open = is_open
+        self.end_offset = base_offset
         self._offsets = OffsetProof(
             self._name(OFFSET_INDEX), self._rows(OFFSET_INDEX, dump_offset_index), self._report
         )
@@ -75,13 +81,25 @@ class SegmentProof:
 
     def run(self) -> int:
         """Read the log; the offset after its last sound batch. FileMissing if it went; DiskError"""
+        for _ in self.steps():
+            continue
+        return self.end_offset
+
+    def steps(self) -> Iterator[int]:
+        """The same a piece at a time, each with its bytes; `end_offset` is known at the end."""
         file = self._log.fs.open(self._path(LOG), write=False)
         try:
-            scan = LogScan(file, limit=file.size(), next_offset=self._base_offset)
+            scan = LogScan(
+                self._log.passing(file),
+                limit=file.size(),
+                next_offset=self._base_offset,
+                chunk_bytes=self._log.chunk_bytes,
+            )
             if self._following is not None:
                 scan.below = self._following
             for chunk in scan.chunks():
                 self._add(chunk)
+                yield len(chunk.data)
             if scan.fault:
                 self._tell(*_fault(scan, file, is_open=self._is_open))
             if not scan.fault or self._is_open:
@@ -90,7 +108,7 @@ class SegmentProof:
             file.close()
         self._report.proved.segments += 1
         self._report.proved.size_bytes += scan.end_position
-        return scan.next_offset
+        self.end_offset = scan.next_offset
 
     def _add(self, chunk: ScannedChunk) -> None:
         for row in chunk.rows:
@@ -100,7 +118,8 @@ class SegmentProof:
             self._offsets.add(batch)
             self._times.add(batch)
             self._zones.add(batch)
-            self._log.producers.add(row, chunk.data)
+            if self._log.producers is not None:
+                self._log.producers.add(row, chunk.data)
             self._report.proved.records += batch.record_count
         self._report.proved.batches += len(chunk.rows)
         self._log.progress(sum(row[5] for row in chunk.rows))
@@ -135,7 +154,9 @@ class SegmentProof:
         self._times.finish(is_open=is_open or TIME_INDEX not in self._beside)
         self._zones.finish(is_open=is_open or ZONES not in self._beside)
         self._log.last_arrival_ms = self._zones.last_arrival_ms
-        self._log.producers.finish_segment(self._base_offset, has_index=TXN_INDEX in self._beside)
+        if self._log.producers is not None:
+            has_index = TXN_INDEX in self._beside
+            self._log.producers.finish_segment(self._base_offset, has_index=has_index)
         for suffix in (OFFSET_INDEX, TIME_INDEX):
             if suffix not in self._beside and not is_open:
                 self._report.add("note", self._name(suffix), "is missing: made anew when needed")

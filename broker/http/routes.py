@@ -8,6 +8,7 @@ from broker.http import (
     landing,
     openapi,
     retention,
+    scrub,
     segments,
     timeline,
     times,
@@ -26,5 +27,6 @@ ROUTES: tuple[Route, ...] = (
     *timeline.ROUTES,
     *landing.ROUTES,
     *clock.ROUTES,
+    *scrub.ROUTES,
     *openapi.ROUTES,
 )

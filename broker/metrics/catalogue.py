@@ -10,7 +10,9 @@ from broker.metrics.groups import GROUP_METRICS
 from broker.metrics.partitions import PARTITION_METRICS
 from broker.metrics.probes import Histogram
 from broker.metrics.process import PROCESS_METRICS
+from broker.metrics.quotas import QUOTA_METRICS
 from broker.metrics.retention import RETENTION_METRICS
+from broker.metrics.scrub import SCRUB_METRICS
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS
 from protocol.errors import ErrorCode
 
@@ -203,8 +205,10 @@ METRICS: tuple[Metric, ...] = (
     *TOPIC_METRICS,
     *PROCESS_METRICS,
     *DISK_METRICS,
+    *SCRUB_METRICS,
     *PARTITION_METRICS,
     *GROUP_METRICS,
+    *QUOTA_METRICS,
     *RETENTION_METRICS,
     *COMPACTION_METRICS,
 )

@@ -390,6 +390,9 @@ class SimFile:
     def reserve(self, position: int, size: int) -> None:
         """Room is never reserved here: what it would be for is the speed of a real disk."""
 
+    def let_go(self, position: int, size: int) -> None:
+        """The cache of this disk is all there is of it."""
+
     def sync(self) -> None:
         self._check_open("sync")
         try:
