@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from broker.gathering import wait_for
+from broker.lanes import patient_threads
 from broker.logs import event
 from broker.tasks.cleaner_tally import CleanerTally, LastRun
 from broker.tasks.set_aside import SetAside, set_aside
@@ -76,7 +77,7 @@ class Cleaner:
         count = self._settings.log_cleaner_threads
         if self._threads is None or count != self._thread_count:
             self._end_threads()
-            self._threads, self._thread_count = ThreadPoolExecutor(count, "cleaner"), count
+            self._threads, self._thread_count = patient_threads(count, "cleaner"), count
             self.tally.has_workers(count)
         if not self._settings.log_cleaner_enable:
             await self._look()
