@@ -1,0 +1,168 @@
+"""An archive of Iceberg tables: the offsets to go on from stand in the summary of each snapshot.
+
+The catalog is a file beside the tables, or any that pyiceberg is configured for. Tables are
+committed one after the other, the records last, as in `archive_delta`. The records are partitioned
+by topic and by the day of their time.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.table import Table
+from pyiceberg.transforms import DayTransform, IdentityTransform
+
+from pipeline.sinks.archive_parquet import lock_archive, sync_folders
+from pipeline.sinks.archive_sweep import sweep
+from pipeline.sinks.archive_values import (
+    Commit,
+    Kind,
+    Layout,
+    Offsets,
+    Stream,
+    TableChanged,
+    WrittenFile,
+)
+from pipeline.transforms.archive_rows import schema_of
+
+if TYPE_CHECKING:
+    from storage.env import Lock
+
+NAMESPACE = "horolog"
+FOLLOWING, PROOF = "horolog.next", "horolog.proof"
+"""Keys of a snapshot's summary."""
+CATALOG_FILE = "catalog.sqlite"
+_NOISY = "pyiceberg.io.pyarrow"
+"""Warns of each column without statistics, and we write those that prune."""
+_ORDER = (Kind.QUARANTINE, Kind.DEAD, Kind.RECORDS)
+
+
+class IcebergArchive:
+    """Three Iceberg tables in one folder."""
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        max_writers: int = 64,
+        value_schema: pa.Schema | None = None,
+        catalog: str | None = None,
+    ) -> None:
+        """Nothing is opened yet. `catalog`: one of pyiceberg's configuration, by name."""
+        self.root = Path(root).resolve()
+        self.layout = Layout(
+            str(self.root), staged=False, keeps_topic=True, max_writers=max_writers
+        )
+        self._value_schema = value_schema
+        self._catalog_name = catalog
+        self._lock: Lock | None = None
+        self._known: dict[Kind, dict[str, int]] = {}
+        self._swept: set[Stream] = set()
+        self.catalog: Catalog
+        logging.getLogger(_NOISY).setLevel(logging.ERROR)
+
+    def __enter__(self) -> Self:
+        """Take the lock, find the catalog. ArchiveBusy."""
+        self._lock = lock_archive(self.root)
+        self.catalog = self._open_catalog()
+        self.catalog.create_namespace_if_not_exists(NAMESPACE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let others have it."""
+        self.catalog.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def offsets(self, streams: Iterable[Stream]) -> Offsets:
+        """Where to go on with these streams; what a run that died has left of new ones goes."""
+        streams = list(streams)
+        for kind in Kind:
+            table = self.table(kind)
+            self._known[kind] = {} if table is None else _following(table)
+        new = [each for each in streams if each not in self._swept]
+        sweep(self.root, new, self._known)
+        self._swept.update(new)
+        return self._known
+
+    def commit(self, commit: Commit) -> int:
+        """Make it visible, table by table. TableChanged when that is refused. The sequence."""
+        sequence = -1
+        for kind in _ORDER:
+            files = [each for each in commit.files if each.kind is kind]
+            if files or kind is Kind.RECORDS:
+                sequence = self._append(kind, files, commit)
+        return sequence
+
+    def table(self, kind: Kind) -> Table | None:
+        """One of the tables; None while it has not been needed."""
+        try:
+            return self.catalog.load_table((NAMESPACE, str(kind)))
+        except NoSuchTableError:
+            return None
+
+    def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
+        paths = [self.root / each.path for each in files]
+        sync_folders(paths)
+        table = self.table(kind) or self._create(kind)
+        if _following(table) != self._known[kind]:
+            raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
+        known = {**self._known[kind], **{key: until for key, (_, until) in commit.ranges.items()}}
+        summary = {FOLLOWING: json.dumps(known), PROOF: json.dumps(commit.as_json())}
+        try:
+            table.add_files(
+                [_uri(path) for path in paths],
+                snapshot_properties=summary,
+                check_duplicate_files=True,
+            )
+        except CommitFailedException as error:
+            raise TableChanged(f"{self.root / kind}: the commit was refused: {error}") from error
+        self._known[kind] = known
+        snapshot = table.current_snapshot()
+        return -1 if snapshot is None else snapshot.sequence_number or 0
+
+    def _create(self, kind: Kind) -> Table:
+        table = self.catalog.create_table(
+            (NAMESPACE, str(kind)),
+            schema_of(kind, self._value_schema),
+            location=_uri(self.root / kind),
+        )
+        with table.update_spec() as spec:
+            spec.add_field("topic", IdentityTransform(), "topic_name")
+            if kind is Kind.RECORDS:
+                spec.add_field("timestamp", DayTransform(), "event_date")
+        return table
+
+    def _open_catalog(self) -> Catalog:
+        if self._catalog_name is not None:
+            return load_catalog(self._catalog_name)
+        properties: dict[str, Any] = {
+            "type": "sql",
+            "uri": f"sqlite:///{self.root / CATALOG_FILE}",
+            "warehouse": _uri(self.root),
+        }
+        return load_catalog(NAMESPACE, **properties)
+
+
+def _uri(path: Path) -> str:
+    """As pyiceberg takes paths: it would look for a `%3D` by that name."""
+    return f"file://{path}"
+
+
+def _following(table: Table) -> dict[str, int]:
+    """What the newest snapshot of ours says."""
+    snapshot = table.current_snapshot()
+    while snapshot is not None:
+        summary = snapshot.summary
+        text = None if summary is None else summary.additional_properties.get(FOLLOWING)
+        if text is not None:
+            known: dict[str, int] = json.loads(text)
+            return known
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.snapshot_by_id(parent)
+    return {}

@@ -1,0 +1,194 @@
+"""An archive of plain Parquet files with a manifest: needs no table format to be exact.
+
+    records/topic=T/event_date=D/*.parquet      also quarantine/ and dead_letters/, by topic
+    _commits/00000000000000000042.json          what the commit number 42 added, and up to where
+    _staging/                                   files that no commit has yet
+
+A commit counts once its manifest has its name, at one instant; its files then move out of
+`_staging`, and whoever opens the archive next finishes that. So a reader of the folders never sees
+a file that no commit has, and never one twice. One archiver at a time: it holds a lock.
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from pipeline.errors import DataLost, PipelineError
+from pipeline.sinks.archive_values import (
+    Commit,
+    Kind,
+    Layout,
+    Offsets,
+    Stream,
+    TableChanged,
+    WrittenFile,
+)
+from pipeline.sinks.archive_writer import STAGING
+from storage.env import Lock
+from storage.errors import DirectoryLocked
+from storage.posix import real_env
+
+COMMITS = "_commits"
+LOCK = "_lock"
+FORMAT = 1
+_DIGITS = 20
+
+
+class ArchiveBusy(PipelineError):  # noqa: N818 - what happened
+    """Another archiver is at work in the folder."""
+
+    EXIT_STATUS = 2
+
+
+class ParquetArchive:
+    """The archive in one folder."""
+
+    def __init__(self, root: str, *, max_writers: int = 64) -> None:
+        """Nothing is opened yet."""
+        self.root = Path(root)
+        self.layout = Layout(
+            str(self.root), staged=True, keeps_topic=False, max_writers=max_writers
+        )
+        self._lock: Lock | None = None
+        self._last: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Take the lock, finish the last commit, remove what a run that died has left.
+
+        ArchiveBusy, DataLost when files of the last commit are gone.
+        """
+        self._lock = lock_archive(self.root)
+        numbers = commit_numbers(self.root)
+        if numbers:
+            self._last = read_commit(self.root, numbers[-1])
+            self._settle(self._last)
+        shutil.rmtree(self.root / STAGING, ignore_errors=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let others have it."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def offsets(self, streams: Iterable[Stream]) -> Offsets:
+        """Where to go on with these streams; all tables move together."""
+        following = self._last.get("next", {})
+        known = {each.key: following[each.key] for each in streams if each.key in following}
+        return dict.fromkeys(Kind, known)
+
+    def commit(self, commit: Commit) -> int:
+        """Make it visible, at once. TableChanged when somebody else has committed. Its number."""
+        following = {key: until for key, (_, until) in commit.ranges.items()}
+        return self._publish(commit.files, (), following, commit.as_json())
+
+    def replace(self, added: Sequence[WrittenFile], removed: Sequence[str]) -> int:
+        """Put files in the place of others that hold the same rows. The commit's number."""
+        return self._publish(added, removed, {}, {"rows": sum(each.rows for each in added)})
+
+    def files(self) -> list[WrittenFile]:
+        """Every file that counts, in the order of the commits."""
+        return committed_files(self.root)
+
+    def _publish(
+        self,
+        added: Sequence[WrittenFile],
+        removed: Sequence[str],
+        following: Mapping[str, int],
+        proof: Mapping[str, Any],
+    ) -> int:
+        number: int = self._last.get("number", 0) + 1
+        manifest = {
+            "format": FORMAT,
+            "number": number,
+            "created_ms": time.time_ns() // 1_000_000,
+            "next": {**self._last.get("next", {}), **following},
+            "proof": proof,
+            "added": [each._asdict() for each in added],
+            "removed": list(removed),
+        }
+        sync_folders(self.root / STAGING / each.path for each in added)
+        _write_once(self.root / COMMITS / f"{number:0{_DIGITS}d}.json", manifest)
+        self._last = manifest
+        self._settle(manifest)
+        return number
+
+    def _settle(self, manifest: Mapping[str, Any]) -> None:
+        """Move the files of a commit where they belong; those that it replaces go."""
+        moved = []
+        for each in manifest["added"]:
+            staged, place = self.root / STAGING / each["path"], self.root / each["path"]
+            if staged.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                staged.rename(place)
+                moved.append(place)
+            elif not place.exists():
+                raise DataLost(f"{place}: the file is gone, but commit {manifest['number']} has it")
+        sync_folders(moved)
+        for path in manifest["removed"]:
+            (self.root / path).unlink(missing_ok=True)
+
+
+def commit_numbers(root: Path) -> list[int]:
+    """The commits that there are, in order."""
+    names = (path.stem for path in (root / COMMITS).glob("*.json"))
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def read_commit(root: Path, number: int) -> dict[str, Any]:
+    """One manifest. DataLost when it cannot be read."""
+    path = root / COMMITS / f"{number:0{_DIGITS}d}.json"
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
+        if manifest["format"] > FORMAT:
+            raise DataLost(f"{path} has format {manifest['format']}: a newer archiver wrote it")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataLost(f"{path} cannot be read: {error}") from error
+    return manifest
+
+
+def committed_files(root: Path) -> list[WrittenFile]:
+    """Every file of the archive that counts."""
+    files: dict[str, WrittenFile] = {}
+    for number in commit_numbers(root):
+        manifest = read_commit(root, number)
+        for path in manifest["removed"]:
+            files.pop(path, None)
+        for each in manifest["added"]:
+            files[each["path"]] = WrittenFile(**{**each, "kind": Kind(each["kind"])})
+    return list(files.values())
+
+
+def lock_archive(root: Path) -> Lock:
+    """Make the folder if need be, and take it for this process. ArchiveBusy."""
+    root.mkdir(parents=True, exist_ok=True)
+    try:
+        return real_env().fs.lock(str(root / LOCK))
+    except DirectoryLocked as error:
+        raise ArchiveBusy(f"{root}: another archiver is at work there") from error
+
+
+def sync_folders(paths: Iterable[Path]) -> None:
+    """Make the names of these files durable."""
+    for folder in {path.parent for path in paths}:
+        real_env().fs.sync_dir(str(folder))
+
+
+def _write_once(path: Path, content: Mapping[str, Any]) -> None:
+    """A file that must not be there yet, whole and durable at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".unfinished-{os.getpid()}")
+    with unfinished.open("w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(unfinished, path)
+    except FileExistsError as error:
+        raise TableChanged(f"{path} exists: somebody else has committed to the archive") from error
+    finally:
+        unfinished.unlink()
+    sync_folders([path])

@@ -1,0 +1,170 @@
+"""What the parts of an archive hand to one another: units of work, files that were written, sums.
+
+Plain values that travel between processes. An archive has three tables: the records, by topic and
+event date; the quarantine of those whose time cannot be believed; the dead letters, whose value
+does not fit the schema that was asked for. Every record that was read is in one of them, once.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pipeline.errors import PipelineError
+from pipeline.transforms.event_time import TimeLimits
+
+# ruff: noqa: N818 - an error is named after what happened
+
+
+class Kind(StrEnum):
+    """The tables of an archive, and the names of their folders."""
+
+    RECORDS = "records"
+    QUARANTINE = "quarantine"
+    DEAD = "dead_letters"
+
+
+class CountsDoNotClose(PipelineError):
+    """What was written is not what was read. Nothing was committed."""
+
+    EXIT_STATUS = 3
+
+
+class TableChanged(PipelineError):
+    """Somebody else changed the table meanwhile, in a way that cannot be joined with ours."""
+
+    EXIT_STATUS = 3
+
+
+class Stream(NamedTuple):
+    """One partition of one topic that was made once; a topic made again is another stream."""
+
+    topic: str
+    topic_id: str
+    """As Kafka writes ids; empty where none is known."""
+    partition: int
+
+    @property
+    def key(self) -> str:
+        """Its name in manifests, transactions and snapshots."""
+        return f"{self.topic}/{self.topic_id}/{self.partition}"
+
+    @classmethod
+    def of_key(cls, key: str) -> "Stream":
+        """The stream of a `key`; ValueError for any other text."""
+        topic, topic_id, partition = key.split("/")
+        return cls(topic, topic_id, int(partition))
+
+
+Offsets = Mapping[Kind, Mapping[str, int]]
+"""By table and key of the stream: the offset to go on from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where and how a worker writes files of one format."""
+
+    root: str
+    staged: bool
+    """Into `_staging`, to be moved by the commit; else at once under the final name."""
+    keeps_topic: bool
+    """Whether the files have the column `topic`, beside the folder of that name."""
+    max_writers: int = 64
+    compression: str = "zstd"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A stretch of a stream for one worker: offsets from `first` to before `until`."""
+
+    stream: Stream
+    first: int
+    until: int
+    work: Any
+    """What the source reads it by; a plain value of its own."""
+    floors: Mapping[Kind, int]
+    """Below these offsets the tables have it all already."""
+    layout: Layout
+    limits: TimeLimits
+    value_schema: bytes | None = None
+    """A serialised Arrow schema that values, as JSON, have to fit."""
+
+
+class WrittenFile(NamedTuple):
+    """A Parquet file that waits for its commit. Paths are relative to the archive."""
+
+    kind: Kind
+    path: str
+    rows: int
+    size_bytes: int
+    first_offset: int
+    last_offset: int
+    min_ms: int
+    max_ms: int
+    partition: dict[str, str]
+    """Folder names: topic, event_date."""
+
+
+class Done(NamedTuple):
+    """What became of a unit."""
+
+    key: str
+    first: int
+    until: int
+    read: int
+    """Records that the source gave."""
+    skipped: int
+    """Of those in `written`'s stead: the tables had them before (see `Unit.floors`)."""
+    files: tuple[WrittenFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What is to become visible at once."""
+
+    files: tuple[WrittenFile, ...]
+    ranges: Mapping[str, tuple[int, int]]
+    """By stream: from, and to before."""
+    read: int
+    skipped: int
+    holes: int
+    rows: Mapping[Kind, int] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The proof, without the list of files."""
+        return {
+            "offsets": sum(until - first for first, until in self.ranges.values()),
+            "holes": self.holes,
+            "read": self.read,
+            "written_before": self.skipped,
+            **{str(kind): self.rows.get(kind, 0) for kind in Kind},
+            "ranges": {key: list(span) for key, span in self.ranges.items()},
+        }
+
+
+def joined(start: Mapping[str, int], done: Iterable[Done]) -> Commit:
+    """The commit of finished units. CountsDoNotClose unless every sum does.
+
+    `start`: where each stream was to go on. The units of a stream must follow one another without
+    a gap; what they wrote, by the row counts in the files themselves, must be what they read.
+    """
+    units = sorted(done, key=lambda each: (each.key, each.first))
+    ranges: dict[str, tuple[int, int]] = {}
+    for each in units:
+        first, at = ranges.get(each.key, (start[each.key], start[each.key]))
+        if each.first != at or each.until < at:
+            raise CountsDoNotClose(
+                f"{each.key}: after offset {at} comes the stretch {each.first} to {each.until}"
+            )
+        ranges[each.key] = first, each.until
+    files = tuple(file for each in units for file in each.files)
+    read, skipped = sum(u.read for u in units), sum(u.skipped for u in units)
+    rows = {kind: sum(f.rows for f in files if f.kind is kind) for kind in Kind}
+    if sum(rows.values()) + skipped != read:
+        raise CountsDoNotClose(
+            f"{read} records were read, {sum(rows.values())} written and {skipped} there before"
+        )
+    holes = sum(until - first for first, until in ranges.values()) - read
+    if holes < 0:
+        raise CountsDoNotClose(f"{read} records were read from {read + holes} offsets")
+    return Commit(files, ranges, read, skipped, holes, rows)

@@ -1,0 +1,82 @@
+"""Archives whose driver and workers are killed at any moment, and a worker alone: nothing lost."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.archives import FORMATS, check
+
+KILLS = int(os.environ.get("ARCHIVE_KILLS", "1"))
+"""Of each format; twenty are the full proof, with ends twenty times as far."""
+ENDS = {0: 1200 * KILLS, 1: 800 * KILLS}
+
+
+def start(kind: str, root: Path) -> "subprocess.Popen[bytes]":
+    ready = Path(f"{root}.ready")
+    ready.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "tests.support.archive_run", kind, str(root)]
+    process = subprocess.Popen(
+        [*command, *(f"{p}={end}" for p, end in ENDS.items())],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while not ready.exists():
+        assert process.poll() is None, process.communicate()[1].decode()
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_killed_at_any_moment_nothing_is_lost_or_doubled(kind: str, tmp_path: Path) -> None:
+    dice = random.Random(f"{kind} {os.environ.get('ARCHIVE_SEED', '1')}")
+    root = tmp_path / "archive"
+    for _ in range(KILLS):
+        process = start(kind, root)
+        time.sleep(dice.uniform(0.1, 1.5))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    process = start(kind, root)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 0, said.decode()
+    check(kind, root, ENDS)
+
+
+def test_a_worker_that_is_killed_ends_the_run_with_a_name(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    process = start("parquet", root)
+    workers: list[str] = []
+    while not workers and process.poll() is None:
+        time.sleep(0.05)
+        workers = _workers(process.pid)
+    time.sleep(0.3)
+    os.kill(int(_workers(process.pid)[-1]), signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "a worker process died" in said.decode()
+    process = start("parquet", root)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 0, said.decode()
+    check("parquet", root, ENDS)
+
+
+def _workers(driver: int) -> list[str]:
+    """Processes that the fork server has made, which is a child of the driver."""
+    found = []
+    for server in _children(driver):
+        found += _children(int(server))
+    return found
+
+
+def _children(parent: int) -> list[str]:
+    try:
+        return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    except OSError:
+        return []
