@@ -67,7 +67,7 @@ class DeltaArchive:
         """Where to go on with these streams; what a run that died has left of new ones goes."""
         streams = list(streams)
         for kind in Kind:
-            table = self._table(kind)
+            table = self.table(kind)
             self._known[kind] = {} if table is None else _versions(table, streams)
         new = [each for each in streams if each not in self._swept]
         sweep(self.root, new, self._known)
@@ -85,12 +85,12 @@ class DeltaArchive:
 
     def files(self) -> list[str]:
         """Paths of the files that count, in all tables."""
-        tables = (self._table(kind) for kind in Kind)
+        tables = (self.table(kind) for kind in Kind)
         return [uri for table in tables if table is not None for uri in table.file_uris()]
 
     def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
         sync_folders(self.root / each.path for each in files)
-        table = self._table(kind) or self._create(kind)
+        table = self.table(kind) or self._create(kind)
         known = self._known[kind]
         if _versions(table, map(Stream.of_key, commit.ranges)) != {
             key: known[key] for key in commit.ranges if key in known
@@ -118,7 +118,8 @@ class DeltaArchive:
         table.update_incremental()
         return table.version()
 
-    def _table(self, kind: Kind) -> DeltaTable | None:
+    def table(self, kind: Kind) -> DeltaTable | None:
+        """One of the tables; None while it has not been needed."""
         path = str(self.root / kind)
         return DeltaTable(path) if DeltaTable.is_deltatable(path) else None
 

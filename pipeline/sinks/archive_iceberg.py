@@ -106,6 +106,17 @@ class IcebergArchive:
         except NoSuchTableError:
             return None
 
+    def rewrite(self, kind: Kind, rows: str, order: list[tuple[str, str]]) -> None:
+        """Write the rows of a filter anew, as one file, in that order. TableChanged."""
+        table = self.table(kind)
+        assert table is not None
+        summary = {FOLLOWING: json.dumps(_following(table))}
+        content = table.scan(row_filter=rows).to_arrow().sort_by(order)
+        try:
+            table.overwrite(content, overwrite_filter=rows, snapshot_properties=summary)
+        except CommitFailedException as error:
+            raise TableChanged(f"{self.root / kind}: the commit was refused: {error}") from error
+
     def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
         paths = [self.root / each.path for each in files]
         sync_folders(paths)

@@ -89,6 +89,12 @@ class ParquetArchive:
         """Put files in the place of others that hold the same rows. The commit's number."""
         return self._publish(added, removed, {}, {"rows": sum(each.rows for each in added)})
 
+    @property
+    def next_number(self) -> int:
+        """Of the commit that comes next."""
+        number: int = self._last.get("number", 0) + 1
+        return number
+
     def files(self) -> list[WrittenFile]:
         """Every file that counts, in the order of the commits."""
         return committed_files(self.root)
@@ -100,7 +106,7 @@ class ParquetArchive:
         following: Mapping[str, int],
         proof: Mapping[str, Any],
     ) -> int:
-        number: int = self._last.get("number", 0) + 1
+        number = self.next_number
         manifest = {
             "format": FORMAT,
             "number": number,

@@ -85,6 +85,10 @@ class OpenFile:
             self._writer.write_table(table, row_group_size=len(table))
         self._rows, self._count, self.waiting_bytes = [], 0, 0
 
+    def fill(self, table: pa.Table, row_group_rows: int) -> None:
+        """Write a whole table, whose times and offsets the caller knows."""
+        self._writer.write_table(table, row_group_size=row_group_rows)
+
     def close(self, partition: dict[str, str]) -> WrittenFile:
         """Finish the file, force it to the disk, give it its name."""
         self.write()

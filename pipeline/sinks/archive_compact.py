@@ -1,0 +1,189 @@
+"""Many small files of an archive become few large ones: the same rows, by partition and offset.
+
+Of plain Parquet our own manifest says which files those are, and the exchange is one commit of it;
+Delta and Iceberg do it by their own means. Rows are counted on both sides before anything counts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.engines import Engine
+from pipeline.sinks.archive_parquet import ParquetArchive
+from pipeline.sinks.archive_values import CountsDoNotClose, Kind, Layout, WrittenFile
+from pipeline.sinks.archive_writer import ROW_GROUP_ROWS, OpenFile
+
+if TYPE_CHECKING:
+    from pipeline.sinks.archive_delta import DeltaArchive
+    from pipeline.sinks.archive_iceberg import IcebergArchive
+
+TARGET_BYTES = 128 * 1024 * 1024
+ORDER = [("partition", "ascending"), ("offset", "ascending")]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Merge(NamedTuple):
+    """Files of one folder that become one."""
+
+    path: str
+    files: tuple[WrittenFile, ...]
+
+
+class Compacted(NamedTuple):
+    """What became of a table."""
+
+    table: str
+    files_before: int
+    files_after: int
+    rows: int
+
+
+def merges(files: Iterable[WrittenFile], target_bytes: int, number: int) -> list[Merge]:
+    """Which files to put together: neighbours in a folder, up to the target; never one alone.
+
+    Those that are half as large as that stay as they are. `number` is that of the commit.
+    """
+    by_folder: defaultdict[str, list[WrittenFile]] = defaultdict(list)
+    for file in files:
+        if file.size_bytes < target_bytes // 2:
+            by_folder[file.path.rpartition("/")[0]].append(file)
+    found: list[Merge] = []
+    for folder, small in sorted(by_folder.items()):
+        for group in _groups(sorted(small, key=_place), target_bytes):
+            name = f"merged-{number:020d}-{len(found):06d}.parquet"
+            found.append(Merge(f"{folder}/{name}", tuple(group)))
+    return found
+
+
+def merge_files(merge: Merge, layout: Layout) -> WrittenFile:
+    """Write the one file of a merge. CountsDoNotClose. Runs in a worker."""
+    tables = [
+        pq.read_table(Path(layout.root, each.path), partitioning=None) for each in merge.files
+    ]
+    table = pa.concat_tables(tables, promote_options="default").sort_by(ORDER)
+    expected = sum(each.rows for each in merge.files)
+    if table.num_rows != expected:
+        raise CountsDoNotClose(f"{merge.path}: {expected} rows became {table.num_rows}")
+    first = merge.files[0]
+    file = OpenFile(layout, first.kind, merge.path, table.schema)
+    file.fill(table, ROW_GROUP_ROWS)
+    made = file.close(first.partition)
+    if made.rows != expected:
+        raise CountsDoNotClose(f"{merge.path}: {expected} rows became {made.rows}")
+    return made._replace(
+        first_offset=min(each.first_offset for each in merge.files),
+        last_offset=max(each.last_offset for each in merge.files),
+        min_ms=min(each.min_ms for each in merge.files),
+        max_ms=max(each.max_ms for each in merge.files),
+    )
+
+
+def compact_parquet(
+    archive: ParquetArchive, engine: Engine, target_bytes: int = TARGET_BYTES
+) -> list[Compacted]:
+    """Put the small files of an open archive together; what changed, by table."""
+    before = archive.files()
+    wanted = merges(before, target_bytes, archive.next_number)
+    if wanted:
+        added = list(engine.run(partial(merge_files, layout=archive.layout), wanted))
+        archive.replace(added, [file.path for merge in wanted for file in merge.files])
+    after = archive.files()
+    return [
+        Compacted(
+            str(kind), _count(before, kind), _count(after, kind),
+            sum(each.rows for each in after if each.kind is kind),
+        )
+        for kind in Kind if _count(before, kind)
+    ]  # fmt: skip
+
+
+def compact_delta(archive: "DeltaArchive", target_bytes: int = TARGET_BYTES) -> Iterator[Compacted]:
+    """Put the small files of each table together. Old ones stay for readers of old versions."""
+    for kind in Kind:
+        table = archive.table(kind)
+        if table is None:
+            continue
+        before, rows = len(table.file_uris()), table.count()
+        table.optimize.compact(target_size=target_bytes)
+        table.update_incremental()
+        if table.count() != rows:
+            raise CountsDoNotClose(f"{kind}: {rows} rows became {table.count()}")
+        yield Compacted(str(kind), before, len(table.file_uris()), rows)
+
+
+def compact_iceberg(
+    archive: "IcebergArchive", target_bytes: int = TARGET_BYTES
+) -> Iterator[Compacted]:
+    """Write the days anew that have several files and fit the target. Old snapshots keep theirs."""
+    for kind in Kind:
+        table = archive.table(kind)
+        if table is None:
+            continue
+        files = [task.file for task in table.scan().plan_files()]
+        before, rows = len(files), sum(file.record_count for file in files)
+        days: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
+        for file in files:
+            days[_values(file.partition)].append(file)
+        for day, group in days.items():
+            if len(group) > 1 and sum(each.file_size_in_bytes for each in group) <= target_bytes:
+                archive.rewrite(kind, iceberg_filter(day), ORDER)
+        after = [task.file for task in archive.table(kind).scan().plan_files()]  # type: ignore[union-attr]
+        if sum(file.record_count for file in after) != rows:
+            raise CountsDoNotClose(f"{kind}: the rows changed their number")
+        yield Compacted(str(kind), before, len(after), rows)
+
+
+def iceberg_filter(day: Sequence[Any]) -> str:
+    """The rows of one partition: a topic and, of the records, a day since 1970."""
+    topic = f"topic == '{day[0]}'"
+    if len(day) < 2:
+        return topic
+    start = _EPOCH + timedelta(days=_day_number(day[1]))
+    end = start + timedelta(days=1)
+    return f"{topic} and timestamp >= '{start.isoformat()}' and timestamp < '{end.isoformat()}'"
+
+
+def files_by_folder(files: Iterable[WrittenFile]) -> Mapping[str, int]:
+    """How many files each folder has: many say that it is time to compact."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    for file in files:
+        counts[file.path.rpartition("/")[0]] += 1
+    return counts
+
+
+def _groups(files: Sequence[WrittenFile], target_bytes: int) -> Iterator[list[WrittenFile]]:
+    group: list[WrittenFile] = []
+    size = 0
+    for file in files:
+        if group and size + file.size_bytes > target_bytes:
+            if len(group) > 1:
+                yield group
+            group, size = [], 0
+        group.append(file)
+        size += file.size_bytes
+    if len(group) > 1:
+        yield group
+
+
+def _place(file: WrittenFile) -> tuple[str, int]:
+    """Stream and offset: the name begins with the partition."""
+    return file.path.rpartition("/")[2].split("-")[0], file.first_offset
+
+
+def _count(files: Iterable[WrittenFile], kind: Kind) -> int:
+    return sum(each.kind is kind for each in files)
+
+
+def _values(partition: Any) -> tuple[Any, ...]:
+    """Of a row of pyiceberg's, whose type says nothing of its length."""
+    return tuple(partition[at] for at in range(len(partition)))
+
+
+def _day_number(day: Any) -> int:
+    return day if isinstance(day, int) else (day - _EPOCH.date()).days
