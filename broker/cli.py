@@ -2,7 +2,8 @@
 
 Mistakes of the user end in one line on standard error and an exit status that says why: 1 bad
 settings, 2 data directory or port not usable (and a command line that cannot be read), 3 damage
-that cannot be mended, 4 a failed fsync. A command returns its exit status.
+that cannot be mended, 4 a stop that left something off the disk, 5 a clock that cannot be right. A
+command returns its exit status.
 """
 
 import os
@@ -17,7 +18,7 @@ import click
 if TYPE_CHECKING:
     import asyncio
 
-BAD_SETTINGS, NOT_USABLE, CORRUPT, NOT_DURABLE = 1, 2, 3, 4
+BAD_SETTINGS, NOT_USABLE, CORRUPT, NOT_DURABLE, WRONG_CLOCK = 1, 2, 3, 4, 5
 INTERRUPTED = 130
 
 COMMANDS: Mapping[str, str] = MappingProxyType({

@@ -14,16 +14,17 @@ import sys
 from collections.abc import Callable, Sequence
 
 from broker.app import Broker
-from broker.cli import BAD_SETTINGS, CORRUPT, NOT_DURABLE, NOT_USABLE
+from broker.cli import NOT_DURABLE
 from broker.held_clock import HeldClock
 from broker.instants import iso, parse_instant
 from broker.logs import configure, event
+from broker.refusals import WrongClock, check_clock, refusal_of
 from broker.server import ListenError
 from config.errors import ConfigError
 from config.sources import load
 from config.store import ConfigStore
 from storage.env import Clock
-from storage.errors import CorruptLog, StorageError
+from storage.errors import StorageError
 from storage.posix import real_env
 
 FORCED_EXIT = 130
@@ -56,11 +57,12 @@ def serve(
     env = real_env()
     configure(level=log_level, as_json=log_as_json, now_ms=env.clock.now_ms)
     try:
+        check_clock(env.clock)
         loaded = load(flags=flags, file=file)
         config = ConfigStore(loaded.layers)
         held_clock = _held_clock(test_clock, env.clock)
-    except ConfigError as error:
-        return _refused(BAD_SETTINGS, error)
+    except (ConfigError, WrongClock) as error:
+        return _refused(error)
     for ignored in loaded.ignored:
         event("setting_ignored", "warning", detail=ignored)
     _tune()
@@ -90,12 +92,8 @@ async def _serve(broker: Broker) -> int:
     stopping = _stop_on_signals(broker.loop)
     try:
         await broker.start()
-    except ListenError as error:
-        return _refused(NOT_USABLE, error)
-    except CorruptLog as error:
-        return _refused(CORRUPT, error)
-    except (StorageError, ConfigError) as error:  # ConfigError: settings stored in the directory
-        return _refused(NOT_USABLE, error)
+    except (ListenError, StorageError, ConfigError) as error:  # ConfigError: stored settings
+        return _refused(error)
     gc.collect()
     gc.freeze()
     _say_ready(broker)
@@ -156,7 +154,8 @@ def _return_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, KEPT_HEAP_BYTES)
 
 
-def _refused(status: int, error: Exception) -> int:
-    for line in str(error).splitlines():
+def _refused(error: Exception) -> int:
+    status, remedy = refusal_of(error)
+    for line in (f"{error}: {remedy}" if remedy else str(error)).splitlines():
         sys.stderr.write(f"horolog: {line}\n")
     return status

@@ -41,7 +41,11 @@ class Settings(Protocol):
 
 
 class ListenError(Exception):
-    """An address cannot be listened on; the text is for the operator."""
+    """An address cannot be listened on; the text is for the operator. `errno` is 0 if unknown."""
+
+    def __init__(self, message: str, errno: int = 0) -> None:
+        super().__init__(message)
+        self.errno = errno
 
 
 class Server:
@@ -236,7 +240,9 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         if bound is not None:
             bound.close()
-        raise ListenError(f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
+        raise ListenError(
+            f"cannot listen on {host or '*'}:{port}: {error.strerror}", error.errno or 0
+        ) from error
     return bound
 
 

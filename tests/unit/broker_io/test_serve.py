@@ -1,5 +1,6 @@
 """Each way to end has its exit status, and a user's mistake never shows a traceback."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -8,7 +9,16 @@ from broker import serve as module
 from broker.cli import main
 from broker.logs import journal
 from broker.server import ListenError
-from storage.errors import CorruptLog, DirectoryLocked, DiskError, NewerFormat
+from storage.errors import (
+    CorruptCheckpoint,
+    CorruptLog,
+    DirectoryLocked,
+    DiskError,
+    NewerFormat,
+    NoSpace,
+    StorageError,
+)
+from tests.support.simenv import SimClock, sim_env
 
 
 @pytest.fixture(autouse=True)
@@ -53,26 +63,48 @@ def run(monkeypatch: pytest.MonkeyPatch, broker: type, *flags: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("error", "status"),
+    ("error", "status", "remedy"),
     [
-        (ListenError("cannot listen on 1.2.3.4:9092: in use"), 2),
-        (DirectoryLocked("data/.lock", "another process holds the lock"), 2),
-        (DiskError("data", "make directory", "Read-only file system"), 2),
-        (NewerFormat("data/meta.properties", "version 9"), 2),
-        (CorruptLog("data/orders-0", "damaged at 17"), 3),
+        (ListenError("cannot listen on 1.2.3.4:9092: in use", errno.EADDRINUSE), 2, "stop it"),
+        (ListenError("cannot listen on x:1: Permission denied", errno.EACCES), 2, "above 1023"),
+        (ListenError("cannot listen on x:1: Name or service not known"), 2, "another address"),
+        (DirectoryLocked("data/.lock", "another process holds the lock"), 2, "of its own"),
+        (DiskError("data", "open", "Permission denied", errno.EACCES), 2, "chown"),
+        (DiskError("data", "make directory", "Read-only file system", errno.EROFS), 2, "writable"),
+        (NoSpace("data", "write", "No space left on device", errno.ENOSPC), 2, "make room"),
+        (DiskError("data", "read", "Input/output error", errno.EIO), 2, "system's log"),
+        (NewerFormat("data/meta.properties", "version 9"), 2, "newer"),
+        (StorageError("data/meta.properties", "belongs to node 2, not to node 1"), 2, "log.dirs"),
+        (CorruptLog("data/orders-0", "damaged at 17"), 3, "horolog verify"),
+        (CorruptCheckpoint("data/horolog-topics.json", "no JSON"), 2, "backup"),
     ],
 )
-def test_a_start_that_fails_says_why_in_one_line(
+def test_a_start_that_fails_says_why_and_what_to_do_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     error: Exception,
     status: int,
+    remedy: str,
 ) -> None:
     broker = type("Failing", (FakeBroker,), {"error": error})
     assert run(monkeypatch, broker) == status
     output = capsys.readouterr()
     assert output.out == ""
-    assert output.err == f"horolog: {error}\n"
+    assert output.err.startswith(f"horolog: {error}: ")
+    assert remedy in output.err
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("now_ms", [0, 86_400_000, -5, 1_600_000_000_000])
+def test_a_clock_that_cannot_be_right_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], now_ms: int
+) -> None:
+    monkeypatch.setattr(module, "real_env", lambda: sim_env(clock=SimClock(now_ms)))
+    assert run(monkeypatch, FakeBroker) == 5
+    output = capsys.readouterr()
+    assert "the clock of this machine says 19" in output.err or "2020-09-13" in output.err
+    assert "set it" in output.err
+    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(("clean", "status"), [(True, 0), (False, 4)])
