@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "broker.cli_serve",
     "health": "broker.cli_health",
     "config": "broker.cli_config",
+    "top": "broker.cli_top",
     "segments": "broker.cli_segments",
     "time": "broker.cli_time",
     "retention": "broker.cli_retention",
@@ -93,9 +94,9 @@ class LazyCommands(click.Group):
 def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
-    serve runs it, health tells whether it is ready. segments, time, retention, compaction, groups
-    and clock ask a running one, over its HTTP port. dump and verify read files of a data directory
-    and need no broker. spark runs jobs over whole topics.
+    serve runs it, health tells whether it is ready. top, segments, time, retention, compaction,
+    groups and clock ask a running one, over its HTTP port. dump and verify read files of a data
+    directory and need no broker. spark runs jobs over whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

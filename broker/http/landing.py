@@ -6,9 +6,9 @@ longer than a second is cut there, and `next` goes on.
 
 from typing import TYPE_CHECKING
 
-from broker.http.parameters import INSTANT, Asked, Kind, Parameter, count, word
+from broker.http.parameters import INSTANT, Asked, Parameter, word
 from broker.http.route import Route
-from broker.http.timeline import AFTER, MAX_PARTITIONS, logs_behind
+from broker.http.timeline import CHOICE, cursor_behind, logs_of, page_of
 from broker.instants import instant, instant_or_none
 from protocol.errors import KafkaError
 from storage import log_times
@@ -24,10 +24,10 @@ LOOKING_SECONDS = 1.0
 
 def _lookup(broker: "Broker", asked: Asked) -> object:
     timestamp, clock = asked.fields["timestamp"], SearchClock(asked.fields["clock"])
-    logs = list(logs_behind(broker, asked.fields["topic"], asked.fields["after"]))
+    logs = logs_of(broker, asked)
     until = broker.probes.monotonic() + LOOKING_SECONDS
     page: list[dict[str, object]] = []
-    for log in logs[: asked.fields["limit"]]:
+    for log in page_of(logs, asked):
         if page and broker.probes.monotonic() > until:
             break
         page.append(_landing(log, timestamp, clock))
@@ -35,7 +35,7 @@ def _lookup(broker: "Broker", asked: Asked) -> object:
         "timestamp": instant(timestamp),
         "clock": str(clock),
         "partitions": page,
-        "next": f"{page[-1]['topic']}:{page[-1]['partition']}" if len(page) < len(logs) else None,
+        "next": cursor_behind(page, logs),
     }
 
 
@@ -77,9 +77,7 @@ ROUTES = (
                 "earlier of both",
                 str(SearchClock.RECORD),
             ),
-            Parameter("topic", Kind(lambda text, _: text), "This topic only"),
-            AFTER,
-            Parameter("limit", count(1, MAX_PARTITIONS), "Partitions in the answer", 200),
+            *CHOICE,
         ),
     ),
 )

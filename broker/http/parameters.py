@@ -48,6 +48,8 @@ INSTANT = Kind(parse_instant)
 DURATION = Kind(lambda text, _: parse_duration(text))
 SPEED = Kind(lambda text, _: float(text), {"type": "number", "minimum": 0})
 
+FLAG = Kind(lambda text, _: _is_true(text), {"type": "boolean"})
+
 
 def count(low: int, high: int) -> Kind:
     """A whole number between the two, both allowed."""
@@ -70,6 +72,12 @@ def word(*words: str) -> Kind:
         return text
 
     return Kind(read, {"type": "string", "enum": list(words)})
+
+
+def _is_true(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text == "true"
 
 
 def given(request: Request) -> dict[str, str]:

@@ -5,12 +5,14 @@ for each, how far readers are behind, who sent bad times, and its segments as ba
 these than an answer may hold. Nothing is decided here, and nothing changes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import islice
+from time import sleep
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.lag import Standing
 from broker.http.clock import hold_state
-from broker.http.parameters import Asked, Kind, Parameter, count
+from broker.http.parameters import FLAG, Asked, Kind, Parameter, count
 from broker.http.route import Route
 from broker.http.segments import spans
 from broker.http.timeline_bars import COLUMNS, STATES, Bar, bars_of
@@ -18,6 +20,7 @@ from broker.http.timeline_clients import Place, dirty_by_partition, furthest_beh
 from broker.http.topics import find_topic
 from broker.http.upcoming import retention_round_ms, upcoming
 from broker.instants import instant, instant_or_none
+from broker.topic_names import is_internal
 from storage.aging import learn_times, limits_of
 from storage.compaction import is_compacted
 from storage.compaction_lag import dirty_age
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
 
 MAX_PARTITIONS, DEFAULT_PARTITIONS = 1000, 200
 MAX_BARS, MAX_BARS_OF_ONE = 5000, 1000
-LEARNING_SECONDS, LEARNED_AT_A_TIME = 1.0, 16
+LEARNING_SECONDS, LEARNED_AT_A_TIME = 0.3, 16
+TURN_SECONDS = 0.0002
 
 
 class _View(NamedTuple):
@@ -57,16 +61,16 @@ def _timeline(broker: "Broker", asked: Asked) -> object:
         furthest_behind(broker),
         dirty_by_partition(broker),
     )
-    logs = list(logs_behind(broker, asked.fields["topic"], asked.fields["after"]))
+    logs = logs_of(broker, asked)
     page: list[dict[str, object]] = []
     left = MAX_BARS
-    for log in logs[: asked.fields["limit"]]:
+    for log in page_of(logs, asked):
         if left <= 0:
             break
         state = _partition(view, log)
+        sleep(TURN_SECONDS)  # a millisecond of work or two: now it is the event loop's turn
         page.append(state)
         left -= max(1, len(state["bars"])) if isinstance(state["bars"], list) else 1
-    follows = f"{page[-1]['topic']}:{page[-1]['partition']}" if len(page) < len(logs) else None
     return {
         "now": instant(now_ms),
         "hold": hold_state(broker),
@@ -74,22 +78,39 @@ def _timeline(broker: "Broker", asked: Asked) -> object:
         "columns": list(COLUMNS),
         "states": list(STATES),
         "partitions": page,
-        "partitions_in_all": broker.catalog.image.partition_count,
-        "next": follows,
+        "partitions_in_all": len(logs),
+        "next": cursor_behind(page, logs),
     }
 
 
-def logs_behind(broker: "Broker", topic: str | None, after: Place) -> "Iterator[Log]":
-    """The logs in the order of topics and partitions, behind the cursor; ApiError 404."""
-    if topic is not None:
-        topics = [find_topic(broker, topic)]
+def logs_of(broker: "Broker", asked: Asked) -> "list[Log]":
+    """The logs that are meant, in the order of topics and partitions; ApiError 404.
+
+    `topic`: of this one only. Without it those of the broker's own topics come with `internal`.
+    """
+    name, images = asked.fields["topic"], broker.catalog.image.topics
+    if name is not None:
+        topics = [find_topic(broker, name)]
     else:
-        images = broker.catalog.image.topics
-        topics = [images[name] for name in sorted(images) if name >= after[0]]
-    for each in topics:
-        for partition in each.partitions:
-            if (each.name, partition.index) > after:
-                yield partition.log
+        names = sorted(each for each in images if asked.fields["internal"] or not is_internal(each))
+        topics = [images[each] for each in names]
+    return [partition.log for topic in topics for partition in topic.partitions]
+
+
+def page_of(logs: "list[Log]", asked: Asked) -> "list[Log]":
+    """Those behind the cursor, as many as were asked for."""
+    behind = (log for log in logs if (log.topic, log.partition) > asked.fields["after"])
+    return list(islice(behind, asked.fields["limit"]))
+
+
+def cursor_behind(told: "list[dict[str, object]]", logs: "list[Log]") -> str | None:
+    """The cursor for what follows on the last partition that was told; None at the end."""
+    if not told or (told[-1]["topic"], told[-1]["partition"]) == (
+        logs[-1].topic,
+        logs[-1].partition,
+    ):
+        return None
+    return f"{told[-1]['topic']}:{told[-1]['partition']}"
 
 
 def _partition(view: _View, log: "Log") -> dict[str, object]:
@@ -132,9 +153,8 @@ _NO_TIMES: Mapping[str, object] = {
 
 def _times(view: _View, log: "Log") -> dict[str, object] | None:
     """What hangs on the segments' times; None while nobody has looked them all up."""
-    while not learn_times(log, LEARNED_AT_A_TIME):
-        if view.broker.probes.monotonic() > view.until:
-            return None
+    if not _knows_times(view, log):
+        return None
     snapshot, now_ms = log.snapshot, view.now_ms
     segments, offsets = facts_of(snapshot)
     limits = limits_of(log.config, is_held=view.broker.clock_watch.is_held)
@@ -151,11 +171,25 @@ def _times(view: _View, log: "Log") -> dict[str, object] | None:
     }
 
 
+def _knows_times(view: _View, log: "Log") -> bool:
+    """Whether all times are known, or could be looked up in the time that an answer has."""
+    monotonic = view.broker.probes.monotonic
+    is_late = monotonic() > view.until
+    while not learn_times(log, 0 if is_late else LEARNED_AT_A_TIME):
+        if is_late:
+            return False
+        is_late = monotonic() > view.until
+    return True
+
+
 def _oldest_ms(log: "Log", snapshot: "LogSnapshot") -> int:
-    """The smallest record time in the oldest segment; -1 if there is none."""
-    is_active = len(snapshot.segments) == 1
-    oldest = snapshot.segments[0]
-    return spans.of(log, oldest, limit_of(snapshot, 0), is_active=is_active).first_record_ms
+    """The smallest record time in the oldest segment that has records; -1 if there is none."""
+    last = len(snapshot.segments) - 1
+    for index, segment in enumerate(snapshot.segments):
+        limit = limit_of(snapshot, index)
+        if limit:
+            return spans.of(log, segment, limit, is_active=index == last).first_record_ms
+    return -1
 
 
 def _bars(view: _View, log: "Log", snapshot: "LogSnapshot", decided: RetentionPlan) -> list[Bar]:
@@ -185,6 +219,7 @@ def _retention(limits: RetentionLimits, decided: RetentionPlan, now_ms: int) -> 
         "leaving_segments": len(decided.leaving),
         "overdue_segments": decided.overdue(now_ms),
         "overdue_ms": 0 if due is None else max(0, now_ms - due),
+        "stays": None if blocker is None else blocker.base_offset,
         "stays_because": None if blocker is None else str(blocker.reason),
         "stays_until": (
             None if blocker is None or blocker.deadline_ms is None else instant(blocker.deadline_ms)
@@ -211,7 +246,14 @@ def _cursor(text: str, _: int) -> Place:
     return topic, int(partition)
 
 
-AFTER = Parameter("after", Kind(_cursor), "Go on behind this: 'next' of the last page", ("", -1))
+CHOICE = (
+    Parameter("topic", Kind(lambda text, _: text), "This topic only"),
+    Parameter("internal", FLAG, "Whether the broker's own topics are among them", True),
+    Parameter("after", Kind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)),
+    Parameter("limit", count(1, MAX_PARTITIONS), "Partitions in the answer", DEFAULT_PARTITIONS),
+)
+"""Which partitions an answer is about."""
+
 ROUTES = (
     Route(
         "GET",
@@ -220,13 +262,7 @@ ROUTES = (
         "next and when, bad times, and the group that is furthest behind.",
         read=_timeline,
         parameters=(
-            Parameter("topic", Kind(lambda text, _: text), "This topic only"),
-            Parameter(
-                "after", Kind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)
-            ),
-            Parameter(
-                "limit", count(1, MAX_PARTITIONS), "Partitions in the answer", DEFAULT_PARTITIONS
-            ),
+            *CHOICE,
             Parameter(
                 "bars",
                 count(0, MAX_BARS_OF_ONE),

@@ -4,11 +4,11 @@ Where a log has more segments than bars were asked for, neighbours in the same s
 times are the extremes of theirs. Times are read from zone maps, so never on the loop.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from broker.http.segment_times import TimeSpan, TimeSpans
+from broker.http.segment_times import NO_TIME, TimeSpans
 from storage.reader import limit_of
 from storage.retention import SegmentDecision
 from storage.snapshot import LogSnapshot
@@ -53,20 +53,11 @@ def bars_of(
 
     `first_dirty`: what lies below this offset is compacted. DiskError, CorruptLog.
     """
-    segments = snapshot.segments
-    states = list(_states(snapshot, decisions, first_dirty, now_ms))
-    count = max(1, len(segments))
-
-    def place(index: int) -> tuple[int, int]:
-        return index * at_most // count if count > at_most else index, states[index]
-
-    bars = []
-    for (_, state), alike in groupby(range(len(segments)), place):
-        indexes = list(alike)
-        told = [_span(log, snapshot, each, spans) for each in indexes]
-        size = sum(limit_of(snapshot, each) for each in indexes)
-        bars.append([segments[indexes[0]].base_offset, len(indexes), size, *_joined(told), state])
-    return bars
+    states = _states(snapshot, decisions, first_dirty, now_ms)
+    bars = [_bar(log, snapshot, index, spans, state) for index, state in enumerate(states)]
+    if len(bars) <= at_most:
+        return bars
+    return list(_fewer(bars, at_most))
 
 
 def _states(
@@ -85,19 +76,41 @@ def _states(
             yield COMPACTED if is_clean else CLOSED
 
 
-def _span(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans) -> TimeSpan:
-    """What the zone map says; the largest record time is the segment's own."""
+def _bar(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans, state: int) -> Bar:
+    """What the zone map says of one segment; the largest record time is the segment's own."""
+    segment, limit = snapshot.segments[index], limit_of(snapshot, index)
     is_active = index == len(snapshot.segments) - 1
-    limit = limit_of(snapshot, index)
-    found = spans.of(log, snapshot.segments[index], limit, is_active=is_active)
-    return found._replace(last_record_ms=snapshot.segments[index].max_timestamp if limit else -1)
+    found = spans.of(log, segment, limit, is_active=is_active)
+    return [
+        segment.base_offset,
+        1,
+        limit,
+        found.first_record_ms,
+        segment.max_timestamp if limit else NO_TIME,
+        found.first_arrival_ms,
+        found.last_arrival_ms,
+        state,
+    ]
 
 
-def _joined(spans: Sequence[TimeSpan]) -> tuple[int, int, int, int]:
-    """The extremes of the times that there are."""
-    return (
-        min((each.first_record_ms for each in spans if each.first_record_ms >= 0), default=-1),
-        max((each.last_record_ms for each in spans), default=-1),
-        min((each.first_arrival_ms for each in spans if each.first_arrival_ms >= 0), default=-1),
-        max((each.last_arrival_ms for each in spans), default=-1),
-    )
+def _fewer(bars: Sequence[Bar], at_most: int) -> Iterator[Bar]:
+    """Neighbours in the same state joined."""
+    count = len(bars)
+
+    def place(numbered: tuple[int, Bar]) -> tuple[int, int]:
+        return numbered[0] * at_most // count, numbered[1][-1]
+
+    for (_, state), alike in groupby(enumerate(bars), place):
+        base, segments, size, *times, _ = zip(*(bar for _, bar in alike), strict=True)
+        yield [
+            base[0],
+            sum(segments),
+            sum(size),
+            *map(_extreme, times, (min, max, min, max)),
+            state,
+        ]
+
+
+def _extreme(times: Iterable[int], choose: Callable[..., int]) -> int:
+    """Of the times that there are."""
+    return choose((each for each in times if each >= 0), default=NO_TIME)

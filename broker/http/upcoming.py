@@ -54,7 +54,7 @@ def _removals(broker: "Broker", plan: RetentionPlan, now_ms: int) -> Iterator[Ev
         yield {
             "what": REMOVAL,
             "at": instant(blocker.deadline_ms),
-            "because": str(blocker.reason),
+            "because": f"until then: {blocker.reason}",
             "base_offset": blocker.base_offset,
             "segments": 1,
             "size_bytes": blocker.size_bytes,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.live_topic import LiveBroker
-from tests.support.timeline_world import HOSTILE, HOUR, YEAR_2055, timeline_broker
+from tests.support.timeline_world import HOSTILE, HOUR, TOPICS, YEAR_2055, timeline_broker
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,7 @@ def test_a_record_of_2055_is_told_with_its_client_and_what_waits_behind_it(
     (guilty,) = state["dirty"]
     assert guilty["client_id"] == HOSTILE
     assert guilty["worst_timestamp"]["ms"] == state["newest_record"]["ms"] == YEAR_2055
+    assert state["retention"]["stays"] == 0
     assert state["retention"]["stays_because"] == "its time lies in the future"
     assert state["retention"]["overdue_segments"] > 0
     assert state["retention"]["overdue_ms"] > HOUR
@@ -104,6 +105,9 @@ def test_pages_follow_one_another_through_all_topics(live: LiveBroker) -> None:
     places = [(each["topic"], each["partition"]) for each in whole["partitions"]]
     assert places == sorted(places)
     assert len(places) == whole["partitions_in_all"]
+    ours = live.http.get("/api/timeline", internal="false")
+    assert [each["topic"] for each in ours["partitions"]] == sorted(TOPICS)
+    assert ours["partitions_in_all"] == len(TOPICS)
     page = live.http.get("/api/timeline", limit=4)
     after = live.http.get("/api/timeline", after=page["next"])
     joined = [*page["partitions"], *after["partitions"]]
@@ -115,6 +119,7 @@ def test_pages_follow_one_another_through_all_topics(live: LiveBroker) -> None:
     [
         ("after", "orders", "TOPIC:PARTITION"),
         ("after", "orders:x", "after"),
+        ("internal", "1", "true nor false"),
         ("bars", "1001", "0 to 1000"),
         ("limit", "0", "1 to 1000"),
     ],

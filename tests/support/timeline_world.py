@@ -16,6 +16,7 @@ from tests.support.live_topic import PATIENCE, LiveBroker
 HOUR, DAY = 3_600_000, 86_400_000
 YEAR_2055 = 2_687_256_000_000
 HOSTILE = "<img src=x onerror=document.title='owned'>\"'&\u202e"
+TOPICS = ("orders", "pinned", "state", "empty", "kept")
 NEXT_ROUND_MS = 240_000
 SETTINGS = {"log.initial.task.delay.ms": str(8 * HOUR + NEXT_ROUND_MS)}
 

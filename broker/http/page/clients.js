@@ -4,11 +4,11 @@ import { el, fillTable, named } from "/page/dom.js";
 import { at, name, number, place, span } from "/page/words.js";
 
 const DIRTY = [
-  { title: "client" }, { title: "address" }, { title: "partition" }, { title: "records", number: true },
+  { title: "client", wide: true }, { title: "address" }, { title: "partition", wide: true }, { title: "records", number: true },
   { title: "what is wrong" }, { title: "worst time" }, { title: "offset", number: true }, { title: "what became of it" },
 ];
 const READERS = [
-  { title: "partition" }, { title: "group" }, { title: "records", number: true },
+  { title: "partition", wide: true }, { title: "group", wide: true }, { title: "records", number: true },
   { title: "by record time", number: true }, { title: "by arrival", number: true },
 ];
 const SHOWN = 50;

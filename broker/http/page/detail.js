@@ -6,7 +6,7 @@ import { at, counted, distance, name, number, place, size } from "/page/words.js
 
 const SEGMENTS = [
   { title: "offset", number: true }, { title: "offsets", number: true }, { title: "size", number: true }, { title: "first record" },
-  { title: "last record" }, { title: "last arrival" }, { title: "why it is here" }, { title: "until" },
+  { title: "last record" }, { title: "last arrival" }, { title: "why it is here", wide: true }, { title: "until" },
 ];
 const PAGE = 100, MOST = 1000;
 

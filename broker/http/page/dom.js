@@ -27,15 +27,19 @@ function saysTheSame(one, other) {
   return [...one.childNodes].every((each, index) => each.isEqualNode(other.childNodes[index]));
 }
 
-/** A table: caption, columns ({title, number}), and rows of cells; the first cell heads its row. */
+/** A table: caption, columns ({title, number, wide}), and rows of cells; the first cell heads its row. */
 export function fillTable(table, caption, columns, rows, empty) {
-  const head = columns.map(({ title, number }) => el("th", { scope: "col", class: number ? "number" : null }, title));
+  const head = columns.map(({ title, number, wide }) => el("th", { scope: "col", class: classOf({ number, wide }) }, title));
   const body = rows.map((cells) => el("tr", {}, ...cells.map((cell, index) => cellOf(cell, columns[index], index))));
   if (!rows.length) body.push(el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, empty)));
   fill(table, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body));
 }
 
+function classOf({ number, wide }) {
+  return number ? "number" : wide ? "wide" : null;
+}
+
 function cellOf(content, column, index) {
-  const attributes = { class: column.number ? "number" : null };
+  const attributes = { class: classOf(column) };
   return index ? el("td", attributes, content) : el("th", { scope: "row", ...attributes }, content);
 }

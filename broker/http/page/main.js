@@ -12,15 +12,15 @@ import { before, Search } from "/page/search.js";
 import { showTable } from "/page/table.js";
 import { at, counted, number } from "/page/words.js";
 
-const EVERY_MS = 3000, RETRY_MS = 5000;
+const EVERY_MS = 3000, SOON_MS = 300, RETRY_MS = 5000;
 const ALL_EVERY = 5; // each so many rounds everything is asked, not only what is in sight
-const ROWS = 200, FIRST_ROWS = 30, BARS = 120;
+const ROWS = 200, FIRST_ROWS = 12, BARS = 120;
 const MOST_TOPICS = 1000;
 
 const node = (id) => document.getElementById(id);
 const api = new Api();
 const rows = new Rows(node("rows"), node("tip"), { chosen: open, cameIntoSight: () => sooner() });
-const search = new Search(api, node("search"), node("when-said"), { rows, topic: () => node("topic").value, changed: show });
+const search = new Search(api, node("search"), node("when-said"), { rows, choice, changed: show });
 const detail = new Detail(api, {
   section: node("detail"), title: node("detail-title"), said: node("detail-said"), table: node("segments"),
   more: node("more-segments"), close: node("close-detail"),
@@ -36,6 +36,12 @@ const page = {
 
 // --- asking ---
 
+/** Which partitions the page is about. */
+function choice() {
+  const topic = node("topic").value;
+  return topic ? { topic } : { internal: node("internal").checked };
+}
+
 async function round() {
   clearTimeout(page.timer);
   if (page.busy) return;
@@ -46,6 +52,7 @@ async function round() {
     else await askInSight();
     page.round += 1;
     connected();
+    if (readsInSight()) wait = SOON_MS;
   } catch (error) {
     wait = RETRY_MS;
     page.round = 0;
@@ -62,20 +69,26 @@ function sooner() {
   if (rows.all.slice(seen[0], seen[1] + 1).some((each) => !each.bars.length)) askInSight().catch(failed);
 }
 
+/** Whether the broker still looks up what is in sight: each answer has some more of it. */
+function readsInSight() {
+  const seen = rows.inSight;
+  return seen !== null && rows.all.slice(seen[0], seen[1] + 1).some((each) => each.is_still_reading);
+}
+
 async function askAll() {
-  const after = page.cursors.at(-1), topic = node("topic").value;
+  const after = page.cursors.at(-1);
   if (page.now === null) {
-    const first = await api.get("/api/timeline", { topic, after, limit: FIRST_ROWS, bars: BARS });
+    const first = await api.get("/api/timeline", { ...choice(), after, limit: FIRST_ROWS, bars: BARS });
     take(first);
     rows.replace(first.partitions, first.columns);
     show();
   }
-  const answer = await api.get("/api/timeline", { topic, after, limit: ROWS });
+  const answer = await api.get("/api/timeline", { ...choice(), after, limit: ROWS });
   take(answer);
   page.next = answer.next;
   rows.replace(answer.partitions, answer.columns);
   await askInSight();
-  page.dirty = await api.get("/api/dirty", { topic, limit: 50 });
+  page.dirty = await api.get("/api/dirty", { topic: node("topic").value, limit: 50 });
   await askTopics();
   await detail.refresh();
   show();
@@ -86,7 +99,7 @@ async function askInSight() {
   if (seen === null) return;
   let missing = seen[1] - seen[0] + 1, after = before(rows.all[seen[0]]);
   while (missing > 0 && after !== null) {
-    const answer = await api.get("/api/timeline", { topic: node("topic").value, after, limit: missing, bars: BARS });
+    const answer = await api.get("/api/timeline", { ...choice(), after, limit: missing, bars: BARS });
     take(answer);
     rows.update(answer.partitions, answer.columns);
     missing -= answer.partitions.length;
@@ -151,7 +164,7 @@ function show() {
   paintScale(node("scale"), page.axis, view);
   rows.paint(view);
   node("nothing").hidden = rows.all.length > 0;
-  showComing(node("coming"), node("totals"), rows.all, page.now, node("topic").value ? rows.all.length : page.inAll);
+  showComing(node("coming"), node("totals"), rows.all, page.now, page.inAll);
   showReaders(node("readers"), rows.all);
   if (page.dirty !== null) showDirty(node("dirty"), page.dirty);
   if (node("as-table").open) showTable(node("table"), rows.all, page.now);
@@ -211,6 +224,7 @@ function move(change) {
 }
 
 node("topic").addEventListener("change", () => chooseTopic(node("topic").value));
+node("internal").addEventListener("change", () => startAt([null]));
 node("times").addEventListener("change", show);
 node("range").addEventListener("change", show);
 node("earlier").addEventListener("click", () => move((axis) => axis.moved(-0.4)));

@@ -2,7 +2,7 @@
 
 import { extent, offAxis } from "/page/axis.js";
 
-export const ROW_HEIGHT = 46, SCALE_HEIGHT = 38;
+export const ROW_HEIGHT = 52, SCALE_HEIGHT = 38;
 const TOP = 14, BASE = 38; // bars stand between the two
 const LEAST_HEIGHT = 5, MARK = 5;
 const STATES = ["closed", "active", "goes", "overdue", "compacted"];
@@ -173,7 +173,7 @@ function paintSearch(pen, searched, landing, axis, colours) {
   rule(pen, x, colours.found, [], 0, BASE);
   triangle(pen, x, BASE + 1, "up", colours.found, 4);
   pen.textAlign = x > axis.width - 90 ? "right" : "left";
-  written(pen, String(landing.offset), x + (pen.textAlign === "left" ? 4 : -4), TOP - 3, colours.found, colours);
+  written(pen, String(landing.offset), x + (pen.textAlign === "left" ? 7 : -7), ROW_HEIGHT - 3, colours.found, colours);
 }
 
 /** The scale: ticks, the day it begins with, and now. */

@@ -167,7 +167,7 @@ function described(row, now) {
   if (row.is_still_reading) return "The times of its segments are still being read.";
   const parts = [`${counted(row.segments, "segment")} with records from ${at(row.oldest_record)} to ${at(row.newest_record)}`];
   if (row.retention?.leaving_segments) parts.push(`${row.retention.leaving_segments} go at the next round`);
-  if (row.retention?.overdue_segments) parts.push(`${row.retention.overdue_segments} overdue, held up: ${row.retention.stays_because}`);
+  if (row.retention?.overdue_segments) parts.push(`${row.retention.overdue_segments} overdue, held up by segment ${row.retention.stays}: ${row.retention.stays_because}`);
   for (const each of row.dirty) parts.push(`a record claims ${at(each.worst_timestamp)}`);
   if (row.landing) parts.push(row.landing.offset === null ? "the search finds nothing here" : `the search lands at offset ${row.landing.offset}`);
   if (row.horizon !== null) parts.push(`retention reaches back to ${when(row.horizon)}, ${distance(row.horizon, now)}`);
@@ -180,11 +180,12 @@ function nextOf(row, now) {
   if (row.is_still_reading) return [el("span", { class: "quiet" }, "reading…")];
   const lines = [];
   if (row.retention.overdue_segments) {
-    lines.push(el("div", {}, el("strong", { class: "bad" }, `held up for ${span(row.retention.overdue_ms)}`), ` ${row.retention.stays_because}`));
+    lines.push(el("div", {}, el("strong", { class: "bad" }, `${row.retention.overdue_segments} held up for ${span(row.retention.overdue_ms)}`), ` by segment ${row.retention.stays}: ${row.retention.stays_because}`));
   }
   if (row.compaction?.overdue_ms) lines.push(el("div", {}, el("strong", { class: "bad" }, `compaction late by ${span(row.compaction.overdue_ms)}`)));
   const soon = row.upcoming.find((each) => each.at !== null);
   if (soon !== undefined) lines.push(el("div", {}, el("strong", {}, `${WHAT[soon.what]} ${distance(soon.at.ms, now)}`), ` ${aboutOf(soon)}`));
+  if (!row.size_bytes) return [el("span", { class: "quiet" }, "no records")];
   if (!lines.length) lines.push(el("span", { class: "quiet" }, row.retention.stays_because ?? "nothing"));
   return lines.slice(0, 2);
 }

@@ -11,12 +11,12 @@ export class Search {
   #form;
   #said;
 
-  constructor(api, form, said, { rows, topic, changed }) {
+  constructor(api, form, said, { rows, choice, changed }) {
     this.#api = api;
     this.#form = form;
     this.#said = said;
     this.rows = rows;
-    this.topic = topic;
+    this.choice = choice;
     this.changed = changed;
     this.searched = null;
     form.addEventListener("submit", (event) => {
@@ -61,7 +61,7 @@ export class Search {
     const rows = this.rows.all;
     let after = rows.length ? before(rows[0]) : null, missing = rows.length, timestamp = text;
     for (let answers = 0; missing > 0 && answers < MOST_ANSWERS; answers += 1) {
-      const answer = await this.#api.get("/api/timeline/lookup", { timestamp, clock, topic: this.topic(), after, limit: missing });
+      const answer = await this.#api.get("/api/timeline/lookup", { timestamp, clock, ...this.choice(), after, limit: missing });
       total.timestamp = answer.timestamp;
       timestamp = String(answer.timestamp.ms); // "-1h" means one time in all of them
       for (const each of answer.partitions) this.#landed(each, total);

@@ -4,9 +4,9 @@ import { fillTable, named } from "/page/dom.js";
 import { at, counted, distance, number, place, size, span, when } from "/page/words.js";
 
 const COLUMNS = [
-  { title: "partition" }, { title: "segments", number: true }, { title: "size", number: true }, { title: "oldest record" },
-  { title: "newest record" }, { title: "retention reaches to" }, { title: "next" }, { title: "held up" },
-  { title: "bad times" }, { title: "search lands at" },
+  { title: "partition", wide: true }, { title: "segments", number: true }, { title: "size", number: true }, { title: "oldest record" },
+  { title: "newest record" }, { title: "retention reaches to" }, { title: "next", wide: true }, { title: "held up", wide: true },
+  { title: "bad times", wide: true }, { title: "search lands at" },
 ];
 const WHAT = { removal: "removal", roll: "roll", compaction: "compaction" };
 
@@ -20,13 +20,13 @@ export function showTable(table, rows, now) {
 
 function next(row, now) {
   const soon = row.upcoming.find((each) => each.at !== null);
-  if (soon === undefined) return row.fault ?? row.retention?.stays_because ?? "–";
+  if (soon === undefined) return row.fault ?? (row.size_bytes ? null : "no records") ?? row.retention?.stays_because ?? "–";
   return `${WHAT[soon.what]} ${distance(soon.at.ms, now)}: ${soon.because}`;
 }
 
 function heldUp(row) {
   if (!row.retention?.overdue_segments) return "–";
-  return `${counted(row.retention.overdue_segments, "segment")} for ${span(row.retention.overdue_ms)}: ${row.retention.stays_because}`;
+  return `${counted(row.retention.overdue_segments, "segment")} for ${span(row.retention.overdue_ms)} by segment ${row.retention.stays}: ${row.retention.stays_because}`;
 }
 
 function dirty(row) {
