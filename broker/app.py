@@ -19,6 +19,7 @@ from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
 from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
+from broker.crash_guard import CrashGuard
 from broker.dirty_clients import DirtyClients
 from broker.disk_space import DiskSpace
 from broker.dispatcher import Dispatcher
@@ -31,6 +32,7 @@ from broker.http.door import HttpDoor
 from broker.http.health import Check
 from broker.http.pages import Pages
 from broker.http.token import read_token
+from broker.intake import Intake
 from broker.lanes import DiskLanes
 from broker.limits import ConnectionLimits, connections_within
 from broker.logs import event
@@ -86,6 +88,8 @@ class Broker:
     dirty_clients: DirtyClients
     quarantine: Quarantine
     disk_space: DiskSpace
+    crash_guard: CrashGuard
+    intake: Intake
     server: Server
     retention: Retention
     rolling: Rolling
@@ -126,6 +130,8 @@ class Broker:
         self.dirty_clients = DirtyClients(env.clock, self.probes)
         self.quarantine = Quarantine(self)
         self.disk_space = DiskSpace(env.fs, self.log_dir, lambda: config.broker_config)
+        self.crash_guard = CrashGuard(env, self.log_dir, lambda: config.broker_config)
+        self.intake = Intake(self.disk_space, self.crash_guard)
         self.lanes = DiskLanes(loop)
         self.waiters = FetchWaiters(loop)
         self.fetch_sessions = FetchSessions(
@@ -272,6 +278,8 @@ class Broker:
         manager.open_directory(self.cluster_id, self.node_id)
         self.disk_space.ballast = manager.ballast
         self.disk_space.look()
+        self.crash_guard.started(was_clean=manager.was_clean)
+        self.intake.look()
         self.cluster_id = manager.cluster_id
         self.catalog.restore_settings()
         manager.load()
@@ -282,6 +290,7 @@ class Broker:
         self.producer_ids.load(manager.largest_producer_id)
 
     def _close_logs(self) -> bool:
+        self.crash_guard.stopped()
         return self.log_manager.close()
 
     # -- what goes on meanwhile
@@ -311,6 +320,7 @@ class Broker:
             Check("serving", lambda: None if self.ready else self.not_ready_because),
             Check("storage", self._storage_fault),
             Check("disk", lambda: self.disk_space.shortage),
+            Check("starts", lambda: self.crash_guard.fault),
         ]
 
     def _storage_fault(self) -> str | None:

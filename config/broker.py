@@ -191,6 +191,29 @@ class BrokerConfig:
         doc="Size of a file of zeros that is removed when others have filled the disk, so that "
         "commits and deletions go on. -1: a hundredth of the disk, at most 32 MiB; 0: none.",
     )
+    horolog_crash_loop_starts: int = broker_key(
+        "horolog.crash.loop.starts",
+        count(),
+        8,
+        dynamic=True,
+        doc="After so many starts within horolog.crash.loop.window.ms that ended within a minute, "
+        "and not well, the next one takes no records for a while; 0: never.",
+    )
+    horolog_crash_loop_window_ms: int = broker_key(
+        "horolog.crash.loop.window.ms",
+        millis(1),
+        3_600_000,
+        dynamic=True,
+        doc="How long such a start counts.",
+    )
+    horolog_crash_loop_hold_ms: int = broker_key(
+        "horolog.crash.loop.hold.ms",
+        millis(),
+        600_000,
+        dynamic=True,
+        doc="How long no records are taken and nothing is compacted then; 0 ends it, as "
+        "POST /api/starts/confirm does.",
+    )
     horolog_scrub_interval_ms: int = broker_key(
         "horolog.scrub.interval.ms",
         millis(1),

@@ -76,6 +76,11 @@ class LogManager:
         return self._directory.path
 
     @property
+    def was_clean(self) -> bool:
+        """Whether the directory was left by a clean stop."""
+        return self._directory.was_clean
+
+    @property
     def cluster_id(self) -> str:
         """Of the cluster that the directory belongs to."""
         return self._directory.cluster_id

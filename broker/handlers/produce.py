@@ -74,8 +74,8 @@ def _produce(
         records = _checked_records(data, context.api_version)
         check_not_internal(partition.log.topic)
         _check_replicas(partition, request.acks)
-        if context.broker.disk_space.is_tight:
-            context.broker.disk_space.admit(len(records))
+        if context.broker.intake.is_guarded:
+            context.broker.intake.admit(len(records))
         size_bytes = len(records)
         if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):
             result = partition.append_old(records, request.acks, context)

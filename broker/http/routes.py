@@ -10,6 +10,7 @@ from broker.http import (
     retention,
     scrub,
     segments,
+    starts,
     timeline,
     times,
     topics,
@@ -28,5 +29,6 @@ ROUTES: tuple[Route, ...] = (
     *landing.ROUTES,
     *clock.ROUTES,
     *scrub.ROUTES,
+    *starts.ROUTES,
     *openapi.ROUTES,
 )

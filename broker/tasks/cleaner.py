@@ -107,7 +107,7 @@ class Cleaner:
     # --- one worker ---
 
     async def _work(self, worker: int) -> None:
-        while not self._stopping.is_set() and not self._broker.clock_watch.look():
+        while not self._stopping.is_set() and not self._is_held:
             chosen = await self._choose(worker)
             if chosen is None:
                 return
@@ -196,6 +196,11 @@ class Cleaner:
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
     # --- what a worker needs ---
+
+    @property
+    def _is_held(self) -> bool:
+        """By a clock in doubt, or because the broker came out of a loop of crashes."""
+        return self._broker.clock_watch.look() or self._broker.crash_guard.is_holding
 
     @property
     def _settings(self) -> BrokerConfig:

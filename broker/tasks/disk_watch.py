@@ -61,6 +61,7 @@ class DiskWatch:
     async def _look(self) -> None:
         broker, space = self._broker, self._broker.disk_space
         await broker.lanes.run(broker.log_dir, space.look)
+        broker.intake.look()
         now = broker.loop.time()
         if space.is_low and now >= self._retention_due:
             self._retention_due = now + RETENTION_SECONDS

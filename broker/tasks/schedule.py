@@ -22,6 +22,7 @@ SWEEP_SECONDS = 1.0
 DELETION_SECONDS = 1.0
 FLUSH_CHECK_SECONDS = 1.0
 CLOCK_CHECK_SECONDS = 1.0
+STARTS_CHECK_SECONDS = 5.0
 PRODUCER_CHECK_SECONDS = 600.0
 PRODUCER_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 
@@ -47,6 +48,7 @@ def schedule(broker: "Broker") -> None:
         lambda: broker.config.broker_config.log_cleaner_backoff_ms / 1000,
         broker.cleaner.run,
     )
+    every("starts", lambda: STARTS_CHECK_SECONDS, lambda: watch_starts(broker))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
     every(
         "offsets",
@@ -78,6 +80,12 @@ async def sweep(broker: "Broker") -> None:
 async def watch_clock(broker: "Broker") -> None:
     """Notices a wall clock that steps."""
     broker.clock_watch.look()
+
+
+async def watch_starts(broker: "Broker") -> None:
+    """A broker that has lived for a while is in no loop of crashes."""
+    await broker.lanes.run(broker.log_dir, broker.crash_guard.look)
+    broker.intake.look()
 
 
 async def flush_old(broker: "Broker") -> None:

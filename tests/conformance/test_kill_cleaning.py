@@ -29,8 +29,9 @@ SETTINGS = {
     "log.cleaner.backoff.ms": "50",
     "log.cleaner.threads": "2",
     "log.cleaner.io.max.bytes.per.second": "8000000",  # so that a run lasts long enough to be met
+    "horolog.crash.loop.starts": "0",
 }
-OFF = {"log.cleaner.enable": "false"}
+OFF = {"log.cleaner.enable": "false", "horolog.crash.loop.starts": "0"}
 pytestmark = pytest.mark.timeout(120 + 30 * ROUNDS)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from broker.catalog import TopicCatalog
 from broker.context import Peer, RequestContext
+from broker.crash_guard import CrashGuard
 from broker.deferred import Deferred
 from broker.dirty_clients import DirtyClients
 from broker.disk_space import DiskSpace
@@ -19,6 +20,7 @@ from broker.endpoints import Endpoint
 from broker.fetch_sessions import FetchSessions
 from broker.gathering import wait_for
 from broker.groups.coordinator import GroupCoordinator
+from broker.intake import Intake
 from broker.metrics.probes import BrokerProbes
 from broker.partition import Partition
 from broker.producer_ids import ProducerIds
@@ -134,6 +136,8 @@ class World:
             advertised=lambda context: Endpoint("broker.test", 9092),
             loop=asyncio.get_running_loop(),
         )
+        guard = CrashGuard(self.env, LOG_DIR, lambda: self.broker.config.broker_config)
+        self.broker.intake = Intake(self.broker.disk_space, guard)
         self.broker.groups = GroupCoordinator(self.broker, self.clock)  # type: ignore[arg-type]
         self._load()
 
