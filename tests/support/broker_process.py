@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.support.node_process import NodeProcess
 
 HOROLOG = Path(sys.executable).parent / "horolog"
+KEPT_FROM_IT = ("HOROLOG_", "KAFKA_", "PYTHONDONTWRITEBYTECODE")
 
 
 def start_broker(
@@ -25,6 +26,7 @@ def start_broker(
 
     Its log goes beside the data directory unless `log` names another file. Settings in our own
     environment do not reach it; the variables that steer tests would be refused as unknown ones.
+    It keeps its bytecode, as an installed one does: half of a start is compiling otherwise.
     """
     command = [str(HOROLOG), "serve", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--http", "127.0.0.1:0", *options]
@@ -32,7 +34,7 @@ def start_broker(
         command += ["--set", f"{key}={value}"]
     data_dir.mkdir(parents=True, exist_ok=True)
     beside = data_dir.with_name(f"{data_dir.name}.log")
-    own = {k: v for k, v in os.environ.items() if not k.startswith(("HOROLOG_", "KAFKA_"))}
+    own = {k: v for k, v in os.environ.items() if not k.startswith(KEPT_FROM_IT)}
     return NodeProcess(
         command, log or beside, ready_within_seconds=ready_within_seconds, environment=own
     )
