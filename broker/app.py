@@ -51,6 +51,7 @@ from broker.tasks.rolling import Rolling
 from broker.tasks.runner import TaskRunner
 from broker.tasks.schedule import schedule
 from broker.tasks.scrubber import Scrubber
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.waiters import FetchWaiters
 from config.endpoints import Listener
 from config.store import ConfigStore
@@ -81,6 +82,7 @@ class Broker:
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     waiters: FetchWaiters
     lanes: DiskLanes
     commit: GroupCommit
@@ -167,6 +169,7 @@ class Broker:
         if held_clock is not None:
             self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
         self.groups = GroupCoordinator(self, machine)
+        self.transactions = TransactionCoordinator(self)
         self.retention = Retention(self)
         self.rolling = Rolling(self)
         self.cleaner = Cleaner(self)
@@ -205,6 +208,7 @@ class Broker:
             self.not_ready_because = "recovering the logs"
             await self.lanes.run(self.log_dir, self._load)
             self.groups.begin_load()
+            self.transactions.begin_load()
             await self.server.accept(self.config.broker_config.socket_listen_backlog_size)
         except BaseException:
             await self._stop_network()
@@ -216,7 +220,7 @@ class Broker:
         self.disk_watch.start()
         self.scrubber.start()
         self.ready = True
-        self._loading_groups = self.loop.create_task(self.groups.load())
+        self._loading = self.loop.create_task(self._load_coordinators())
 
     async def stop(self) -> bool:
         """A graceful stop; True when everything is on the disk and the directory marked clean."""
@@ -224,13 +228,14 @@ class Broker:
         self.not_ready_because = "stopping"
         self.server.stop_accepting()
         self.waiters.complete_all()
-        self._loading_groups.cancel()
+        self._loading.cancel()
         self.groups.stop()
         await self.server.drain(DRAIN_SECONDS)
         self.cleaner.stop()
         await self.disk_watch.stop()
         await self.scrubber.stop()
         await self.tasks.stop()
+        await self.transactions.stop()
         await self.commit.close()
         clean = await self.lanes.run(self.log_dir, self._close_logs)
         await self._stop_network()
@@ -288,6 +293,12 @@ class Broker:
         self.catalog.load()
         self.producer_ids = ProducerIds(self.env, self.log_dir, self.lanes)
         self.producer_ids.load(manager.largest_producer_id)
+
+
+    async def _load_coordinators(self) -> None:
+        """Groups first: offsets that wait for their transaction's end are known when it ends."""
+        await self.groups.load()
+        await self.transactions.load()
 
     def _close_logs(self) -> bool:
         self.crash_guard.stopped()

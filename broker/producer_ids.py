@@ -39,6 +39,11 @@ class ProducerIds:
         stored = _parse(self._path, self._read())
         self._next = self._end = max(stored, largest_seen + 1)
 
+    def is_used(self, producer_id: int) -> None:
+        """An id that was given out before, as it is found somewhere: later ones are larger."""
+        if producer_id >= self._next:
+            self._next = producer_id + 1
+
     async def allocate(self) -> int:
         """A new id. Raises StorageError when a new block cannot be made durable."""
         if self._next >= self._end:

@@ -10,8 +10,9 @@ from protocol.errors import ErrorCode, KafkaError
 
 MAX_NAME_CHARACTERS = 249
 CONSUMER_OFFSETS = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
-SERVED_INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS})
+TRANSACTION_STATE = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
+SERVED_INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 

@@ -424,6 +424,69 @@ class BrokerConfig:
         5_242_880,
         doc="How much of __consumer_offsets is read at one time after the start.",
     )
+    transaction_max_timeout_ms: int = broker_key(
+        "transaction.max.timeout.ms",
+        count(1, INT_MAX),
+        900_000,
+        importance="high",
+        doc="The longest time-out that a producer may ask for its transactions.",
+    )
+    transaction_state_log_num_partitions: int = broker_key(
+        "transaction.state.log.num.partitions",
+        count(1, 10_000),
+        50,
+        importance="high",
+        doc="Partitions of __transaction_state when it is made; never changed afterwards.",
+    )
+    transaction_state_log_segment_bytes: int = broker_key(
+        "transaction.state.log.segment.bytes",
+        size(1_048_576),
+        104_857_600,
+        importance="high",
+        doc="Segment size of __transaction_state when it is made: small, so that it is compacted.",
+    )
+    transaction_state_log_load_buffer_size: int = broker_key(
+        "transaction.state.log.load.buffer.size",
+        size(1),
+        5_242_880,
+        importance="high",
+        doc="How much of __transaction_state is read at one time after the start.",
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        millis(1, INT_MAX),
+        10_000,
+        importance="low",
+        doc="How often transactions are looked for whose time-out has passed, to abort them.",
+    )
+    transactional_id_expiration_ms: int = broker_key(
+        "transactional.id.expiration.ms",
+        millis(1, INT_MAX),
+        604_800_000,
+        importance="high",
+        doc="A transactional id that has no open transaction is forgotten so long after its last "
+        "use.",
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = broker_key(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        millis(1, INT_MAX),
+        3_600_000,
+        importance="low",
+        doc="How often transactional ids to forget are looked for.",
+    )
+    horolog_max_transactional_ids: int = broker_key(
+        "horolog.max.transactional.ids",
+        count(1, INT_MAX),
+        100_000,
+        doc="Transactional ids that are remembered, at the most, and so the transactions that are "
+        "open at one time.",
+    )
+    horolog_max_transaction_partitions: int = broker_key(
+        "horolog.max.transaction.partitions",
+        count(1, INT_MAX),
+        10_000,
+        doc="Partitions of one transaction, at the most.",
+    )
 
     @property
     def client_listeners(self) -> tuple[Listener, ...]:

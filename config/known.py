@@ -16,9 +16,13 @@ _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
 _PRODUCERS = "an idle producer is remembered for 24 hours"
 _BUFFERS = "the system sizes the buffers of each connection by itself"
-_NEW_GROUPS = "groups are served by the classic protocol alone in this version"
+_NEW_GROUPS = (
+    "both protocols of consumer groups are always served, share and streams groups are not"
+)
+_GROUP_TIMES = "groups have no settings of their own, and are assigned as soon as that is due"
 _GROUP_THREADS = "groups are coordinated on the event loop, and stored with acks=all"
-_TRANSACTIONS = "transactions are not served by this version"
+_VERIFIED = "a partition takes no batch of a transaction that it has not joined"
+_TWO_PHASES = "two-phase commit (KIP-939) is not served: Kafka has not finished it"
 _FORMATS = "records are stored in format 2, and each client gets the format that its version reads"
 _JMX = "metrics are served to Prometheus: see horolog.http.listener"
 
@@ -79,8 +83,15 @@ _WITHOUT_EFFECT = (
     (r"offsets\.topic\.replication\.factor", _ANY, _REPLICATION),
     (r"offsets\.commit\..*|group\.coordinator\.(threads|append\..*)", _ANY, _GROUP_THREADS),
     (r"group\.coordinator\.(new\.enable|rebalance\.protocols)", _ANY, _NEW_GROUPS),
-    (r"(group\.(consumer|share|streams)|share\.coordinator)\..*", _ANY, _NEW_GROUPS),
-    (r"transaction\..*|transactional\..*", _ANY, _TRANSACTIONS),
+    (
+        r"group\.consumer\.((min|max)\..*|(min\.|max\.)?assignment\..*|assignor\.offload\..*)",
+        _ANY,
+        _GROUP_TIMES,
+    ),
+    (r"(group\.(share|streams)|share\.coordinator)\..*", _ANY, _NEW_GROUPS),
+    (r"transaction\.state\.log\.(replication\.factor|min\.isr)", _ANY, _REPLICATION),
+    (r"transaction\.partition\.verification\.enable", r"true", _VERIFIED),
+    (r"transaction\.two\.phase\.commit\.enable", r"false", _TWO_PHASES),
     (r"producer\.id\.expiration\.ms", r"86400000", _PRODUCERS),
     (r"producer\.id\.expiration\.check\.interval\.ms", _ANY, _PRODUCERS),
     (r"metric\.reporters|metrics\..*|auto\.include\.jmx\.reporter", _ANY, _JMX),

@@ -20,6 +20,7 @@ from broker.groups.loading import Remembered, remembered
 from broker.groups.members import Footprint, Joining, Protocol
 from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
+from broker.groups.pending import PendingOffsets
 from broker.groups.rebalance import Rebalances
 from broker.logs import event
 from broker.state_topic import StateTopic
@@ -44,6 +45,8 @@ class GroupCoordinator:
     rebalances: Rebalances
     membership: Membership
     commits: Commits
+    pending: PendingOffsets
+    """Offsets of transactions that have not ended."""
     unreadable_records: int
 
     def __init__(self, broker: "Broker", machine: Clock) -> None:
@@ -65,6 +68,7 @@ class GroupCoordinator:
             self.rebalances, lambda: str(broker.env.rng.uuid()), settings.group_max_size
         )
         self.commits = Commits(self.rebalances, self.topic)
+        self.pending = PendingOffsets()
         self.unreadable_records = 0
         self._not_loaded: dict[int, ErrorCode] = {}
         """Partitions that are not served, and what is told of their groups."""
@@ -160,6 +164,13 @@ class GroupCoordinator:
         """What is due by a clock that was moved happens."""
         self.deadlines.expire()
 
+    def transaction_ended(self, index: int, producer_id: int, *, commit: bool) -> None:
+        """The marker of a transaction is durable in the partition with this number."""
+        ended = self.pending.take(producer_id, lambda each: self.topic.index_of(each) == index)
+        if commit:
+            for group_id, offsets in ended.items():
+                self.commits.replay(self.groups.get(group_id) or self._made(group_id), offsets)
+
     def topics_deleted(self, names: Iterable[str]) -> None:
         """Offsets of topics that are gone go too."""
         gone = set(names)
@@ -211,6 +222,8 @@ class GroupCoordinator:
             group = self.groups.get(group_id) or self._made(group_id)
             self.commits.replay(group, offsets)
             self._drop_orphans(group)
+        for producer_id, rows in found.pending.items():
+            self.pending.add_rows(producer_id, rows)
 
     def _drop_orphans(self, group: Group) -> None:
         """Offsets of topics whose deletion a crash cut short."""

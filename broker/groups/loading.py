@@ -31,6 +31,8 @@ class Remembered:
 
     groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
     offsets: dict[str, dict[Place, OffsetCommitValue]] = field(default_factory=dict)
+    pending: dict[int, list[OffsetRow]] = field(default_factory=dict)
+    """Offsets of transactions that have not ended, by producer."""
     record_count: int = 0
     unreadable: int = 0
     """Records of ours that could not be read."""
@@ -42,8 +44,6 @@ class Replay:
     def __init__(self) -> None:
         """Nothing was read."""
         self.remembered = Remembered()
-        self._open: dict[int, list[OffsetRow]] = {}
-        """Offsets of transactions that have not ended, by producer."""
 
     def batch(self, data: memoryview, header: BatchHeader) -> None:
         """One batch."""
@@ -58,12 +58,12 @@ class Replay:
                 self.remembered.unreadable += 1
                 continue
             if isinstance(row, OffsetRow) and header.is_transactional:
-                self._open.setdefault(header.producer_id, []).append(row)
+                self.remembered.pending.setdefault(header.producer_id, []).append(row)
             elif row is not None:
                 self._apply(row)
 
     def _end(self, record: Record, producer_id: int) -> None:
-        rows = self._open.pop(producer_id, [])
+        rows = self.remembered.pending.pop(producer_id, [])
         marker = read_marker(record)
         if marker is not None and marker.kind == COMMIT:
             for row in rows:

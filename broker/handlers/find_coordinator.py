@@ -1,13 +1,14 @@
 """FindCoordinator: on a single node every coordinator is this node.
 
-The topic that groups are remembered in is made before the first one is told of its coordinator, so
-that its first commit does not wait for that. Transactions get the answer that stays true when they
-are served; librdkafka also takes this API's presence as a sign that lz4 is understood.
+The topic that groups, or transactional ids, are remembered in is made before the first one is told
+of its coordinator, so that its first commit does not wait for that. librdkafka also takes this
+API's presence as a sign that lz4 is understood.
 """
 
 from collections.abc import Awaitable
 
 from broker.context import RequestContext
+from broker.state_topic import StateTopic
 from protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -23,17 +24,28 @@ def handle(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """This node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
-    is_ready = bool(context.broker.groups.topic.partitions)
-    if request.key_type == GROUP and not is_ready and _keys(request, context):
-        return _make_and_answer(request, context)
+    topic = _topic(request, context)
+    if topic is not None and not topic.partitions and _keys(request, context):
+        return _make_and_answer(topic, request, context)
     return _answer(request, context, None)
 
 
+def _topic(request: FindCoordinatorRequest, context: RequestContext) -> StateTopic | None:
+    """Where such keys are remembered."""
+    match request.key_type:
+        case 0:  # GROUP
+            return context.broker.groups.topic
+        case 1:
+            return context.broker.transactions.topic
+        case _:
+            return None
+
+
 async def _make_and_answer(
-    request: FindCoordinatorRequest, context: RequestContext
+    topic: StateTopic, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     try:
-        await context.broker.groups.topic.make()
+        await topic.make()
     except KafkaError as error:
         return _answer(request, context, error)
     return _answer(request, context, None)

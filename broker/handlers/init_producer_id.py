@@ -1,37 +1,39 @@
-"""InitProducerId: an id for an idempotent producer; one that has an id gets its next epoch.
+"""InitProducerId: an id and an epoch for an idempotent or a transactional producer.
 
-Transactions are not served: a transactional id is refused with an error that clients take as final.
+An idempotent one gets a fresh id. With a transactional id it is the owner of that from now on: the
+one before is fenced, and what it left open is aborted before the answer goes.
 """
 
 from broker.context import RequestContext
+from broker.transactions.requests import told
 from protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 NONE = -1
+FENCED_SINCE_VERSION = 4
 
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-    """A fresh id with epoch 0 (Kafka gives one too when the producer names an older id)."""
+    """A fresh id with epoch 0, or the next epoch of a transactional id."""
     try:
-        _check(request)
-        producer_id = await context.broker.producer_ids.allocate()
-    except KafkaError as error:
-        return _refusal(error.code, context)
-    except StorageError:
-        return _refusal(ErrorCode.KAFKA_STORAGE_ERROR, context)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        expected = _expected(request)
+        if request.transactional_id is None:
+            producer_id, epoch = await context.broker.producer_ids.allocate(), 0
+        else:
+            producer_id, epoch = await context.broker.transactions.begin(
+                request.transactional_id, request.transaction_timeout_ms, expected
+            )
+    except (KafkaError, StorageError) as error:
+        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        return InitProducerIdResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
 
 
-def _check(request: InitProducerIdRequest) -> None:
+def _expected(request: InitProducerIdRequest) -> tuple[int, int] | None:
+    """The id and epoch that the producer had; None when it is new."""
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id is not empty")
-    if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Transactions are not served")
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Producer id and epoch go together")
-
-
-def _refusal(code: int, context: RequestContext) -> InitProducerIdResponse:
-    context.count_error(code)
-    return InitProducerIdResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)
+    return None if request.producer_id == NONE else (request.producer_id, request.producer_epoch)

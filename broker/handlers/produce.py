@@ -2,7 +2,7 @@
 
 One partition is the hot path: no gathering, no coroutine. acks=0 has no answer; when
 it goes wrong the connection closes, which is all that such a client can notice (Kafka's rule).
-Transactions are not served: neither a transactional id nor a transactional batch is accepted.
+What belongs to a transaction goes through `transactions/producing.py` first.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from broker.gathering import after, gather
 from broker.limits import CloseConnection
 from broker.partition import ACKS_ALL, Partition
 from broker.topic_names import check_not_internal
+from broker.transactions import producing
 from protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -48,10 +49,18 @@ Answer = PartitionProduceResponse | Deferred[PartitionProduceResponse]
 
 def handle(
     request: ProduceRequest, context: RequestContext
-) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
+) -> producing.Answer:
     """Appends every batch of the request; the response follows the request's order."""
+    if request.transactional_id is not None:
+        return producing.produce(request, context, _find, _append)
+    return _append(request, context, {})
+
+
+def _append(
+    request: ProduceRequest, context: RequestContext, refused: producing.Refused
+) -> producing.Appended:
     answers = [
-        _produce(topic, data, request, context)
+        _produce(topic, data, request, context, refused)
         for topic in request.topic_data
         for data in topic.partition_data
     ]
@@ -66,12 +75,15 @@ def _produce(
     data: PartitionProduceData,
     request: ProduceRequest,
     context: RequestContext,
+    refused: producing.Refused,
 ) -> Answer:
     partition = None
     try:
         _check_request(request)
+        if refused and id(data) in refused:
+            raise refused[id(data)]
         partition = _find(topic, data, context)
-        records = _checked_records(data, context.api_version)
+        records = _checked_records(data, request, context.api_version)
         check_not_internal(partition.log.topic)
         _check_replicas(partition, request.acks)
         if context.broker.intake.is_guarded:
@@ -97,8 +109,6 @@ def _check_request(request: ProduceRequest) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {request.acks}"
         )
-    if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not served by this broker")
 
 
 def _find(
@@ -115,7 +125,9 @@ def _is_whole(records: memoryview) -> bool:
     return len(records) >= LENGTH_ENDS + int.from_bytes(records[LENGTH_ENDS - 4 : LENGTH_ENDS])
 
 
-def _checked_records(data: PartitionProduceData, version: int) -> memoryview:
+def _checked_records(
+    data: PartitionProduceData, request: ProduceRequest, version: int
+) -> memoryview:
     """What can be told from one byte of the batch; everything else is the log's to check."""
     records: memoryview | None = data.records
     data.records = None  # a waiting answer must not hold the request's bytes
@@ -127,9 +139,10 @@ def _checked_records(data: PartitionProduceData, version: int) -> memoryview:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later"
             )
-        if attributes & TRANSACTIONAL_BIT:
+        if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
             raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE, "Transactions are not served by this broker"
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "A batch of a transaction comes in a request with a transactional id",
             )
     return records
 

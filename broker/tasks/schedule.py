@@ -55,6 +55,16 @@ def schedule(broker: "Broker") -> None:
         lambda: settings.offsets_retention_check_interval_ms / 1000,
         broker.groups.expire,
     )
+    every(
+        "transactions",
+        lambda: settings.transaction_abort_timed_out_transaction_cleanup_interval_ms / 1000,
+        broker.transactions.abort_overdue,
+    )
+    every(
+        "transactional_ids",
+        lambda: settings.transaction_remove_expired_transaction_cleanup_interval_ms / 1000,
+        broker.transactions.expire,
+    )
     if broker.held_time is not None:
         every("groups", lambda: 0.0, broker.groups.follow)
     every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))

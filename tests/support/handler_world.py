@@ -27,6 +27,7 @@ from broker.producer_ids import ProducerIds
 from broker.quarantine import Quarantine
 from broker.routes import routes
 from broker.serving import Serving
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.waiters import FetchWaiters
 from config.alter import read_setting
 from config.layers import Layer, Source
@@ -139,6 +140,7 @@ class World:
         guard = CrashGuard(self.env, LOG_DIR, lambda: self.broker.config.broker_config)
         self.broker.intake = Intake(self.broker.disk_space, guard)
         self.broker.groups = GroupCoordinator(self.broker, self.clock)  # type: ignore[arg-type]
+        self.broker.transactions = TransactionCoordinator(self.broker)  # type: ignore[arg-type]
         self._load()
 
     def _load(self) -> None:
@@ -164,6 +166,7 @@ class World:
         broker.producer_ids.load(-1)
         self.commit.on_durable = self._became_durable
         broker.groups.begin_load()
+        broker.transactions.begin_load()
 
     def _became_durable(self, log: Any) -> None:
         self.partition(log.topic, log.partition).became_durable()

@@ -179,7 +179,7 @@ async def test_ids_are_not_given_out_again_after_a_restart(world: World) -> None
 @pytest.mark.parametrize(
     ("how", "code"),
     [
-        ({"transactional_id": "x"}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"transactional_id": "x"}, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
         ({"producer_id": 5}, ErrorCode.INVALID_REQUEST),
         ({"producer_epoch": 5}, ErrorCode.INVALID_REQUEST),

@@ -97,11 +97,16 @@ async def test_damaged_batches(world: World, damage: Any, code: int) -> None:
     assert world.partition().log.snapshot.log_end_offset == 0
 
 
-async def test_transactions_are_refused_in_either_spelling(world: World) -> None:
+async def test_a_batch_of_a_transaction_needs_one(world: World) -> None:
     await world.make_topic()
     inside = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    for request in (produce_request(batch(b"a"), transactional_id="x"), produce_request(inside)):
-        assert only(await world.call(request, 8)).error_code == ErrorCode.INVALID_TXN_STATE
+    answer = only(await world.call(produce_request(inside), 8))
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    inside = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    answer = only(await world.call(produce_request(inside, transactional_id="x"), 8))
+    assert answer.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    answer = only(await world.call(produce_request(batch(b"a"), transactional_id="x"), 8))
+    assert answer.error_code == 0
 
 
 async def test_min_insync_replicas_above_one_refuses_acks_all_alone(world: World) -> None:

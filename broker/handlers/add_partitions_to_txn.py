@@ -1,0 +1,96 @@
+"""AddPartitionsToTxn: partitions join the transaction, all or none of them."""
+
+from broker.context import RequestContext
+from broker.transactions.requests import code_of_place, places_of, told
+from broker.transactions.rules import Claim
+from broker.transactions.transaction import Place
+from protocol.apis.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+FENCED_SINCE_VERSION = 2
+MANY_SINCE_VERSION = 4
+ABORTABLE_SINCE_VERSION = 5
+
+Codes = dict[Place, int]
+
+
+async def handle(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse:
+    """One code for each partition, durable when it is 0."""
+    if context.api_version < MANY_SINCE_VERSION:
+        claim = Claim(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+        )
+        topics = request.v3_and_below_topics
+        codes = await _join(claim, places_of(topics), context)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, codes))
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(
+                transactional_id=each.transactional_id,
+                topic_results=_results(each.topics, await _one_of_many(each, context)),
+            )
+            for each in request.transactions
+        ]
+    )
+
+
+async def _one_of_many(each: AddPartitionsToTxnTransaction, context: RequestContext) -> Codes:
+    claim = Claim(each.transactional_id, each.producer_id, each.producer_epoch)
+    places = places_of(each.topics)
+    if not each.verify_only:
+        return await _join(claim, places, context)
+    return {place: _code_of_member(claim, place, context) for place in places}
+
+
+async def _join(claim: Claim, places: list[Place], context: RequestContext) -> Codes:
+    codes = {place: code_of_place(place, context) for place in places}
+    if any(codes.values()):
+        for code in codes.values():
+            context.count_error(code)
+        return {place: code or ErrorCode.OPERATION_NOT_ATTEMPTED for place, code in codes.items()}
+    try:
+        await context.broker.transactions.join(claim, places)
+    except KafkaError as error:
+        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        return dict.fromkeys(places, code)
+    return codes
+
+
+def _code_of_member(claim: Claim, place: Place, context: RequestContext) -> int:
+    try:
+        context.broker.transactions.check_joined(claim, place)
+    except KafkaError as error:
+        is_new = error.code == ErrorCode.TRANSACTION_ABORTABLE
+        if is_new and context.api_version < ABORTABLE_SINCE_VERSION:
+            error = KafkaError(ErrorCode.INVALID_TXN_STATE, error.message)
+        return told(error, context, fenced_since=FENCED_SINCE_VERSION)
+    return ErrorCode.NONE
+
+
+def _results(
+    topics: list[AddPartitionsToTxnTopic], codes: Codes
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=codes[topic.name, index]
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

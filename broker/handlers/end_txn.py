@@ -1,0 +1,26 @@
+"""EndTxn: a transaction is committed or aborted; answered when that is durable."""
+
+from broker.context import RequestContext
+from broker.transactions.requests import told
+from broker.transactions.rules import Claim
+from broker.transactions.transaction import VERSION_2
+from protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+
+FENCED_SINCE_VERSION = 2
+NEW_EPOCH_SINCE_VERSION = 5
+
+
+async def handle(request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
+    """The id and epoch to go on with, from version 5 on a new one."""
+    claim = Claim(request.transactional_id, request.producer_id, request.producer_epoch)
+    version = VERSION_2 if context.api_version >= NEW_EPOCH_SINCE_VERSION else 0
+    try:
+        producer_id, epoch = await context.broker.transactions.end(
+            claim, commit=request.committed, version=version
+        )
+    except (KafkaError, StorageError) as error:
+        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        return EndTxnResponse(error_code=code)
+    return EndTxnResponse(producer_id=producer_id, producer_epoch=epoch)

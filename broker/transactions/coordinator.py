@@ -1,0 +1,321 @@
+"""The coordinator: which transactional ids there are, who may do what with them, what time does.
+
+A transactional id is changed by one request at a time (`Steps.turn`); the next moment
+counts when it is durable, and whoever comes meanwhile waits for that, at most as long as the disk
+takes. A transaction ends in three steps: that it will is made durable and answered, the markers are
+written, that they are is written. Who comes between waits for the end, so that the next transaction
+need not be tried again and again; when markers cannot be written it is CONCURRENT_TRANSACTIONS
+(51), and they are tried again.
+
+It answers COORDINATOR_LOAD_IN_PROGRESS (14) for ids whose partition is still being read after the
+start, and COORDINATOR_NOT_AVAILABLE (15) for those of a partition that cannot be read: never wrong
+data. Used from the event loop only.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
+
+from broker.logs import event
+from broker.state_topic import StateTopic
+from broker.transactions import rules
+from broker.transactions.loading import remembered
+from broker.transactions.rules import Claim
+from broker.transactions.state_topic import transaction_state_topic
+from broker.transactions.steps import Steps, check_there
+from broker.transactions.transaction import (
+    PREPARED,
+    VERSION_2,
+    Facts,
+    Place,
+    State,
+    joined,
+    next_epoch,
+    next_producer,
+    prepared,
+)
+from broker.transactions.transaction_records import NONE
+from broker.transactions.transactional import Transactional
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+MAX_TRANSACTIONAL_ID_BYTES = 4096  # Kafka: whatever fits a record's key
+
+
+class TransactionCoordinator:
+    """All transactional ids of this broker."""
+
+    ids: dict[str, Transactional]
+    topic: StateTopic
+    steps: Steps
+    unreadable_records: int
+
+    def __init__(self, broker: "Broker") -> None:
+        """Knows nothing until `load`."""
+        self._broker = broker
+        self._settings = broker.config.broker_config
+        self.ids = {}
+        self.topic = transaction_state_topic(broker)
+        self.steps = Steps(broker, self.topic)
+        self.unreadable_records = 0
+        self._not_loaded: dict[int, ErrorCode] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- who is asked for ---
+
+    def check_loaded(self, transactional_id: str) -> None:
+        """Raises when nothing can be said of this id now."""
+        if self._not_loaded:
+            code = self._not_loaded.get(self.topic.index_of(transactional_id))
+            if code is not None:
+                raise KafkaError(code)
+
+    def require(self, claim: Claim) -> Transactional:
+        """The id that a request names; INVALID_PRODUCER_ID_MAPPING (49) for an unknown one."""
+        if not claim.transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id is not empty")
+        self.check_loaded(claim.transactional_id)
+        owner = self.ids.get(claim.transactional_id)
+        if owner is None:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"No producer has begun with the transactional id {claim.transactional_id[:256]}",
+            )
+        return owner
+
+    # --- what producers ask ---
+
+    async def begin(
+        self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None
+    ) -> tuple[int, int]:
+        """InitProducerId: the id and the epoch of the producer that is the owner from now on.
+
+        What the owner before left open is aborted first.
+        """
+        self._check_begin(transactional_id, timeout_ms)
+        owner = self.ids.get(transactional_id) or await self._made(transactional_id, timeout_ms)
+        async with self.steps.turn(owner):
+            rules.check_may_begin(owner.facts, expected)
+            if owner.facts.state is State.ONGOING:
+                await self.steps.abort(owner, "fenced")
+            if owner.facts.state in PREPARED:
+                raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+            facts = await self._begun(owner.facts, timeout_ms, expected)
+            await self.steps.write(owner, facts)
+            return facts.producer_id, facts.producer_epoch
+
+    async def join(self, claim: Claim, places: Iterable[Place], version: int = 0) -> None:
+        """Partitions take part in the transaction; durable when it returns."""
+        owner, wanted = self.require(claim), frozenset(places)
+        owner.entering += 1
+        try:
+            async with self.steps.turn(owner):
+                rules.check_may_join(owner.facts, claim)
+                is_open = owner.facts.state is State.ONGOING
+                if wanted <= (owner.facts.partitions if is_open else frozenset()):
+                    return
+                facts = joined(owner.facts, wanted, version, self.steps.now_ms)
+                self._check_room(facts)
+                await self.steps.write(owner, facts)
+        finally:
+            owner.entering -= 1
+
+    async def wait_for_turn(self, owner: Transactional) -> None:
+        """Until those that wait to join have done so."""
+        owner.entering += 1
+        try:
+            async with self.steps.turn(owner):
+                pass
+        finally:
+            owner.entering -= 1
+
+    def check_joined(self, claim: Claim, place: Place) -> None:
+        """A partition takes part in the transaction, or a KafkaError says why it does not."""
+        rules.check_joined(self.require(claim).facts, claim, place)
+
+    async def end(self, claim: Claim, *, commit: bool, version: int = 0) -> tuple[int, int]:
+        """EndTxn: the end is durable when it returns; the id and epoch to go on with."""
+        owner = self.require(claim)
+        await owner.turn.acquire()
+        is_ending = False
+        try:
+            is_ending = await self._end(owner, claim, commit=commit, version=version)
+        finally:
+            if not is_ending:
+                owner.turn.release()
+        facts = owner.facts
+        if is_ending:
+            self._run(self._complete_and_release(owner))
+        if facts.next_producer_id != NONE:
+            return facts.next_producer_id, 0
+        return facts.producer_id, facts.producer_epoch
+
+    async def _end(self, owner: Transactional, claim: Claim, *, commit: bool, version: int) -> bool:
+        check_there(owner)
+        check = rules.check_end_v2 if version >= VERSION_2 else rules.check_end_v1
+        if not check(owner.facts, claim, commit=commit):
+            return False
+        new_id = NONE
+        if version >= VERSION_2 and owner.facts.is_exhausted:
+            new_id = await self._broker.producer_ids.allocate()
+        facts = prepared(
+            owner.facts, self.steps.now_ms, commit=commit, version=version, next_producer_id=new_id
+        )
+        await self.steps.write(owner, facts)
+        self.steps.ended["committed" if commit else "aborted"] += 1
+        return True
+
+    # --- what time does ---
+
+    async def abort_overdue(self) -> None:
+        """Transactions whose time is over are aborted, and ends that were cut short are ended."""
+        steps = self.steps
+        for owner in list(steps.open.values()):
+            if owner.facts.state is State.ONGOING and not steps.is_overdue(owner):
+                continue
+            async with steps.turn(owner):
+                try:
+                    await self._settle(owner)
+                except KafkaError as error:
+                    event(
+                        "transaction_not_ended", "warning",
+                        transactional_id=owner.transactional_id, error=error,
+                    )  # fmt: skip
+
+    async def _settle(self, owner: Transactional) -> None:
+        if owner.facts.state in PREPARED:
+            await self.steps.complete(owner)
+        elif self.steps.is_overdue(owner):
+            event(
+                "transaction_timed_out", "warning",
+                transactional_id=owner.transactional_id, timeout_ms=owner.facts.timeout_ms,
+            )  # fmt: skip
+            await self.steps.abort(owner, "timed_out")
+
+    async def expire(self) -> None:
+        """Ids that nobody has used for long are forgotten; never in doubt of the clock."""
+        if self._broker.clock_watch.look():
+            return
+        before = self.steps.now_ms - self._settings.transactional_id_expiration_ms
+        for owner in list(self.ids.values()):
+            if owner.may_expire(before) and not owner.turn.locked():
+                await self._forget(owner)
+
+    async def _forget(self, owner: Transactional) -> None:
+        async with self.steps.turn(owner):
+            try:
+                await self.steps.forget(owner)
+            except KafkaError as error:
+                event("transactional_id_not_expired", "warning", error=error)
+            else:
+                del self.ids[owner.transactional_id]
+
+    # --- steps ---
+
+    def _check_begin(self, transactional_id: str, timeout_ms: int) -> None:
+        limit = self._settings.transaction_max_timeout_ms
+        if len(transactional_id.encode()) > MAX_TRANSACTIONAL_ID_BYTES:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"A transactional id has at most {MAX_TRANSACTIONAL_ID_BYTES} bytes",
+            )
+        if not 0 < timeout_ms <= limit:
+            raise KafkaError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"The time-out of a transaction is between 1 and {limit} ms "
+                f"(transaction.max.timeout.ms), not {timeout_ms}",
+            )
+        self.check_loaded(transactional_id)
+
+    async def _made(self, transactional_id: str, timeout_ms: int) -> Transactional:
+        limit = self._settings.horolog_max_transactional_ids
+        if len(self.ids) >= limit:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"There are {limit} transactional ids: horolog.max.transactional.ids allows no "
+                "more",
+            )
+        producer_id = await self._broker.producer_ids.allocate()
+        facts = Facts(producer_id=producer_id, timeout_ms=timeout_ms, updated_ms=self.steps.now_ms)
+        return self.ids.setdefault(transactional_id, Transactional(transactional_id, facts))
+
+    async def _begun(
+        self, facts: Facts, timeout_ms: int, expected: tuple[int, int] | None
+    ) -> Facts:
+        if not rules.wants_new_id(facts, expected):
+            epoch = None if expected is None else expected[1]
+            return next_epoch(facts, epoch, timeout_ms, self.steps.now_ms)
+        producer_id = await self._broker.producer_ids.allocate()
+        goes_on = expected is not None
+        return next_producer(facts, producer_id, timeout_ms, self.steps.now_ms, goes_on=goes_on)
+
+    def _check_room(self, facts: Facts) -> None:
+        limit = self._settings.horolog_max_transaction_partitions
+        if len(facts.partitions) > limit:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"A transaction has at most {limit} partitions "
+                "(horolog.max.transaction.partitions)",
+            )
+
+    async def _complete_and_release(self, owner: Transactional) -> None:
+        try:
+            await self.steps.complete(owner)
+        except KafkaError as error:
+            event(
+                "transaction_not_completed", "warning",
+                transactional_id=owner.transactional_id, error=error,
+            )  # fmt: skip
+        finally:
+            owner.turn.release()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- start and stop ---
+
+    def begin_load(self) -> None:
+        """Before clients are let in: ids whose partition has records are not served yet."""
+        self._not_loaded = {
+            partition.index: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            for partition in self.topic.partitions
+            if partition.log.snapshot.log_start_offset < partition.log.snapshot.log_end_offset
+        }
+
+    async def load(self) -> None:
+        """Reads the ids, partition by partition, on a lane; goes on with ends that were begun."""
+        broker, chunk = self._broker, self._settings.transaction_state_log_load_buffer_size
+        for partition in self.topic.partitions:
+            if partition.index not in self._not_loaded:
+                continue
+            try:
+                found = await broker.lanes.run(broker.log_dir, remembered, partition.log, chunk)
+            except Exception as error:  # noqa: BLE001 - whatever it is, no id may wait for ever
+                event("transactions_not_loaded", "error", partition=partition, error=error)
+                self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                continue
+            for transactional_id, facts in found.facts.items():
+                self._restore(transactional_id, facts)
+            del self._not_loaded[partition.index]
+            if found.unreadable:
+                self.unreadable_records += found.unreadable
+                event(
+                    "transaction_records_unreadable", "warning",
+                    partition=partition, records=found.unreadable,
+                )  # fmt: skip
+        await self.abort_overdue()
+
+    def _restore(self, transactional_id: str, facts: Facts) -> None:
+        owner = self.ids[transactional_id] = Transactional(transactional_id, facts)
+        self._broker.producer_ids.is_used(max(facts.producer_id, facts.next_producer_id))
+        self.steps.restore(owner)
+
+    async def stop(self) -> None:
+        """Ends that are under way are broken off: the next start goes on with them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

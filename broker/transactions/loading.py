@@ -1,0 +1,51 @@
+"""Reads transactional ids back from a partition of `__transaction_state`. Runs on a lane.
+
+Later records win over earlier ones, a record without a value takes back. A record that cannot be
+read is counted and stepped over; a damaged batch ends it with CorruptBatch, because what was read
+would be wrong.
+"""
+
+from dataclasses import dataclass, field
+
+from broker.state_reading import batches_of
+from broker.transactions.transaction import Facts, recalled
+from broker.transactions.transaction_records import read_row
+from protocol.errors import DecodeError
+from protocol.records.record import Record, iter_records
+from storage.log import Log
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What one partition says of its transactional ids."""
+
+    facts: dict[str, Facts] = field(default_factory=dict)
+    unreadable: int = 0
+    """Records that could not be read."""
+
+
+def remembered(log: Log, chunk_bytes: int) -> Remembered:
+    """What a partition says, read in pieces of about `chunk_bytes`. Blocks.
+
+    KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
+    """
+    found = Remembered()
+    for data, header in batches_of(log, chunk_bytes):
+        if header.is_control:
+            continue
+        for record in iter_records(data):
+            try:
+                _apply(found, record)
+            except DecodeError:
+                found.unreadable += 1
+    return found
+
+
+def _apply(found: Remembered, record: Record) -> None:
+    row = read_row(record.key, record.value)
+    if row is None:
+        return
+    if row.value is None:
+        found.facts.pop(row.transactional_id, None)
+    else:
+        found.facts[row.transactional_id] = recalled(row.value)

@@ -1,0 +1,107 @@
+"""Writes the markers that end a transaction in its partitions.
+
+A marker is written as durably as acks=all asks, and each partition takes it in its turn among the
+other writes. A partition that is gone needs none; one that knows a newer epoch of the producer has
+been ended by somebody else. Used from the event loop only.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.deferred import Deferred
+from broker.gathering import wait_for
+from broker.logs import event
+from broker.partition import ACKS_ALL, Partition
+from broker.topic_names import CONSUMER_OFFSETS
+from broker.transactions.transaction import Place
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
+from storage.own_batch import own_batch
+from storage.snapshot import AppendResult
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+AT_ONCE = 50  # partitions, until others may run
+
+
+class Ending(NamedTuple):
+    """A transaction that ends: whose, how, and who says so."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    coordinator_epoch: int
+
+
+class Markers:
+    """Ends transactions in partitions."""
+
+    def __init__(self, broker: "Broker") -> None:
+        """Nothing is written."""
+        self._broker = broker
+
+    async def write(self, ending: Ending, places: Iterable[Place]) -> dict[Place, KafkaError]:
+        """Marks all partitions; the answer are those where that failed, and may be tried again."""
+        pending: list[tuple[Place, Deferred[AppendResult]]] = []
+        failed: dict[Place, KafkaError] = {}
+        for number, place in enumerate(sorted(places), 1):
+            partition = self._broker.catalog.image.partition(*place)
+            if partition is not None:
+                pending.append((place, self._append(ending, partition)))
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self._broker.waiters.answer_woken()
+        for place, appended in pending:
+            error = await _error_of(appended)
+            if error is not None and error.code != ErrorCode.INVALID_PRODUCER_EPOCH:
+                failed[place] = error
+        return failed
+
+    def _append(self, ending: Ending, partition: Partition) -> Deferred[AppendResult]:
+        """Settled when the marker is durable, and counts."""
+        answer: Deferred[AppendResult] = Deferred()
+
+        def done(result: AppendResult | None, error: BaseException | None) -> None:
+            if result is None:
+                assert error is not None
+                answer.fail(error)
+                return
+            self._counts(ending, partition)
+            answer.resolve(result)
+
+        now_ms = self._broker.clock.now_ms()
+        kind = COMMIT if ending.commit else ABORT
+        marker = build_marker(
+            Marker(kind, ending.coordinator_epoch),
+            ending.producer_id,
+            ending.producer_epoch,
+            now_ms,
+        )
+        try:
+            outcome = partition.append_own(own_batch(marker, now_ms), ACKS_ALL)
+        except KafkaError as error:
+            done(None, error)
+            return answer
+        if isinstance(outcome, Deferred):
+            outcome.listen(done)
+        else:
+            done(outcome, None)
+        return answer
+
+    def _counts(self, ending: Ending, partition: Partition) -> None:
+        """Offsets that were committed in the transaction count, or are forgotten, from now on."""
+        if partition.topic == CONSUMER_OFFSETS:
+            self._broker.groups.transaction_ended(
+                partition.index, ending.producer_id, commit=ending.commit
+            )
+
+
+async def _error_of(appended: Deferred[AppendResult]) -> KafkaError | None:
+    try:
+        await wait_for(appended)
+    except KafkaError as error:
+        event("marker_not_written", "warning", error=error)
+        return error
+    return None

@@ -1,0 +1,153 @@
+"""What a Produce request with a transactional id needs before its batches may be appended.
+
+A partition that already holds records of the open transaction needs nothing more. Any other must
+take part in it: older clients have told the coordinator so, and are refused if they have not; from
+Produce version 12 on partitions join by themselves (KIP-890), which waits for the disk. Requests of
+one producer keep their order: while one waits, those behind it wait, too.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from struct import Struct
+from typing import NamedTuple
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import wait_for
+from broker.partition import Partition
+from broker.transactions.requests import code_of_place
+from broker.transactions.rules import Claim
+from broker.transactions.transaction import VERSION_2, Place
+from protocol.apis.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import HEADER_BYTES, TRANSACTIONAL
+
+JOINS_SINCE_VERSION = 12
+ABORTABLE_SINCE_VERSION = 11
+_ATTRIBUTES_POSITION = 22  # their low byte
+_PRODUCER_POSITION = 43
+_PRODUCER = Struct(">qhi")  # id, epoch, base sequence
+
+Refused = Mapping[int, KafkaError]
+"""Why batches are not appended, by the identity of their part of the request."""
+Find = Callable[[TopicProduceData, PartitionProduceData, RequestContext], Partition]
+Appended = ProduceResponse | Deferred[ProduceResponse | None] | None
+Append = Callable[[ProduceRequest, RequestContext, Refused], Appended]
+Answer = Appended | Awaitable[ProduceResponse | None]
+
+
+class _Entrant(NamedTuple):
+    """A batch of a transaction, on its way into a partition that has none of it yet."""
+
+    key: int
+    claim: Claim
+    place: Place
+    partition: Partition
+    base_sequence: int
+
+
+def produce(
+    request: ProduceRequest, context: RequestContext, find: Find, append: Append
+) -> Answer:
+    """Appends what may be appended, at once or when the partitions have joined."""
+    entrants = list(_entrants(request, context, find))
+    owner = context.broker.transactions.ids.get(request.transactional_id or "")
+    joins = context.api_version >= JOINS_SINCE_VERSION
+    if joins and (entrants or (owner is not None and owner.entering)):
+        for topic in request.topic_data:
+            for data in topic.partition_data:  # the request's bytes do not outlive this call
+                data.records = memoryview(bytearray(data.records or b""))
+        return _join_and_append(request, context, entrants, append)
+    return append(request, context, {each.key: error for each, error in _strays(entrants, context)})
+
+
+def _entrants(request: ProduceRequest, context: RequestContext, find: Find) -> Iterator[_Entrant]:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if records is None or len(records) < HEADER_BYTES:
+                continue
+            if not records[_ATTRIBUTES_POSITION] & TRANSACTIONAL:
+                continue
+            try:
+                partition = find(topic, data, context)
+            except KafkaError:
+                continue  # the append will say so
+            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
+            known = partition.log.producers.get(producer_id)
+            if known is not None and known.epoch == epoch and known.has_open_transaction:
+                continue
+            claim = Claim(request.transactional_id or "", producer_id, epoch)
+            place = partition.topic, partition.index
+            yield _Entrant(id(data), claim, place, partition, sequence)
+
+
+def _strays(
+    entrants: list[_Entrant], context: RequestContext
+) -> Iterator[tuple[_Entrant, KafkaError]]:
+    """Batches for partitions that have not joined, and what older clients are told."""
+    for each in entrants:
+        try:
+            context.broker.transactions.check_joined(each.claim, each.place)
+        except KafkaError as error:
+            yield each, _as_told(error, context)
+
+
+async def _join_and_append(
+    request: ProduceRequest, context: RequestContext, entrants: list[_Entrant], append: Append
+) -> ProduceResponse | None:
+    transactions = context.broker.transactions
+    refused: dict[int, KafkaError] = {}
+    claims = {each.claim for each in entrants}
+    if not claims and (owner := transactions.ids.get(request.transactional_id or "")) is not None:
+        await transactions.wait_for_turn(owner)
+    for claim in claims:
+        joining = [each for each in entrants if each.claim == claim]
+        try:
+            await transactions.join(claim, _places(joining, refused, context), VERSION_2)
+        except KafkaError as error:
+            refused.update({each.key: _as_told(error, context) for each in joining})
+    answer = append(request, context, refused)
+    return await wait_for(answer) if isinstance(answer, Deferred) else answer
+
+
+def _places(
+    entrants: list[_Entrant], refused: dict[int, KafkaError], context: RequestContext
+) -> list[Place]:
+    """Where they may go; a producer that a partition does not know must begin with sequence 0."""
+    places = []
+    for each in entrants:
+        code = code_of_place(each.place, context)
+        if code == ErrorCode.NONE and each.base_sequence:
+            known = each.partition.log.producers.get(each.claim.producer_id)
+            if known is None:
+                code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if code == ErrorCode.NONE:
+            places.append(each.place)
+        else:
+            refused[each.key] = KafkaError(ErrorCode(code))
+    return places
+
+
+def _as_told(error: KafkaError, context: RequestContext) -> KafkaError:
+    """As Kafka's leader tells what its coordinator told it."""
+    match error.code:
+        case ErrorCode.PRODUCER_FENCED:
+            return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
+        case ErrorCode.TRANSACTION_ABORTABLE if context.api_version < ABORTABLE_SINCE_VERSION:
+            return KafkaError(ErrorCode.INVALID_TXN_STATE, error.message)
+        case ErrorCode.CONCURRENT_TRANSACTIONS if context.api_version >= JOINS_SINCE_VERSION:
+            return error
+        case (
+            ErrorCode.CONCURRENT_TRANSACTIONS
+            | ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            | ErrorCode.COORDINATOR_NOT_AVAILABLE
+            | ErrorCode.NOT_COORDINATOR
+        ):
+            return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, error.message)
+        case _:
+            return error

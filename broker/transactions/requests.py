@@ -1,0 +1,45 @@
+"""What the requests of transactions share: which partitions may join, and old clients' codes."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from broker.context import RequestContext
+from broker.topic_names import check_not_internal
+from broker.transactions.transaction import Place
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+
+class NamedPartitions(Protocol):
+    """Partitions of one topic, as a request names them."""
+
+    name: str
+    partitions: list[int]
+
+
+def places_of(topics: Iterable[NamedPartitions]) -> list[Place]:
+    """All partitions of a request, in its order."""
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def code_of_place(place: Place, context: RequestContext) -> int:
+    """Why a partition cannot take part in a transaction; NONE when it can."""
+    topic, index = place
+    try:
+        check_not_internal(topic)
+        context.broker.catalog.image.require(topic, index)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def told(error: KafkaError | StorageError, context: RequestContext, *, fenced_since: int) -> int:
+    """The code that a client of this version knows; it is counted."""
+    if isinstance(error, StorageError):
+        code: int = ErrorCode.KAFKA_STORAGE_ERROR
+    elif error.code == ErrorCode.PRODUCER_FENCED and context.api_version < fenced_since:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    else:
+        code = error.code
+    context.count_error(code)
+    return code

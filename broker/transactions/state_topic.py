@@ -1,0 +1,23 @@
+"""`__transaction_state`: where transactional ids are remembered."""
+
+from typing import TYPE_CHECKING
+
+from broker.state_topic import Plan, StateTopic
+from broker.topic_names import TRANSACTION_STATE
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+    from config.broker import BrokerConfig
+
+
+def transaction_state_topic(broker: "Broker") -> StateTopic:
+    """The topic, as transactions write to it."""
+    return StateTopic(broker, TRANSACTION_STATE, _plan)
+
+
+def _plan(settings: "BrokerConfig") -> Plan:
+    return Plan(
+        settings.transaction_state_log_num_partitions,
+        settings.transaction_state_log_segment_bytes,
+        "uncompressed",
+    )

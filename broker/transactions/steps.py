@@ -1,0 +1,114 @@
+"""The steps by which a transactional id gets from one moment to the next, each made durable.
+
+Whoever takes a step holds the id's turn. Used from the event loop only.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from broker.gathering import wait_for
+from broker.state_topic import StateTopic
+from broker.transactions.markers import Ending, Markers
+from broker.transactions.transaction import PREPARED, Facts, State, completed, fenced
+from broker.transactions.transaction_records import transaction_key, transaction_value
+from broker.transactions.transactional import Transactional
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+
+class Steps:
+    """Writes moments and markers."""
+
+    open: dict[str, Transactional]
+    """Those with a transaction that has not ended, or whose end is not written yet."""
+    ended: Counter[str]
+    """Transactions that ended: committed, aborted, timed_out, fenced."""
+
+    def __init__(self, broker: "Broker", topic: StateTopic) -> None:
+        """No transaction is open."""
+        self._broker = broker
+        self._topic = topic
+        self._markers = Markers(broker)
+        self.open = {}
+        self.ended = Counter()
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time, which dates moments."""
+        return self._broker.clock.now_ms()
+
+    async def write(self, owner: Transactional, facts: Facts) -> None:
+        """The next moment counts once it is durable. KafkaError: all is as before."""
+        row = transaction_key(owner.transactional_id), transaction_value(facts.remembered())
+        await wait_for(self._topic.write(owner.transactional_id, [row]))
+        began = facts.state is State.ONGOING and owner.facts.state is not State.ONGOING
+        owner.facts = facts
+        if began:
+            self._time(owner, facts.timeout_ms)
+        self.notice(owner)
+
+    async def forget(self, owner: Transactional) -> None:
+        """The id is gone, for those who wait for their turn as well."""
+        row = transaction_key(owner.transactional_id), None
+        await wait_for(self._topic.write(owner.transactional_id, [row]))
+        owner.is_gone = True
+
+    def notice(self, owner: Transactional) -> None:
+        """Whether its transaction is open may have changed."""
+        if owner.facts.state is State.ONGOING or owner.facts.state in PREPARED:
+            self.open[owner.transactional_id] = owner
+        else:
+            self.open.pop(owner.transactional_id, None)
+
+    def restore(self, owner: Transactional) -> None:
+        """It was read back: an open transaction has as much time as it had left."""
+        facts = owner.facts
+        left_ms = facts.started_ms + facts.timeout_ms - self.now_ms
+        self._time(owner, min(max(left_ms, 0), facts.timeout_ms))
+        self.notice(owner)
+
+    def is_overdue(self, owner: Transactional) -> bool:
+        """Whether the time of its open transaction is over."""
+        is_open = owner.facts.state is State.ONGOING
+        return is_open and owner.deadline <= self._broker.clock.monotonic()
+
+    async def abort(self, owner: Transactional, why: str) -> None:
+        """Fences the producer of an open transaction, and ends that."""
+        await self.write(owner, fenced(owner.facts, self.now_ms))
+        self.ended[why] += 1
+        await self.complete(owner)
+
+    async def complete(self, owner: Transactional) -> None:
+        """Markers, and then that they are written; what fails is tried again later."""
+        facts = owner.facts
+        if facts.state not in PREPARED:
+            return
+        state = self._topic.partitions[self._topic.index_of(owner.transactional_id)]
+        ending = Ending(
+            facts.producer_id, facts.producer_epoch, facts.is_commit, state.log.leader_epoch
+        )
+        failed = await self._markers.write(ending, facts.partitions)
+        if not failed:
+            await self.write(owner, completed(facts, self.now_ms))
+
+    @asynccontextmanager
+    async def turn(self, owner: Transactional) -> AsyncIterator[None]:
+        """Nobody else changes it meanwhile."""
+        async with owner.turn:
+            check_there(owner)
+            yield
+
+    def _time(self, owner: Transactional, wait_ms: int) -> None:
+        owner.deadline = self._broker.clock.monotonic() + wait_ms / 1000
+
+
+def check_there(owner: Transactional) -> None:
+    """INVALID_PRODUCER_ID_MAPPING (49) for one that expired while somebody waited for his turn."""
+    if owner.is_gone:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{owner.transactional_id} has just expired"
+        )
