@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -16,14 +17,14 @@ from broker.cli_tables import Page, counted, number, size, span
 from broker.cli_times import NOTHING, when
 
 BAD, QUIET, STRONG = "red", "dim", "bold"
+GAP = 2
 Partition = Mapping[str, Any]
 
 
 class Column(NamedTuple):
-    """One column; on a terminal that is narrower than `from_width` it is left out."""
+    """One column: what stands in it for a partition at a time in ms."""
 
     title: str
-    from_width: int
     read: Callable[[Partition, int], str]
     style: str = ""
 
@@ -144,7 +145,7 @@ def _clocks(answer: Answer) -> Iterator[Text]:
     for each in dirty["clients"]:
         wrong = each["direction"] if each["reason"] == "bound" else each["reason"]
         yield Text(
-            f"bad clock: {shown(each['client_id'])!r} at {shown(each['address'])}, "
+            f"bad clock: {each['client_id']!r} at {shown(each['address'])}, "
             f"{counted(each['count'], 'record')} ({wrong}) in {_place(each)}, "
             f"worst {when(each['worst_timestamp'])}",
             BAD,
@@ -163,12 +164,19 @@ def _cut(line: Text) -> Text:
 
 
 def _table(states: Sequence[Partition], now_ms: int, width: int) -> Table:
-    columns = [each for each in COLUMNS if each.from_width <= width]
-    made = Table(box=None, pad_edge=False, header_style=STRONG, padding=(0, 2, 0, 0))
-    for column in columns:
+    """The first two columns, cut if they must be, and as many of the others as fit whole."""
+    made = Table(box=None, pad_edge=False, header_style=STRONG, padding=(0, GAP, 0, 0))
+    cells: list[list[Text]] = []
+    left = width
+    for number_of, column in enumerate(COLUMNS):
+        found = [_cell(column, state, now_ms) for state in states]
+        left -= max(cell_len(column.title), *(each.cell_len for each in found), 0) + GAP
+        if number_of >= 2 and left < 0:
+            break
+        cells.append(found)
         made.add_column(column.title, no_wrap=True, overflow="ellipsis")
-    for state in states:
-        made.add_row(*(_cell(column, state, now_ms) for column in columns))
+    for row in zip(*cells, strict=True):
+        made.add_row(*row)
     return made
 
 
@@ -186,6 +194,8 @@ def _soonest(state: Partition) -> Mapping[str, Any] | None:
 
 
 def _next(state: Partition, now_ms: int) -> str:
+    if state["fault"] is not None:
+        return "offline"
     if state["is_still_reading"]:
         return "reading"
     event = _soonest(state)
@@ -241,14 +251,14 @@ def _of(part: Mapping[str, Any] | None, name: str) -> int:
 
 
 COLUMNS = (
-    Column("partition", 0, lambda state, _: _place(state)),
-    Column("next", 0, _next),
-    Column("held up", 64, _held_up, BAD),
-    Column("reader behind", 84, _behind),
-    Column("oldest record", 100, _oldest),
-    Column("retention reaches", 118, _horizon),
-    Column("segments", 130, lambda state, _: number(state["segments"])),
-    Column("size", 140, lambda state, _: size(state["size_bytes"])),
+    Column("partition", lambda state, _: _place(state)),
+    Column("next", _next),
+    Column("held up", _held_up, BAD),
+    Column("reader behind", _behind),
+    Column("oldest record", _oldest),
+    Column("retention reaches", _horizon),
+    Column("segments", lambda state, _: number(state["segments"])),
+    Column("size", lambda state, _: size(state["size_bytes"])),
 )
 TOLD = COLUMNS[:6]
 """Those of the text."""
