@@ -194,10 +194,10 @@ class BrokerConfig:
     horolog_crash_loop_starts: int = broker_key(
         "horolog.crash.loop.starts",
         count(),
-        8,
+        0,
         dynamic=True,
         doc="After so many starts within horolog.crash.loop.window.ms that ended within a minute, "
-        "and not well, the next one takes no records for a while; 0: never.",
+        "and not well, the next one takes no records for a while; 0: never, as with Kafka.",
     )
     horolog_crash_loop_window_ms: int = broker_key(
         "horolog.crash.loop.window.ms",
