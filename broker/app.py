@@ -41,6 +41,8 @@ from broker.networks import is_outside
 from broker.page_cache import PageCache
 from broker.producer_ids import ProducerIds
 from broker.quarantine import Quarantine
+from broker.quotas.enforcement import Enforcement
+from broker.quotas.service import Quotas
 from broker.routes import routes
 from broker.server import Server
 from broker.serving import Serving
@@ -89,6 +91,7 @@ class Broker:
     probes: BrokerProbes
     dirty_clients: DirtyClients
     quarantine: Quarantine
+    quotas: Quotas
     disk_space: DiskSpace
     crash_guard: CrashGuard
     intake: Intake
@@ -151,19 +154,9 @@ class Broker:
         )
         served = routes()
         self.served = tuple(route.api for route in served.values())
-        self.server = Server(
-            loop,
-            ConnectionLimits(
-                max_by_open_files=connections_within(getrlimit(RLIMIT_NOFILE)[0]),
-                max_frame_bytes=settings.socket_request_max_bytes,
-                max_queued_bytes=settings.horolog_queued_max_response_bytes,
-                idle_seconds=settings.connections_max_idle_ms / 1000,
-            ),
-            self.probes,
-            lambda: config.broker_config,
-            Dispatcher(served, self, self.probes, loop).dispatch,
-            page_cache=PageCache(self.lanes, self.log_dir),
-        )
+        self._dispatcher = Dispatcher(served, self, self.probes, loop)
+        self.server = self._make_server()
+        self.quotas = Quotas(self, self.server.mute, self._measure)
         self.tasks = TaskRunner(loop, env.clock, self.probes)
         self.held_time = None
         if held_clock is not None:
@@ -176,6 +169,22 @@ class Broker:
         self.disk_watch = DiskWatch(self)
         self.scrubber = Scrubber(self)
         self._door: HttpDoor | None = None
+
+    def _make_server(self) -> Server:
+        settings = self.config.broker_config
+        return Server(
+            self.loop,
+            ConnectionLimits(
+                max_by_open_files=connections_within(getrlimit(RLIMIT_NOFILE)[0]),
+                max_frame_bytes=settings.socket_request_max_bytes,
+                max_queued_bytes=settings.horolog_queued_max_response_bytes,
+                idle_seconds=settings.connections_max_idle_ms / 1000,
+            ),
+            self.probes,
+            lambda: self.config.broker_config,
+            self._dispatcher.dispatch,
+            page_cache=PageCache(self.lanes, self.log_dir),
+        )
 
     # -- what handlers ask
 
@@ -287,6 +296,7 @@ class Broker:
         self.intake.look()
         self.cluster_id = manager.cluster_id
         self.catalog.restore_settings()
+        self.quotas.load()
         manager.load()
         if manager.upgraded_segments:
             event("old_segments_written_anew", segments=manager.upgraded_segments, format=2)
@@ -299,6 +309,10 @@ class Broker:
         """Groups first: offsets that wait for their transaction's end are known when it ends."""
         await self.groups.load()
         await self.transactions.load()
+
+    def _measure(self, enforced: Enforcement | None) -> None:
+        """From now on requests are measured against quotas, or no longer."""
+        self._dispatcher.quotas = enforced
 
     def _close_logs(self) -> bool:
         self.crash_guard.stopped()

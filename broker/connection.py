@@ -77,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         "_host",
         "_in_flight",
         "_listener_name",
+        "_muted",
         "_out",
         "_parked_bytes",
         "_progress",
@@ -108,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parked_bytes = 0
         self._turn_bytes = 0
         self._turn_ends = 0.0
+        self._muted: asyncio.TimerHandle | None = None
         self.received_bytes = 0
 
     # -- the transport's side
@@ -135,6 +137,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._closing = self._closing or "peer"
         self._sender.close()
+        if self._muted is not None:
+            self._muted.cancel()
         for slot in self._in_flight:
             if slot.pending is not None:
                 slot.pending.abandon()
@@ -178,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
     def _next_turn(self) -> None:
         """The others have been served: this one may go on (loops read a socket many times)."""
         self._turn_bytes = 0
-        if not (self._frames.held or self._closing):
+        if not (self._frames.held or self._closing or self.is_muted):
             self._transport.resume_reading()
 
     # -- requests and answers
@@ -186,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> bool:
         result = self._host.dispatch(frame, self.peer)
         if result is None:
-            return True
+            return not self.is_muted
         if not isinstance(result, list):
             slot = _Slot(result, None, len(frame))
             self._park(slot)
@@ -258,7 +262,33 @@ class Connection(asyncio.BufferedProtocol):
             or sender.queued_bytes > limits.max_queued_bytes
             or sender.queued_parts > limits.max_queued_parts
             or self._stopping
+            or self.is_muted
         )
+
+    @property
+    def is_muted(self) -> bool:
+        """Whether nothing is read from the client, because it is over its quota."""
+        return self._muted is not None
+
+    def mute(self, seconds: float) -> None:
+        """For so long nothing more is read or handled; answers go out all the same."""
+        if self._closing:
+            return
+        loop = self._host.loop
+        ends = loop.time() + seconds
+        if self._muted is not None:
+            ends = max(ends, self._muted.when())
+            self._muted.cancel()
+        self._muted = loop.call_at(ends, self._unmute)
+        self._turn_ends = 0.0  # what came with this request waits too
+        self._transport.pause_reading()
+
+    def _unmute(self) -> None:
+        self._muted = None
+        if self._frames.held:
+            self._resume()
+        elif not (self._closing or self._transport.is_closing()):
+            self._transport.resume_reading()
 
     def _resume(self) -> None:
         """Handles what was held back, then reads on, unless we are blocked again."""
@@ -271,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(error)
             return
         self._flush()
-        if read_on and not self._transport.is_closing():
+        if read_on and not (self.is_muted or self._transport.is_closing()):
             self._transport.resume_reading()
 
     def _drained(self) -> None:
@@ -348,7 +378,8 @@ class Connection(asyncio.BufferedProtocol):
             seen.active_at, self._active = now, False
         if sender.idle or sender.sent_bytes != seen.sent_bytes:
             seen.sent_bytes, seen.sent_at = sender.sent_bytes, now
-        if frames.frames != seen.frames or not frames.partial_bytes or frames.held:
+        waits_for_us = frames.held or self.is_muted
+        if frames.frames != seen.frames or not frames.partial_bytes or waits_for_us:
             seen.frames, seen.frame_at = frames.frames, now
         if now - seen.sent_at > limits.stalled_seconds:
             return "stalled_reader"

@@ -34,7 +34,10 @@ class Peer:
 class RequestContext:
     """The facts of one request, given to `handle(request, context)`."""
 
-    __slots__ = ("broker", "header", "peer")
+    __slots__ = ("broker", "charge", "header", "peer")
+
+    charge: tuple[int, float]
+    """Bytes of the request and seconds of work: set only while quotas are enforced."""
 
     def __init__(self, header: RequestHeader, peer: Peer, broker: "Broker") -> None:
         """Joins the three; nothing is copied."""

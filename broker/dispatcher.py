@@ -16,6 +16,7 @@ from broker.deferred import Deferred
 from broker.limits import CloseConnection
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes, Histogram
+from broker.quotas.enforcement import Enforcement
 from broker.routes import Route
 from broker.sender import Part
 from protocol.api import Api
@@ -130,6 +131,8 @@ class Dispatcher:
         self._versions = versions_of(route.api for route in routes.values())
         self._calls: dict[tuple[int, int], Call] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.quotas: Enforcement | None = None
+        """Measures every request while anybody has a limit."""
 
     def dispatch(self, frame: memoryview, peer: Peer) -> Parts | Pending | None:
         """Handles one request: the response, a promise of it, or None when none is wanted.
@@ -144,6 +147,8 @@ class Dispatcher:
             request = call.read(frame, header.body_position)
             context = RequestContext(header, peer, self._broker)
             response = call.handle(request, context)
+            if self.quotas is not None:
+                self.quotas.handled(context, len(frame), self._monotonic() - started)
             if type(response) is call.answer_type:
                 return self.finish(call, context, response, started)
             if isinstance(response, Deferred):
@@ -161,6 +166,8 @@ class Dispatcher:
     ) -> Parts | None:
         """Encodes and counts an answer."""
         parts = None
+        if self.quotas is not None:
+            self.quotas.answering(context, response)
         if response is not None:
             parts = call.encode(context.header.correlation_id, response)
         call.latency.observe(self._monotonic() - started)

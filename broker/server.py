@@ -78,6 +78,7 @@ class Server:
         self._sockets: list[tuple[str, socket.socket]] = []
         self._servers: list[asyncio.Server] = []
         self._by_host: Counter[str] = Counter()
+        self._by_number: dict[int, Connection] = {}
         self._numbers = count(1)
 
     def bind(
@@ -151,19 +152,26 @@ class Server:
         self.connections.add(connection)
         self._by_host[client_host] += 1
         self.probes.connections_accepted += 1
-        return Peer(
-            next(self._numbers), client_host, client_port, listener_name, local_host, local_port
-        )
+        number = next(self._numbers)
+        self._by_number[number] = connection
+        return Peer(number, client_host, client_port, listener_name, local_host, local_port)
 
     def forget(self, connection: Connection) -> None:
         """The connection is over."""
         self.connections.discard(connection)
         self.probes.bytes_received += connection.received_bytes
         self.probes.bytes_sent += connection.sent_bytes
+        self._by_number.pop(connection.peer.connection_id, None)
         host = connection.peer.client_host
         self._by_host[host] -= 1
         if not self._by_host[host]:
             del self._by_host[host]
+
+    def mute(self, connection_id: int, seconds: float) -> None:
+        """Stops reading from a client for so long; nothing when it is gone already."""
+        connection = self._by_number.get(connection_id)
+        if connection is not None:
+            connection.mute(seconds)
 
     def foreign_answer(self, kind: str) -> bytes:
         """What to say to a client that speaks another protocol; nothing where it cannot read."""

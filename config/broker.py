@@ -169,6 +169,20 @@ class BrokerConfig:
         57_671_680,
         doc="Largest answer to one fetch, whatever the client allows.",
     )
+    quota_window_num: int = broker_key(
+        "quota.window.num",
+        count(1, 10_000),
+        11,
+        importance="low",
+        doc="How many windows a client's rate is measured over when it has a quota.",
+    )
+    quota_window_size_seconds: int = broker_key(
+        "quota.window.size.seconds",
+        count(1, 86_400),
+        1,
+        importance="low",
+        doc="How long each of these windows is.",
+    )
     max_incremental_fetch_session_cache_slots: int = broker_key(
         "max.incremental.fetch.session.cache.slots",
         count(),

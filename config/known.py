@@ -11,7 +11,7 @@ import re
 _TIERED = "tiered storage is not served by this version"
 _REPLICATION = "there is one node: nothing is replicated"
 _SECURITY = "authentication and TLS are not served by this version"
-_QUOTAS = "quotas are not served by this version"
+_QUOTAS = "quotas of users and clients are served, this is not"
 _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
 _PRODUCERS = "an idle producer is remembered for 24 hours"
@@ -47,7 +47,7 @@ _BROKER_NOT_SERVED = (
     (r"security\.(inter\.broker\.protocol|providers)|connections\.max\.reauth\.ms", _SECURITY),
     (r"allow\.everyone\.if\.no\.acl\.found|early\.start\.listeners", _SECURITY),
     (r"remote\.log\..*|rlmm\..*|log\.local\.retention\..*", _TIERED),
-    (r"quota\..*|.*\.quota\..*|client\.quota\.callback\.class", _QUOTAS),
+    (r"quota\.(?!window\.).*|.*\.quota\..*|client\.quota\.callback\.class", _QUOTAS),
     (r"max\.connection\.creation\.rate|max\.connections\.per\.ip\.overrides", _QUOTAS),
     (r"(leader|follower)\.replication\.throttled\.rate", _REPLICATION),
     (r"replica\.alter\.log\.dirs\..*", _REPLICATION),

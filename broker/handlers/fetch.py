@@ -74,12 +74,16 @@ class _Fetch:
             )
         else:
             wanted = self._resume(wanted, by_id=by_id)
+        max_bytes = min(request.max_bytes, context.broker.config.broker_config.fetch_max_bytes)
+        enforced = context.broker.quotas.enforced
+        if enforced is not None:
+            max_bytes = enforced.fetch_max_bytes(context, max_bytes)
         self.plan = FetchPlan(
             wanted,
             by_id=by_id,
             committed=request.isolation_level == READ_COMMITTED,
-            min_bytes=request.min_bytes,
-            max_bytes=min(request.max_bytes, context.broker.config.broker_config.fetch_max_bytes),
+            min_bytes=request.min_bytes if enforced is None else min(request.min_bytes, max_bytes),
+            max_bytes=max_bytes,
             news_only=self.session is not None,
             each_whole=version < WHOLE_FIRST_SINCE_VERSION,
         )
@@ -124,6 +128,11 @@ class _Fetch:
 
     def _respond(self, result: FetchResult) -> FetchResponse:
         """A session hears only what is new to it: the plan has left out the rest."""
+        enforced = self.context.broker.quotas.enforced
+        if enforced is not None:
+            throttle_ms = enforced.fetched(self.context, result.size_bytes)
+            if throttle_ms:
+                return self._nothing_yet(throttle_ms)
         for answer in result.answers:
             self._count(answer)
             if self.session is not None and answer.size_bytes:
@@ -138,6 +147,11 @@ class _Fetch:
             session_id=self.session.session_id if self.session is not None else NO_SESSION,
             responses=_by_topic((answer.wanted, answer.data) for answer in result.answers),
         )
+
+    def _nothing_yet(self, throttle_ms: int) -> FetchResponse:
+        """For a client over its quota, as Kafka: no records, and nothing of its session moves."""
+        session_id = NO_SESSION if self.session is None else self.session.session_id
+        return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id)
 
     def _count(self, answer: Answer) -> None:
         data = answer.data

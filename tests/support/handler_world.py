@@ -25,6 +25,7 @@ from broker.metrics.probes import BrokerProbes
 from broker.partition import Partition
 from broker.producer_ids import ProducerIds
 from broker.quarantine import Quarantine
+from broker.quotas.service import Quotas
 from broker.routes import routes
 from broker.serving import Serving
 from broker.transactions.coordinator import TransactionCoordinator
@@ -139,7 +140,13 @@ class World:
         )
         guard = CrashGuard(self.env, LOG_DIR, lambda: self.broker.config.broker_config)
         self.broker.intake = Intake(self.broker.disk_space, guard)
+        self.muted: list[tuple[int, float]] = []
         self.broker.groups = GroupCoordinator(self.broker, self.clock)  # type: ignore[arg-type]
+        self.broker.quotas = Quotas(
+            self.broker,  # type: ignore[arg-type]
+            lambda number, seconds: self.muted.append((number, seconds)),
+            lambda enforced: None,
+        )
         self.broker.transactions = TransactionCoordinator(self.broker)  # type: ignore[arg-type]
         self._load()
 
@@ -160,6 +167,7 @@ class World:
         broker.catalog = TopicCatalog(self.env, broker.config, broker.log_manager, serving)
         broker.log_manager.open_directory("test-cluster", NODE_ID)
         broker.catalog.restore_settings()
+        broker.quotas.load()
         broker.log_manager.load()
         broker.catalog.load()
         broker.producer_ids = ProducerIds(self.env, LOG_DIR, self.lanes)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ NUMBERS = {
     ">h": st.integers(-(2**15), 2**15 - 1),
     ">l": st.integers(-(2**31), 2**31 - 1),
     ">q": st.integers(-(2**63), 2**63 - 1),
+    ">d": st.floats(allow_nan=False),
     ">?": st.booleans(),
 }
 ERROR_CODES = st.sampled_from([int(code) for code in ErrorCode])

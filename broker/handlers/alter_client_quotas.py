@@ -1,0 +1,80 @@
+"""AlterClientQuotas: sets and removes limits; durable when it is answered (KIP-546).
+
+Each entity counts by itself: one that is refused changes nothing, the others are stored together.
+"""
+
+from collections import Counter
+
+from broker.context import RequestContext
+from broker.quotas.table import Entity, QuotaTable, entity_of
+from protocol.apis.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    EntryResult,
+)
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+Outcomes = dict[Entity, KafkaError | None]
+
+
+async def handle(
+    request: AlterClientQuotasRequest, context: RequestContext
+) -> AlterClientQuotasResponse:
+    """One result per entity, in the order of the request."""
+    quotas = context.broker.quotas
+    async with quotas.changing:
+        table, outcomes = _altered(quotas.table, request.entries)
+        if not request.validate_only:
+            try:
+                await quotas.store(table)
+            except StorageError as fault:
+                error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(fault))
+                outcomes = {entity: before or error for entity, before in outcomes.items()}
+    return AlterClientQuotasResponse(
+        entries=[_result(entity, error, context) for entity, error in outcomes.items()]
+    )
+
+
+def _altered(table: QuotaTable, entries: list[EntryData]) -> tuple[QuotaTable, Outcomes]:
+    """The table with every entry that can be, and what became of each."""
+    outcomes: Outcomes = {}
+    named = [_entity(entry) for entry in entries]
+    times = Counter(named)
+    for entity, entry in zip(named, entries, strict=True):
+        try:
+            _check_named_once(times[entity])
+            table = table.altered(entity, _changes(entry))
+        except KafkaError as error:
+            outcomes[entity] = error
+        else:
+            outcomes[entity] = None
+    return table, outcomes
+
+
+def _entity(entry: EntryData) -> Entity:
+    return entity_of((part.entity_type, part.entity_name) for part in entry.entity)
+
+
+def _check_named_once(times: int) -> None:
+    if times > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Ignoring an entity that is named twice")
+
+
+def _changes(entry: EntryData) -> dict[str, float | None]:
+    changes = {op.key: None if op.remove else op.value for op in entry.ops}
+    if len(changes) < len(entry.ops):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A quota key is named twice")
+    return changes
+
+
+def _result(entity: Entity, error: KafkaError | None, context: RequestContext) -> EntryResult:
+    result = EntryResult(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    )
+    if error is not None:
+        context.count_error(error.code)
+        result.error_code, result.error_message = error.code, error.message
+    return result

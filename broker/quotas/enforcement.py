@@ -1,0 +1,166 @@
+"""Measures every request of a client that has a limit, and holds the client back when it is over.
+
+As in Kafka (KIP-13, KIP-124, KIP-219): the answer goes out at once and says how long the client
+should rest; whether it does or not, nothing more is read from its connection for so long. Bytes
+written are those of whole Produce requests, bytes read are those of records; the time of requests
+is that of the event loop, in percent of one core.
+
+Exists only while a limit is set, so that who has none pays for none. Used on the event loop only.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from broker.context import RequestContext
+from broker.logs import event
+from broker.quotas.rate import WindowedRate
+from broker.quotas.table import (
+    CONSUMER_BYTE_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    Limit,
+    QuotaTable,
+)
+
+PRODUCE, FETCH = 0, 1
+ANONYMOUS = "ANONYMOUS"  # every client, as long as none says who it is
+MAX_RATES = 10_000  # kept at one time; the one that rested longest gives way
+MAX_KNOWN = 10_000  # clients whose limits have been looked up
+MAX_THROTTLE_MS = 2**31 - 1
+TOLD_EVERY_MS = 60_000
+
+Mute = Callable[[int, float], None]
+
+
+class Throttled:
+    """What was held back since the start, by the limit that did it."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.requests: Counter[str] = Counter()
+        self.milliseconds: Counter[str] = Counter()
+
+
+class Enforcement:
+    """The rates of all clients that have a limit."""
+
+    def __init__(
+        self,
+        *,
+        windows: int,
+        window_ms: int,
+        monotonic: Callable[[], float],
+        mute: Mute,
+        throttled: Throttled,
+    ) -> None:
+        """`mute(connection id, seconds)` stops reading from a client."""
+        self._windows = windows
+        self._window_ms = window_ms
+        self._monotonic = monotonic
+        self._mute = mute
+        self._throttled = throttled
+        self._table = QuotaTable()
+        self._known: dict[tuple[str, str], Limit | None] = {}
+        self._rates: OrderedDict[tuple[str, tuple[str, str]], WindowedRate] = OrderedDict()
+        self._told_ms: dict[str, float] = {}
+
+    def use(self, table: QuotaTable) -> None:
+        """The limits from now on; what was measured so far stays."""
+        self._table = table
+        self._known.clear()
+
+    def handled(self, context: RequestContext, size_bytes: int, seconds: float) -> None:
+        """A request was handled, or will be answered later: what it costs its client."""
+        context.charge = (size_bytes, seconds)
+
+    def answering(self, context: RequestContext, response: Any) -> None:
+        """Counts a request that is being answered; writes into the answer how long to rest.
+
+        A response of None stands for a Produce that wants no answer; its time is not counted.
+        """
+        size_bytes, seconds = getattr(context, "charge", (0, 0.0))
+        throttle_ms = 0
+        if response is not None:
+            throttle_ms = self._count(REQUEST_PERCENTAGE, context, 100 * seconds)
+            throttle_ms = min(throttle_ms, self._window_ms)
+        if context.api_key == PRODUCE:
+            throttle_ms = max(throttle_ms, self._count(PRODUCER_BYTE_RATE, context, size_bytes))
+        elif context.api_key == FETCH:
+            throttle_ms = max(throttle_ms, response.throttle_time_ms)
+        if throttle_ms:
+            if response is not None:
+                response.throttle_time_ms = throttle_ms
+            self._mute(context.connection_id, throttle_ms / 1000)
+
+    def fetched(self, context: RequestContext, size_bytes: int) -> int:
+        """Counts records about to be sent; milliseconds to send nothing instead, 0 to send them.
+
+        As in Kafka, what is not sent after all is not counted.
+        """
+        throttle_ms = self._count(CONSUMER_BYTE_RATE, context, size_bytes)
+        if throttle_ms:
+            limit = self._limit(CONSUMER_BYTE_RATE, context.client_id)
+            assert limit is not None
+            self._rate(CONSUMER_BYTE_RATE, limit).add(-size_bytes, self._now_ms())
+        return throttle_ms
+
+    def fetch_max_bytes(self, context: RequestContext, wanted: int) -> int:
+        """What one fetch may ask for: never more than the limit gives in all its windows."""
+        limit = self._limit(CONSUMER_BYTE_RATE, context.client_id)
+        if limit is None:
+            return wanted
+        seconds = max(self._windows - 1, 1) * self._window_ms / 1000
+        return int(min(wanted, max(limit.bound * seconds, 1)))
+
+    def _count(self, key: str, context: RequestContext, amount: float) -> int:
+        """Milliseconds that the client has to rest after this; 0 within its limit, or without."""
+        limit = self._limit(key, context.client_id)
+        if limit is None:
+            return 0
+        now_ms = self._now_ms()
+        rate = self._rate(key, limit)
+        rate.add(amount, now_ms)
+        throttle_ms = min(round(rate.excess_ms(limit.bound, now_ms)), MAX_THROTTLE_MS)
+        if throttle_ms > 0:
+            self._tell(key, context, throttle_ms)
+        return throttle_ms
+
+    def _limit(self, key: str, client_id: str) -> Limit | None:
+        known = self._known
+        try:
+            return known[key, client_id]
+        except KeyError:
+            if len(known) >= MAX_KNOWN:
+                known.clear()
+            found = known[key, client_id] = self._table.limit(key, ANONYMOUS, client_id)
+            return found
+
+    def _rate(self, key: str, limit: Limit) -> WindowedRate:
+        name, rates = (key, limit.shared_by), self._rates
+        rate = rates.get(name)
+        if rate is None:
+            if len(rates) >= MAX_RATES:
+                rates.popitem(last=False)
+            rate = rates[name] = WindowedRate(self._windows, self._window_ms)
+        rates.move_to_end(name)
+        return rate
+
+    def _tell(self, key: str, context: RequestContext, throttle_ms: int) -> None:
+        """Counts one throttling; a line in the log for each limit at most once a minute."""
+        self._throttled.requests[key] += 1
+        self._throttled.milliseconds[key] += throttle_ms
+        now_ms = self._now_ms()
+        if now_ms - self._told_ms.get(key, -TOLD_EVERY_MS) >= TOLD_EVERY_MS:
+            self._told_ms[key] = now_ms
+            event(
+                "client_throttled",
+                "info",
+                quota=key,
+                client_id=context.client_id,
+                peer=context.peer,
+                throttle_ms=throttle_ms,
+            )
+
+    def _now_ms(self) -> float:
+        return self._monotonic() * 1000

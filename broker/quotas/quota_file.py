@@ -1,0 +1,46 @@
+"""`horolog-quotas.json`: the limits of users and clients, at the top of the data directory.
+
+Written as a whole and atomically before a change is answered. A part without a name is the default:
+
+    {"format": 1, "quotas": [{"entity": {"user": null}, "limits": {"producer_byte_rate": 1024.0}}]}
+"""
+
+import json
+from typing import Any
+
+from broker.quotas.table import Entity, Limits, QuotaTable, check_entity, entity_of
+from protocol.errors import KafkaError
+from storage.errors import CorruptCheckpoint, NewerFormat
+
+FILE_NAME = "horolog-quotas.json"
+FORMAT = 1
+
+
+def render(table: QuotaTable) -> bytes:
+    """The file's bytes."""
+    rows = [
+        {"entity": dict(entity), "limits": dict(limits)} for entity, limits in table.entries.items()
+    ]
+    return (json.dumps({"format": FORMAT, "quotas": rows}, indent=1) + "\n").encode()
+
+
+def parse(path: str, text: str) -> QuotaTable:
+    """Reads what `render` wrote.
+
+    Raises CorruptCheckpoint or NewerFormat: limits that were set must not silently be gone.
+    """
+    try:
+        document: Any = json.loads(text)
+        number = document["format"]
+        rows = dict(map(_row, document["quotas"])) if number == FORMAT else {}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, KafkaError) as error:
+        raise CorruptCheckpoint(path, f"quotas cannot be read: {error}") from error
+    if number != FORMAT:
+        raise NewerFormat(path, f"has format {number}, this version reads {FORMAT}")
+    return QuotaTable(rows)
+
+
+def _row(row: Any) -> tuple[Entity, Limits]:
+    entity = entity_of(row["entity"].items())
+    check_entity(entity)
+    return entity, QuotaTable().altered(entity, row["limits"]).entries[entity]

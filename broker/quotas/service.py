@@ -1,0 +1,70 @@
+"""The quotas of a broker: set by administrators, durable, enforced while there are any.
+
+A change is checked, written, and then counts; `enforced` is what the request path looks at, and is
+None as long as nobody has a limit.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.quotas.enforcement import Enforcement, Mute, Throttled
+from broker.quotas.quota_file import FILE_NAME, parse, render
+from broker.quotas.table import QuotaTable
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+Enforced = Callable[[Enforcement | None], None]
+
+
+class Quotas:
+    """Who may do how much. Used from the event loop only, but for `load`."""
+
+    def __init__(self, broker: "Broker", mute: Mute, on_enforced: Enforced) -> None:
+        """`on_enforced` hears when measuring begins and ends; nothing is known until `load`."""
+        self._broker = broker
+        self._mute = mute
+        self._on_enforced = on_enforced
+        self.changing = asyncio.Lock()
+        self.table = QuotaTable()
+        self.throttled = Throttled()
+        self.enforced: Enforcement | None = None
+
+    def load(self) -> None:
+        """Before clients may come: what was set when it ran last. Blocks.
+
+        Raises CorruptCheckpoint or NewerFormat when the file cannot be trusted.
+        """
+        fs, path = self._broker.env.fs, self._path()
+        if fs.exists(path):
+            self._publish(parse(path, fs.read_text(path)))
+
+    async def store(self, table: QuotaTable) -> None:
+        """Makes `table` durable, then lets it count. Hold `changing`. Raises StorageError."""
+        if table != self.table:
+            await self._broker.lanes.run(self._broker.log_dir, self._write, table)
+            self._publish(table)
+
+    def _publish(self, table: QuotaTable) -> None:
+        self.table = table
+        if table.entries and self.enforced is None:
+            settings = self._broker.config.broker_config
+            self.enforced = Enforcement(
+                windows=settings.quota_window_num,
+                window_ms=settings.quota_window_size_seconds * 1000,
+                monotonic=self._broker.probes.monotonic,
+                mute=self._mute,
+                throttled=self.throttled,
+            )
+        if not table.entries:
+            self.enforced = None
+        if self.enforced is not None:
+            self.enforced.use(table)
+        self._on_enforced(self.enforced)
+
+    def _write(self, table: QuotaTable) -> None:
+        self._broker.env.fs.write_atomically(self._path(), render(table))
+
+    def _path(self) -> str:
+        return f"{self._broker.log_dir}/{FILE_NAME}"

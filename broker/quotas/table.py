@@ -1,0 +1,123 @@
+"""Which limits were set for whom, and which of them holds for a client: Kafka's precedence.
+
+Immutable: an alteration makes a new table, so that it can be written before it counts. A name of
+None is the default of its kind. Texts and codes as in Kafka's controller.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+PRODUCER_BYTE_RATE = "producer_byte_rate"
+CONSUMER_BYTE_RATE = "consumer_byte_rate"
+REQUEST_PERCENTAGE = "request_percentage"
+KEYS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
+WHOLE_NUMBERS = {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE}
+NOT_SERVED = {"controller_mutation_rate", "connection_creation_rate"}
+MAX_ENTITIES = 10_000
+LARGEST = float(2**63)
+
+Entity = tuple[tuple[str, str | None], ...]
+"""The parts of an entity's name, by kind in alphabetical order."""
+Limits = Mapping[str, float]
+
+
+class Limit(NamedTuple):
+    """One limit that holds for a client: all clients of the same `shared_by` use it up together."""
+
+    bound: float
+    shared_by: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaTable:
+    """All limits, by entity."""
+
+    entries: Mapping[Entity, Limits] = field(default_factory=dict)
+
+    def altered(self, entity: Entity, changes: Mapping[str, float | None]) -> "QuotaTable":
+        """The table with these limits of one entity set, or removed where None.
+
+        Raises KafkaError INVALID_REQUEST (42) for an entity or a limit that cannot be.
+        """
+        check_entity(entity)
+        limits = dict(self.entries.get(entity, {}))
+        for key, value in changes.items():
+            if value is None:
+                limits.pop(key, None)
+            else:
+                limits[key] = _checked(key, value)
+        entries = {name: each for name, each in self.entries.items() if name != entity}
+        if limits:
+            entries[entity] = limits
+        if len(entries) > max(MAX_ENTITIES, len(self.entries)):
+            raise _refused(f"There are quotas for {MAX_ENTITIES} entities already")
+        return QuotaTable(entries)
+
+    def limit(self, key: str, user: str, client_id: str) -> Limit | None:
+        """The most special limit that was set for this client, None when there is none."""
+        for parts, shared_by in _by_precedence(user, client_id):
+            limits = self.entries.get(parts)
+            if limits is not None and key in limits:
+                return Limit(limits[key], shared_by)
+        return None
+
+
+def _by_precedence(user: str, client_id: str) -> Sequence[tuple[Entity, tuple[str, str]]]:
+    """Every entity that can speak for a client, the most special first, and who shares its limit.
+
+    A default holds for each user or client by itself.
+    """
+    both, users, clients = (user, client_id), (user, ""), ("", client_id)
+    return (
+        (((CLIENT_ID, client_id), (USER, user)), both),
+        (((CLIENT_ID, None), (USER, user)), both),
+        (((USER, user),), users),
+        (((CLIENT_ID, client_id), (USER, None)), both),
+        (((CLIENT_ID, None), (USER, None)), both),
+        (((USER, None),), users),
+        (((CLIENT_ID, client_id),), clients),
+        (((CLIENT_ID, None),), clients),
+    )
+
+
+def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
+    """An entity from its parts in any order; as in Kafka, the last of a kind counts."""
+    return tuple(sorted(dict(parts).items()))
+
+
+def check_entity(entity: Entity) -> None:
+    """Raises KafkaError INVALID_REQUEST (42) when nobody can have this name."""
+    if not entity:
+        raise _refused("Invalid empty client quota entity")
+    for kind, name in entity:
+        if kind == IP:
+            raise _refused("Quotas of addresses are not served by this version")
+        if kind not in {USER, CLIENT_ID}:
+            raise _refused(f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise _refused(f"Empty {kind} not supported")
+
+
+def _checked(key: str, value: float) -> float:
+    if key in NOT_SERVED:
+        raise _refused(f"Quotas by {key} are not served by this version")
+    if key not in KEYS:
+        raise _refused(f"Invalid configuration key {key}")
+    if not value > 0:
+        raise _refused(f"Quota {key} must be greater than 0")
+    if key in WHOLE_NUMBERS and not value < LARGEST:
+        raise _refused(f"Proposed value for {key} is too large for a LONG.")
+    if not math.isfinite(value):
+        raise _refused(f"Quota {key} must be a number")
+    if key in WHOLE_NUMBERS and value != int(value):
+        raise _refused(f"{key} cannot be a fractional value.")
+    return value
+
+
+def _refused(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)

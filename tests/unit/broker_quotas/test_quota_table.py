@@ -1,0 +1,101 @@
+"""Whose limit holds, and which limits cannot be."""
+
+import pytest
+
+from broker.quotas.quota_file import parse, render
+from broker.quotas.table import QuotaTable, entity_of
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import CorruptCheckpoint, NewerFormat
+
+RATE = "producer_byte_rate"
+PRECEDENCE: list[tuple[list[tuple[str, str | None]], tuple[str, str]]] = [
+    ([("user", "u"), ("client-id", "c")], ("u", "c")),
+    ([("user", "u"), ("client-id", None)], ("u", "c")),
+    ([("user", "u")], ("u", "")),
+    ([("user", None), ("client-id", "c")], ("u", "c")),
+    ([("user", None), ("client-id", None)], ("u", "c")),
+    ([("user", None)], ("u", "")),
+    ([("client-id", "c")], ("", "c")),
+    ([("client-id", None)], ("", "c")),
+]
+
+
+def test_the_most_special_limit_holds() -> None:
+    table = QuotaTable()
+    for rank, (parts, shared_by) in reversed(list(enumerate(PRECEDENCE, 1))):
+        table = table.altered(entity_of(parts), {RATE: float(rank)})
+        assert table.limit(RATE, "u", "c") == (float(rank), shared_by)
+
+
+def test_each_kind_of_limit_is_looked_for_by_itself() -> None:
+    table = QuotaTable().altered(entity_of([("user", "u")]), {"request_percentage": 50.0})
+    table = table.altered(entity_of([("client-id", None)]), {RATE: 7.0})
+    limit = table.limit(RATE, "u", "c")
+    assert limit is not None
+    assert limit.bound == 7
+    assert table.limit("consumer_byte_rate", "u", "c") is None
+
+
+def test_a_limit_of_another_says_nothing() -> None:
+    table = QuotaTable().altered(entity_of([("user", "v")]), {RATE: 1.0})
+    table = table.altered(entity_of([("client-id", "d"), ("user", None)]), {RATE: 1.0})
+    assert table.limit(RATE, "u", "c") is None
+
+
+def test_the_last_limit_of_an_entity_takes_it_along() -> None:
+    user = entity_of([("user", "u")])
+    table = QuotaTable().altered(user, {RATE: 1.0}).altered(user, {RATE: None})
+    assert table == QuotaTable()
+
+
+@pytest.mark.parametrize(
+    ("parts", "key", "value"),
+    [
+        ([], RATE, 1.0),
+        ([("user", "")], RATE, 1.0),
+        ([("group", "g")], RATE, 1.0),
+        ([("ip", "127.0.0.1")], "connection_creation_rate", 1.0),
+        ([("user", "u")], "nonsense", 1.0),
+        ([("user", "u")], "controller_mutation_rate", 1.0),
+        ([("user", "u")], RATE, 1.5),
+        ([("user", "u")], RATE, 0.0),
+        ([("user", "u")], RATE, -1.0),
+        ([("user", "u")], RATE, float("inf")),
+        ([("user", "u")], "request_percentage", float("inf")),
+        ([("user", "u")], "request_percentage", float("nan")),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    parts: list[tuple[str, str | None]], key: str, value: float
+) -> None:
+    with pytest.raises(KafkaError) as refused:
+        QuotaTable().altered(entity_of(parts), {key: value})
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_the_file_gives_back_what_was_set() -> None:
+    table = QuotaTable()
+    for rank, (parts, _) in enumerate(PRECEDENCE, 1):
+        table = table.altered(entity_of(parts), {RATE: float(rank), "request_percentage": 0.5})
+    assert parse("f", render(table).decode()) == table
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"format": 1}',
+        '{"format": 1, "quotas": [{"entity": {}, "limits": {"producer_byte_rate": 1}}]}',
+        '{"format": 1, "quotas": [{"entity": {"user": "u"}, "limits": {}}]}',
+        '{"format": 1, "quotas": [{"entity": {"user": "u"}, "limits": {"x": 1}}]}',
+    ],
+)
+def test_a_damaged_file_is_not_taken_for_no_limits(text: str) -> None:
+    with pytest.raises(CorruptCheckpoint, match="quotas"):
+        parse("f", text)
+
+
+def test_a_newer_file_is_left_alone() -> None:
+    with pytest.raises(NewerFormat):
+        parse("f", '{"format": 2, "quotas": 5}')
