@@ -304,7 +304,6 @@ class Broker:
         self.producer_ids = ProducerIds(self.env, self.log_dir, self.lanes)
         self.producer_ids.load(manager.largest_producer_id)
 
-
     async def _load_coordinators(self) -> None:
         """Groups first: offsets that wait for their transaction's end are known when it ends."""
         await self.groups.load()
