@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "clock": "broker.cli_clock",
     "dump": "broker.cli_dump",
     "verify": "broker.cli_verify",
+    "explain": "broker.cli_explain",
     "spark": "pipeline.cli",
 })  # fmt: skip
 """Where each command lives: the module has it as `command`."""

@@ -1,0 +1,83 @@
+"""Pages of the disk: space, faults, damage."""
+
+from collections.abc import Mapping
+
+from broker.explain.page import Page
+
+_RESTORE = (
+    "Consumers stop at the damage and do not lose their place. Copy the partition's directory "
+    "away, run horolog verify on it, and restore the segment from a backup or another copy; "
+    "or let retention or DeleteRecords take the range away."
+)
+
+PAGES: Mapping[str, Page] = {
+    "disk_low": Page(
+        "Less space is free than horolog.disk.reserve.bytes. Producers are told to try again "
+        "(KAFKA_STORAGE_ERROR) and wait in their own buffers; topics cannot be made. Reading, "
+        "commits of offsets, deletion, retention and compaction go on, deleted files go at once, "
+        "and writing resumes by itself.",
+        "Make room: delete topics, shorten retention (horolog retention preview shows what would "
+        "go), grow the disk. Producers lose records only after their own delivery time-out.",
+    ),
+    "disk_has_room": Page("There is space above the reserve again: records are taken in."),
+    "disk_space_unknown": Page(
+        "The system does not tell how much space is free. What was known last is assumed.",
+        "Look at the disk: was it unmounted, does a network file system hang?",
+    ),
+    "ballast_released": Page(
+        "Something else has filled the disk to the last blocks, so the broker gave up its ballast: "
+        "offsets, deletions and checkpoints go on with that space.",
+        "Make room soon. The ballast comes back by itself once there is.",
+    ),
+    "ballast_failed": Page(
+        "The ballast file could not be written. Nothing depends on it until the disk is full.",
+        "Look at the disk.",
+    ),
+    "fsync_failed": Page(
+        "The disk could not make a log's bytes durable. The first such error is final: the system "
+        "may have dropped them although a second try would succeed. The partition takes no more "
+        "records; nothing that was not durable is acknowledged. Reading goes on.",
+        "Look at the disk and the system's log. When it is well again restart the broker: it "
+        "reads the log back from the disk and goes on after what is really there.",
+    ),
+    "damage_found": Page(
+        "A file beside the logs (a checkpoint, a metadata file) could not be read at the start. "
+        "It counts as absent and is made anew; logs are recovered from themselves.",
+        "Find out why: a crash of the machine leaves no such thing.",
+    ),
+    "log_damage_found": Page(
+        "The check of closed segments (horolog.scrub.interval.ms) found bytes of a log that are "
+        "not what was written. Nothing was changed. /api/scrub lists all that is known.",
+        f"The disk is going bad: replace it. {_RESTORE}",
+    ),
+    "log_file_wrong": Page(
+        "The check of closed segments found an index or zone map that contradicts its log. "
+        "Records are safe; searches compare an index with the log before they believe it.",
+        "A restart after an unclean stop makes it anew; or stop the broker, remove the file "
+        "(never the .log), and start again. Rot in one file may mean rot in others: look at the "
+        "disk.",
+    ),
+    "scrub_began": Page("A pass over all closed segments begins, to look for rot."),
+    "scrub_ended": Page(
+        "The pass has read every closed segment. faulty_logs counts those with findings, which "
+        "/api/scrub lists."
+    ),
+    "scrub_not_remembered": Page(
+        "How far the pass has come could not be stored: a restart would begin an earlier log "
+        "again. Nothing else depends on it.",
+        "Look at the disk: is it full?",
+    ),
+    "old_segments_written_anew": Page(
+        "Segments in message format 0 or 1 (of a Kafka before 0.11) were written anew in format "
+        "2 when their logs were opened. Offsets, times, keys and values stayed."
+    ),
+    "settings_left_behind": Page(
+        "A topic was deleted, but its settings are still in horolog-config.json: the disk refused. "
+        "The next start drops them."
+    ),
+    "directories_left_behind": Page(
+        "A topic was deleted, but directories of it could not be renamed away. Clients do not see "
+        "it any more, and the next start removes them.",
+        "Look at the disk if it happens again.",
+    ),
+}

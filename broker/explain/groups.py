@@ -1,0 +1,93 @@
+"""Pages of consumer groups and transactions."""
+
+from collections.abc import Mapping
+
+from broker.explain.page import Page
+
+_COORDINATOR_LOG = (
+    "Look at the partition's log with horolog verify. Clients of these groups or transactions are "
+    "told COORDINATOR_NOT_AVAILABLE and try again until the broker is restarted."
+)
+
+PAGES: Mapping[str, Page] = {
+    "group_generation": Page("A group was rebalanced: it has a new generation of members."),
+    "group_member_expired": Page(
+        "A member did not say for its session time-out that it lives; the group goes on without "
+        "it, and its partitions go to others.",
+        "Often a consumer that works too long between two polls, or a long garbage collection.",
+    ),
+    "group_member_never_synced": Page(
+        "A member joined its group and never asked for its assignment; the group goes on without."
+    ),
+    "group_not_stored": Page(
+        "A change of a group could not be written to __consumer_offsets; its members are told to "
+        "try again.",
+        "Look at the disk.",
+    ),
+    "groups_not_loaded": Page(
+        "A partition of __consumer_offsets could not be read after the start, so its groups are "
+        "not served.",
+        _COORDINATOR_LOG,
+    ),
+    "group_records_unreadable": Page(
+        "Some records of __consumer_offsets are none that this version knows. They were left out.",
+        "A newer broker has written them, or a client has: compare the versions.",
+    ),
+    "offsets_left_behind": Page(
+        "A topic was deleted, but offsets that a group had committed for it could not be. They go "
+        "at the next start."
+    ),
+    "offsets_not_expired": Page(
+        "Offsets that are past offsets.retention.minutes could not be removed; tried again."
+    ),
+    "state_topic_not_made": Page(
+        "__consumer_offsets or __transaction_state could not be made, so groups or transactions "
+        "cannot be served. It is tried again with the next request.",
+        "error says why: horolog.max.partitions leaves no room for it, or the disk refuses.",
+    ),
+    "consumer_group_epoch": Page("A group of the new protocol (KIP-848) has a new assignment."),
+    "consumer_member_silent": Page(
+        "A member of a group of the new protocol did not say that it lives, and was removed."
+    ),
+    "consumer_member_late": Page(
+        "A member did not give its partitions up within its rebalance time-out, and was removed.",
+        "Often a consumer that works too long between two polls (max.poll.interval.ms).",
+    ),
+    "group_upgraded": Page("A group went from the classic protocol to the new one (KIP-848)."),
+    "group_downgraded": Page("A group went from the new protocol back to the classic one."),
+    "topics_not_matched": Page(
+        "The regular expression of a group could not be matched with the topics; it keeps those "
+        "it had.",
+        "This is a fault of the broker: keep the line, and horolog bundle.",
+    ),
+    "transaction_timed_out": Page(
+        "A producer left its transaction open for longer than its time-out, so it was aborted; "
+        "the producer is fenced.",
+        "Often a producer that died. One that lives needs a larger transaction.timeout.ms.",
+    ),
+    "transaction_not_ended": Page(
+        "A transaction that timed out could not be aborted now; it is tried again.",
+        "Look at the disk if it goes on.",
+    ),
+    "transaction_not_completed": Page(
+        "The end of a transaction was decided, but its markers are not all written yet; it is "
+        "tried again. Readers of committed data wait until then.",
+        "Look at the disk if it goes on.",
+    ),
+    "marker_not_written": Page(
+        "The marker that ends a transaction could not be written to a partition; tried again.",
+        "Look at the disk if it goes on.",
+    ),
+    "transactions_not_loaded": Page(
+        "A partition of __transaction_state could not be read after the start, so its "
+        "transactional ids are not served.",
+        _COORDINATOR_LOG,
+    ),
+    "transaction_records_unreadable": Page(
+        "Some records of __transaction_state are none that this version knows; they were left out.",
+        "A newer broker has written them: compare the versions.",
+    ),
+    "transactional_id_not_expired": Page(
+        "A transactional id that nobody uses any more could not be forgotten; tried again."
+    ),
+}

@@ -1,0 +1,12 @@
+"""What a page is: the text behind one event code or exit status. Pages are data, by subject."""
+
+from typing import NamedTuple
+
+NOTHING = "Nothing."
+
+
+class Page(NamedTuple):
+    """`means`: what has happened, and what it does to clients and data. `remedy`: what to do."""
+
+    means: str
+    remedy: str = NOTHING

@@ -1,0 +1,66 @@
+"""All pages, and how one is found and told. Loaded by `horolog explain` only."""
+
+import textwrap
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from broker.explain import clients, disk, groups, process, time
+from broker.explain.page import NOTHING, Page
+
+SUBJECTS: Mapping[str, Mapping[str, Page]] = {
+    "The process": process.PAGES,
+    "The disk": disk.PAGES,
+    "Time": time.PAGES,
+    "Clients": clients.PAGES,
+    "Groups and transactions": groups.PAGES,
+}
+PAGES: Mapping[str, Page] = {
+    code: page for pages in SUBJECTS.values() for code, page in pages.items()
+}
+WIDTH = 88
+
+
+def told(code: str) -> str:
+    """A page for a terminal."""
+    page = PAGES[code]
+    text = [code, _indented(page.means)]
+    if page.remedy != NOTHING:
+        text += ["", "  What to do:", _indented(page.remedy)]
+    return "\n".join(text)
+
+
+def listed() -> str:
+    """Every code with the first sentence of its page, by subject."""
+    lines = []
+    for subject, pages in SUBJECTS.items():
+        lines += [
+            subject,
+            *(f"  {code:<32}{_first_sentence(p.means)}" for code, p in pages.items()),
+        ]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def near(code: str) -> list[str]:
+    """Codes that may have been meant."""
+    return get_close_matches(code, PAGES, 3)
+
+
+def events_table() -> str:
+    """Markdown: all pages, for the documentation."""
+    parts = []
+    for subject, pages in SUBJECTS.items():
+        parts.append(
+            f"\n#### {subject}\n\n| code | what has happened | what to do |\n|---|---|---|\n"
+        )
+        parts += [f"| `{code}` | {page.means} | {page.remedy} |\n" for code, page in pages.items()]
+    return "".join(parts).lstrip("\n")
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _first_sentence(text: str) -> str:
+    sentence = text.partition(". ")[0].rstrip(".")
+    return textwrap.shorten(sentence, WIDTH - 34, placeholder=" ...")

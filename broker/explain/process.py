@@ -1,0 +1,112 @@
+"""Pages of the process itself: its start, its end, its own faults."""
+
+from collections.abc import Mapping
+
+from broker.explain.page import Page
+
+PAGES: Mapping[str, Page] = {
+    "ready": Page("Clients are served from now on, at the address that the line names."),
+    "stopping": Page(
+        "A signal asked the broker to stop. New clients are refused, requests under way are "
+        "answered, everything is forced to the disk."
+    ),
+    "stopped": Page(
+        "The broker has stopped. clean=True: every log is on the disk and the next start reads no "
+        "log again. clean=False: some log could not be closed well; exit status 4.",
+        "With clean=False look for fsync_failed before it, and at the disk. The next start "
+        "recovers the logs from what is there.",
+    ),
+    "stop_forced": Page(
+        "A second signal came while the broker was stopping: it ended at once, with exit status "
+        "130. What was acknowledged as durable is; the next start recovers the logs.",
+        "Give it more time to stop: 10 seconds are enough in a container.",
+    ),
+    "setting_ignored": Page(
+        "A setting of Kafka's that this broker knows and does not need, or does not have, was "
+        "given a value. It has no effect; the line says why.",
+        "Remove it, or leave it: nothing depends on it.",
+    ),
+    "test_clock": Page(
+        "The broker was started with --test-clock: its time is moved by whoever reaches its admin "
+        "port. Made for tests.",
+        "Never for data that matters: start it without the option.",
+    ),
+    "crash_loop": Page(
+        "The broker has been started several times in a row and each time ended within a minute, "
+        "without a proper stop. What ends it may be what it is sent, so it serves readers and the "
+        "admin API, but producers are told to try again later, and nothing is compacted.",
+        "Find out what ended it: the log's last lines before each start, the kernel's (out of "
+        "memory?), the container's exit status. Then POST /api/starts/confirm, or set "
+        "horolog.crash.loop.hold.ms to 0, or wait: the hold ends by itself.",
+    ),
+    "crash_loop_over": Page(
+        "The hold after a loop of crashes has ended by itself: records are taken in again."
+    ),
+    "crash_loop_confirmed": Page(
+        "An operator has ended the hold after a loop of crashes: records are taken in again."
+    ),
+    "starts_unknown": Page(
+        "The file that remembers recent starts (horolog-starts-checkpoint) could not be read or "
+        "written. A loop of crashes would not be noticed; nothing else depends on it.",
+        "Look at the disk: is it full, or failing?",
+    ),
+    "task_failed": Page(
+        "Periodic work ended in an error that nobody expected; task names it. It runs again at its "
+        "next time. horolog_task_failures_total counts it.",
+        "If it comes back, this is a fault of the broker: keep the line, and horolog bundle.",
+    ),
+    "audit_not_written": Page(
+        "A line of the audit log could not be written, so what an administrator did there is not "
+        "recorded. The change itself counts.",
+        "Look at the disk: is it full, or failing?",
+    ),
+    "request_failed": Page(
+        "A request ended in an error that nobody expected. Its connection was closed, so its "
+        "client connects again; no other is touched.",
+        "This is a fault of the broker: keep the line with its trace, and horolog bundle.",
+    ),
+    "library_message": Page(
+        "A library that the broker uses (asyncio, aiohttp) had something to say; logger names it.",
+        "Errors with a trace are worth a report; others belong to a client's bad connection.",
+    ),
+    "http_failed": Page(
+        "The HTTP port could not begin to serve a connection.",
+        "Ask again; if it stays so, look whether files or memory have run out.",
+    ),
+    "http_request_failed": Page(
+        "A question to the admin API ended in an error that nobody expected; the client was told "
+        "the number of this event.",
+        "This is a fault of the broker: keep the line, and horolog bundle.",
+    ),
+    "exit-0": Page("The broker stopped as it was asked to; everything is on the disk."),
+    "exit-1": Page(
+        "Bad settings: a key that does not exist, a value that it cannot take, two that contradict "
+        "each other. Every mistake has a line with its file and line, variable or flag.",
+        "Mend them; horolog config check FILE and horolog config explain KEY help.",
+    ),
+    "exit-2": Page(
+        "Something that the broker needs cannot be used: the data directory (locked by another "
+        "process, not writable, of another cluster, of a newer version), a port (taken, not "
+        "permitted, not of this machine); or the command line cannot be read.",
+        "The line on standard error ends with what to do.",
+    ),
+    "exit-3": Page(
+        "A log is damaged where it may not be, and the broker will not touch it.",
+        "horolog verify DIRECTORY tells which and how much. Restore that partition from a backup, "
+        "or move its directory away to start without it.",
+    ),
+    "exit-4": Page(
+        "The broker stopped, but something could not be forced to the disk. What was acknowledged "
+        "as durable was durable before; records that were not may be lost.",
+        "Look at the disk. The next start recovers the logs.",
+    ),
+    "exit-5": Page(
+        "The machine's clock shows a time before this program was written, so every record and "
+        "every deletion would be dated wrong.",
+        "Set the clock (NTP does that), then start again.",
+    ),
+    "exit-130": Page(
+        "The broker was ended by a second signal, or a command by Ctrl-C.",
+        "The next start recovers the logs; give the broker more time to stop.",
+    ),
+}
