@@ -56,9 +56,9 @@ PAGES: Mapping[str, Page] = {
         "If it comes back, this is a fault of the broker: keep the line, and horolog bundle.",
     ),
     "audit_not_written": Page(
-        "A line of the audit log could not be written, so what an administrator did there is not "
-        "recorded. The change itself counts.",
-        "Look at the disk: is it full, or failing?",
+        "Rows of the audit (horolog.audit.topic: who wrote which offsets) could not be written now "
+        "and wait for the next time. Producers are not touched.",
+        "Is the topic there, and does it take records? Rows beyond a bound are counted as others.",
     ),
     "request_failed": Page(
         "A request ended in an error that nobody expected. Its connection was closed, so its "
