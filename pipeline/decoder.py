@@ -76,6 +76,8 @@ class Table(NamedTuple):
     """Where they end."""
     needed: int
     """Bytes from there on that the next batch takes, or its header; 0 when nothing follows."""
+    fault: DamagedLog | None = None
+    """What is wrong with the next batch, when all of it is there, or its header is."""
 
 
 def decode(
@@ -93,22 +95,25 @@ def decode(
     DamagedLog for a wrong CRC, header or record, and for a batch that unpacks to more than
     `limit_bytes`.
     """
-    rows = tabulate(data, origin).rows
+    table = tabulate(data, origin)
     yield from decode_rows(
-        data, rows, origin, schema, selection, limit_bytes=limit_bytes, engine=engine
+        data, table.rows, origin, schema, selection, limit_bytes=limit_bytes, engine=engine
     )
+    if table.fault is not None:
+        raise table.fault
 
 
 def tabulate(data: Octets, origin: Origin) -> Table:
-    """The whole batches in `data`, headers and CRCs checked; DamagedLog when one is wrong."""
+    """The whole batches that `data` begins with, headers and CRCs checked."""
     rows = np.empty((len(data) // HEADER_BYTES + 1, ROW_NUMBERS), np.int64)  # touched as filled
     count, scan = tabulate_batches(data, 0, rows.reshape(-1))
+    fault = None
     if scan.stop == "corrupt":
-        raise DamagedLog(
+        fault = DamagedLog(
             f"{origin}, at byte {origin.position + scan.position}: the {scan.fault} of a batch is "
             "wrong; horolog verify tells more"
         )
-    return Table(rows[:count], scan.position, scan.needed)
+    return Table(rows[:count], scan.position, scan.needed, fault)
 
 
 def decode_rows(

@@ -2,7 +2,7 @@
 
 By default Spark runs embedded, on every core of this machine. Whatever the environment or a
 configuration folder of Spark's says is left alone, but for what wrong answers come from: workers
-run this interpreter, times are shown in UTC, and filters reach our source.
+run this interpreter, and times are shown in UTC.
 """
 
 import os

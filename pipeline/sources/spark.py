@@ -2,13 +2,28 @@
 
 Spark calls these classes in Python processes of its own: planning on the driver's machine, reading
 on the executors'. They hold options and plans, and nothing that is open.
+
+A query's filters reach a reader only with the option `pushFilters`. Spark 4.3 keeps the plan that
+it got for the filters of one query for all later ones of the same `load()`, also for those without
+a filter: `df.where(...)` and then `df.count()` would count too little. So whoever sets the option
+takes a `load()` for each query; the options of times and offsets prune as well, and always.
 """
 
-from pyspark.sql.datasource import DataSource
-from pyspark.sql.pandas.types import from_arrow_schema
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipeline.schemas import records_schema
+from pipeline.errors import BadOption
+from pipeline.schemas import ALL_COLUMNS, records_schema
+from pipeline.sources.bounds import EVERYTHING
+from pipeline.sources.chunks import Task
+from pipeline.sources.options import ReadOptions, parse
+from pipeline.sources.planning import plan_tasks
+from pipeline.sources.pushdown import narrowed
+from pipeline.sources.reading import read_task
 
 
 class HorologSource(DataSource):
@@ -20,5 +35,68 @@ class HorologSource(DataSource):
         return "horolog"
 
     def schema(self) -> StructType:
-        """The columns, unless the user asks for fewer by `.schema(...)`."""
-        return from_arrow_schema(records_schema())
+        """The columns that the options ask for, unless the user narrows them by `.schema(...)`."""
+        options = parse(self.options)
+        return from_arrow_schema(
+            records_schema(headers=options.has_headers, metadata=options.has_metadata)
+        )
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read."""
+        options = parse(self.options)
+        columns = arrow_columns(schema)
+        reader = PushingReader if options.pushes_filters else RecordsReader
+        return reader(options, columns)
+
+
+class TaskPartition(InputPartition):
+    """A task as Spark carries it."""
+
+    def __init__(self, task: Task) -> None:
+        """Plain values."""
+        self.task = task
+
+
+class RecordsReader(DataSourceReader):
+    """A batch read of records."""
+
+    def __init__(self, options: ReadOptions, columns: pa.Schema) -> None:
+        """Reads nothing yet."""
+        self.options = options
+        self.columns = columns
+        self.bounds = EVERYTHING
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The plan, made on the driver."""
+        return [TaskPartition(task) for task in plan_tasks(self.options, self.bounds)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """On an executor."""
+        assert isinstance(partition, TaskPartition)
+        return read_task(partition.task, self.columns)
+
+
+class PushingReader(RecordsReader):
+    """A batch read that prunes by the query's filters as well."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take note of what can prune; Spark applies all of them again."""
+        self.bounds = narrowed(self.bounds, filters)
+        return filters
+
+
+def arrow_columns(schema: StructType) -> pa.Schema:
+    """The columns of a schema as the decoder wants them; BadOption for one that we have not.
+
+    Names as in `schemas.ALL_COLUMNS`, upper and lower case alike; types as they are there.
+    """
+    known = {field.name.lower(): field for field in ALL_COLUMNS}
+    wanted = []
+    for field in to_arrow_schema(schema, timezone="UTC"):
+        ours = known.get(field.name.lower())
+        if ours is None or ours.type != field.type:
+            names = ", ".join(each.name for each in ALL_COLUMNS)
+            what = "is no column" if ours is None else f"is {ours.type}, not {field.type}:"
+            raise BadOption(f"{field.name} {what} of the source: {names}")
+        wanted.append(ours)
+    return pa.schema(wanted)

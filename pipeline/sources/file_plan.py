@@ -1,0 +1,148 @@
+"""Cuts what is asked of partitions on disk into chunks, and chunks into tasks of like size."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pipeline.decoder import Selection
+from pipeline.errors import DataLost
+from pipeline.sources.bounds import Bounds, Range
+from pipeline.sources.chunks import Chunk, FileChunk, Task
+from pipeline.sources.partition_view import PartitionView
+from pipeline.sources.segment_plan import SegmentFacts, Stretch, cut, proved_zones, stretches
+from storage.errors import FileMissing
+from storage.layout import LOG, TXN_INDEX
+from storage.partition_listing import PartitionListing, look_at
+from storage.posix import PosixFile, PosixFileSystem
+from storage.txn_index import AbortedTransaction, TxnIndex
+
+MOST_TASK_BYTES = 64 * 1024 * 1024
+LEAST_TASK_BYTES = 4 * 1024 * 1024
+ATTEMPTS = 3
+
+_FS = PosixFileSystem()
+
+
+def plan_partition(
+    view: PartitionView,
+    bounds: Bounds,
+    *,
+    is_committed: bool = False,
+    fails_on_loss: bool = True,
+    most_bytes: int = MOST_TASK_BYTES,
+) -> list[FileChunk]:
+    """The chunks of a partition that may hold something, in the order of the log.
+
+    `is_committed`: records of aborted transactions are left out. DataLost when the first offset
+    that is asked for has gone, unless `fails_on_loss` is False. DiskError.
+    """
+    offsets = bounds.offsets.within(Range(view.start_offset, view.end_offset - 1))
+    if offsets.low > offsets.high or not bounds.takes(view.topic, view.partition):
+        return []
+    within = Bounds(offsets, bounds.times, bounds.arrivals)
+    for _ in range(ATTEMPTS):
+        try:
+            return list(_planned(view, within, is_committed, fails_on_loss, most_bytes))
+        except FileMissing:
+            continue  # retention or the cleaner took a segment while we looked
+    raise DataLost(f"{view}: its segments change faster than they can be listed")
+
+
+def tasks_of(chunks: Sequence[Chunk], wanted: int | None = None) -> list[Task]:
+    """Chunks in order, packed to tasks: about `wanted` ones, or as suits the cores here."""
+    total = sum(each.size_bytes for each in chunks)
+    tasks: list[Task] = []
+    most = task_bytes(total, wanted)
+    pack: list[Chunk] = []
+    size = 0
+    for each in chunks:
+        if pack and size + each.size_bytes > most:
+            tasks.append(tuple(pack))
+            pack, size = [], 0
+        pack.append(each)
+        size += each.size_bytes
+    if pack:
+        tasks.append(tuple(pack))
+    return tasks
+
+
+def task_bytes(total: int, wanted: int | None) -> int:
+    """Bytes of a task, so that there are some for each core and none is tiny."""
+    if wanted:
+        return max(1, -(-total // wanted))
+    cores = os.cpu_count() or 1
+    return min(MOST_TASK_BYTES, max(LEAST_TASK_BYTES, total // (4 * cores)))
+
+
+def _planned(
+    view: PartitionView, bounds: Bounds, is_committed: bool, fails_on_loss: bool, most_bytes: int
+) -> Iterator[FileChunk]:
+    assert view.directory is not None
+    listing = look_at(_FS, view.directory)
+    first = listing.bases[0] if listing.logs else view.end_offset
+    if first > bounds.offsets.low:
+        if fails_on_loss:
+            raise DataLost(
+                f"{view}: offsets from {bounds.offsets.low} to before {first} are gone; "
+                "failOnDataLoss=false reads what is left"
+            )
+        bounds = replace(bounds, offsets=bounds.offsets.within(Range(low=first)))
+    aborted = _aborted(view.directory, listing, bounds.offsets) if is_committed else ()
+    for facts in _segments(view, listing):
+        for chunk in _chunks(view, facts, bounds, aborted, most_bytes):
+            yield chunk._replace(fails_on_loss=fails_on_loss)
+
+
+def _segments(view: PartitionView, listing: PartitionListing) -> Iterator[SegmentFacts]:
+    assert view.directory is not None
+    bases = listing.bases
+    for index, base in enumerate(bases):
+        is_closed = index + 1 < len(bases)
+        end = bases[index + 1] if is_closed else max(view.end_offset, base)
+        yield SegmentFacts(view.directory, base, listing.logs[base].size_bytes, end, is_closed)
+
+
+def _chunks(
+    view: PartitionView,
+    facts: SegmentFacts,
+    bounds: Bounds,
+    aborted: Iterable[AbortedTransaction],
+    most_bytes: int,
+) -> Iterator[FileChunk]:
+    file = _FS.open(facts.path(LOG), write=False)
+    try:
+        inode = _inode(file)
+        for found in stretches(facts, file, bounds, proved_zones(facts, file)):
+            for piece in cut(facts, file, found, most_bytes):
+                selection = _selection(piece, bounds, aborted)
+                if selection.first_offset <= selection.last_offset:
+                    yield FileChunk(
+                        view, facts.base_offset, piece.start, piece.end, selection, inode
+                    )
+    finally:
+        file.close()
+
+
+def _selection(piece: Stretch, bounds: Bounds, aborted: Iterable[AbortedTransaction]) -> Selection:
+    first = max(piece.first_offset, bounds.offsets.low)
+    last = min(piece.end_offset - 1, bounds.offsets.high)
+    there = tuple(
+        each for each in aborted if each.first_offset <= last and each.last_offset >= first
+    )
+    return Selection(first, last, bounds.times.low, bounds.times.high, there)
+
+
+def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[AbortedTransaction]:
+    """The transactions that touch the offsets; they are told in the segments of their markers."""
+    found: list[AbortedTransaction] = []
+    for base in listing.bases:
+        if TXN_INDEX in listing.beside.get(base, ()):
+            path = SegmentFacts(directory, base, 0, 0, is_closed=True).path(TXN_INDEX)
+            found += TxnIndex(_FS, path, base).search(offsets.low, offsets.high + 1).transactions
+    return found
+
+
+def _inode(file: PosixFile) -> int:
+    number = file.fileno()
+    assert number is not None
+    return os.fstat(number).st_ino

@@ -1,0 +1,22 @@
+"""One partition as it stood when somebody looked: what it is, and what of it may be read."""
+
+from typing import NamedTuple
+
+
+class PartitionView(NamedTuple):
+    """Plain values: travels between processes."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    """32 hex digits; empty where nothing says it. A topic made again has another one."""
+    start_offset: int
+    """The first offset that counts."""
+    end_offset: int
+    """The first one that may not be read: high watermark, or last stable offset."""
+    directory: str | None = None
+    """Of the partition, on this machine; None: only over the wire."""
+
+    def __str__(self) -> str:
+        """For messages."""
+        return f"{self.topic}-{self.partition}"

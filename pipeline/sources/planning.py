@@ -1,0 +1,149 @@
+"""From options to chunks: which partitions there are, which of their offsets and times are wanted.
+
+Runs on the driver, with or without Spark. Everything that may fail for the user's sake fails here.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pipeline.errors import DataLost, NothingThere
+from pipeline.schemas import RECORDS
+from pipeline.sources.bounds import ANY, EVERYTHING, Bounds, Range
+from pipeline.sources.chunks import Chunk, Task
+from pipeline.sources.file_plan import plan_partition, task_bytes, tasks_of
+from pipeline.sources.log_views import views_in
+from pipeline.sources.options import EARLIEST, LATEST, ReadOptions
+from pipeline.sources.partition_view import PartitionView
+from pipeline.sources.reading import read_chunk
+from protocol.records.batch import MAX_INT64, MIN_INT64
+
+_OFFSETS = pa.schema([RECORDS.field("offset")])
+
+
+def plan_tasks(options: ReadOptions, bounds: Bounds = EVERYTHING) -> list[Task]:
+    """The tasks of a read from start to end, as the options have it.
+
+    `bounds` prunes further. BadOption, NothingThere, DataLost, BrokerRefused, DiskError.
+    """
+    views = views_of(options)
+    ranges = [(view, _range_of(options, view)) for view in views]
+    return plan_ranges(options, ranges, bounds)
+
+
+def plan_ranges(
+    options: ReadOptions, ranges: Sequence[tuple[PartitionView, Range]], bounds: Bounds
+) -> list[Task]:
+    """Likewise, with the offsets of each partition given."""
+    chunks: list[Chunk] = []
+    for view, offsets in ranges:
+        chunks += chunks_of(options, view, offsets, bounds)
+    most = task_bytes(sum(each.size_bytes for each in chunks), options.min_tasks)
+    if any(each.size_bytes > 2 * most for each in chunks):
+        chunks = [
+            each
+            for view, offsets in ranges
+            for each in chunks_of(options, view, offsets, bounds, most)
+        ]
+    return tasks_of(chunks, options.min_tasks)
+
+
+def chunks_of(
+    options: ReadOptions,
+    view: PartitionView,
+    offsets: Range,
+    bounds: Bounds,
+    most_bytes: int | None = None,
+) -> Sequence[Chunk]:
+    """What has to be read of one partition."""
+    times = bounds.times.within(_times_of(options, view)) if options.is_by_record else bounds.times
+    within = Bounds(
+        bounds.offsets.within(offsets), times, bounds.arrivals, bounds.partitions, bounds.topics
+    )
+    return plan_partition(
+        view,
+        within,
+        is_committed=options.is_committed,
+        fails_on_loss=options.fails_on_loss,
+        most_bytes=most_bytes or MAX_INT64,
+    )
+
+
+def views_of(options: ReadOptions) -> list[PartitionView]:
+    """The partitions that were asked for, as they stand now."""
+    found = views_in(
+        options.log_dirs,
+        options.assigned or options.topics,
+        is_committed=options.is_committed,
+        is_offline=options.is_offline,
+    )
+    views = [view for view in found if options.takes(view.topic, view.partition)]
+    known = {(view.topic, view.partition) for view in views}
+    for topic, indexes in (options.assigned or {}).items():
+        for index in indexes:
+            if (topic, index) not in known:
+                raise NothingThere(f"there is no partition {topic}-{index}")
+    if not views:
+        raise NothingThere(f"no topic is called like {options.pattern!r}")
+    return views
+
+
+def _range_of(options: ReadOptions, view: PartitionView) -> Range:
+    """The offsets from start to end, both included."""
+    start = offset_of(options, view, EARLIEST if options.start is None else options.start)
+    end = offset_of(options, view, options.end)
+    if not options.is_by_record:
+        low, high = options.times.bound(view.topic, view.partition)
+        start = max(start, _start_by_time(options, view, low))
+        found = None if high is None else first_offset_at(view, high)
+        end = end if found is None else min(end, found)
+    return Range(start, end - 1)
+
+
+def offset_of(options: ReadOptions, view: PartitionView, wanted: object) -> int:
+    """The offset that `wanted` names in the partition: a number, or earliest or latest.
+
+    DataLost when it is not there any more, or not there yet.
+    """
+    if isinstance(wanted, int):
+        offset = wanted
+    else:
+        assert hasattr(wanted, "get")
+        offset = wanted.get(view.topic, {}).get(view.partition, EARLIEST)
+    if offset in {EARLIEST, LATEST}:
+        return view.start_offset if offset == EARLIEST else view.end_offset
+    if view.start_offset <= offset <= view.end_offset:
+        return offset
+    if options.fails_on_loss:
+        raise DataLost(
+            f"{view} has offsets from {view.start_offset} to before {view.end_offset}, not "
+            f"{offset}; failOnDataLoss=false takes the nearest"
+        )
+    return min(max(offset, view.start_offset), view.end_offset)
+
+
+def first_offset_at(view: PartitionView, time_ms: int) -> int | None:
+    """The first offset whose record has that time or a later one; None without any."""
+    for chunk in plan_partition(view, Bounds(times=Range(low=time_ms))):
+        for batch in read_chunk(chunk, _OFFSETS):
+            return int(batch.column(0)[0].as_py())
+    return None
+
+
+def _start_by_time(options: ReadOptions, view: PartitionView, low: int | None) -> int:
+    if low is None:
+        return view.start_offset
+    found = first_offset_at(view, low)
+    if found is None and options.fails_without_start:
+        raise NothingThere(
+            f"{view} has no record from {low} ms on; startingOffsetsByTimestampStrategy=latest "
+            "begins at its end"
+        )
+    return view.end_offset if found is None else found
+
+
+def _times_of(options: ReadOptions, view: PartitionView) -> Range:
+    low, high = options.times.bound(view.topic, view.partition)
+    if low is None and high is None:
+        return ANY
+    return Range(MIN_INT64 if low is None else low, MAX_INT64 if high is None else high - 1)

@@ -1,0 +1,223 @@
+"""Which stretches of a segment have to be read: pruned by offset, record time and arrival.
+
+A zone map bounds both times from both sides; it is believed once its rows fit the log. Where there
+is none (in the segment that is being written, in a directory of Kafka's), the time index bounds a
+search from below, and its last entry may pass over the whole segment. Whatever contradicts itself
+is ignored, and more is read: pruning never leaves out what belongs there.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipeline.sources.bounds import ANY, Bounds, Range
+from storage.batch_walk import BatchPlace, batch_at, batches
+from storage.env import File
+from storage.errors import CorruptIndex, CorruptLog, FileMissing
+from storage.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
+from storage.offset_index import OffsetIndex
+from storage.posix import PosixFileSystem
+from storage.time_index import TimeIndex
+from storage.zone_columns import ZoneColumns
+from storage.zone_rows import ARRIVAL_ESTIMATED, LIFTED, ROW_BYTES, UNREAD, UNTIMED, sound_rows
+
+PROVED_ROWS = 8
+JOINED_GAP_BYTES = 256 * 1024
+"""What lies between two stretches is read as well when it is no more."""
+
+_FS = PosixFileSystem()
+_INDEX_BYTES = 1 << 31
+
+
+class SegmentFacts(NamedTuple):
+    """A segment as the directory shows it, and where it ends by what is known beside it."""
+
+    directory: str
+    base_offset: int
+    size_bytes: int
+    end_offset: int
+    """The base of the next one; of the last one, where reading ends."""
+    is_closed: bool
+
+    def path(self, suffix: str) -> str:
+        """Of one of its files."""
+        return f"{self.directory}/{segment_name(self.base_offset, suffix)}"
+
+
+class Stretch(NamedTuple):
+    """Whole batches that follow each other."""
+
+    start: int
+    """Byte position; a batch begins there."""
+    end: int
+    first_offset: int
+    """No offset in it is smaller."""
+    end_offset: int
+    """Nor as large as this."""
+
+
+def stretches(
+    facts: SegmentFacts, file: File, bounds: Bounds, zones: ZoneColumns | None
+) -> list[Stretch]:
+    """What may hold records within the bounds, in order; `file` is the segment's log."""
+    if not _meets(facts, bounds.offsets):
+        return []
+    if zones is not None:
+        return list(_joined(_by_zones(facts, zones, bounds)))
+    start = _entry(facts, file, bounds)
+    if start is None:
+        return []
+    return [Stretch(start[0], facts.size_bytes, start[1], facts.end_offset)]
+
+
+def cut(facts: SegmentFacts, file: File, stretch: Stretch, most_bytes: int) -> Iterator[Stretch]:
+    """The stretch in pieces of about so many bytes, where the offset index knows a batch."""
+    rest = stretch
+    index = _offset_index(facts)
+    while rest.end - rest.start > most_bytes + most_bytes // 2 and index is not None:
+        entry = index.first_at_position(rest.start + most_bytes)
+        place = None if entry is None else _true_batch(file, entry.position, entry.offset, facts)
+        if place is None or not rest.start < place.position < rest.end:
+            break
+        yield rest._replace(end=place.position, end_offset=place.base_offset)
+        rest = rest._replace(start=place.position, first_offset=place.base_offset)
+    yield rest
+
+
+def proved_zones(facts: SegmentFacts, file: File) -> ZoneColumns | None:
+    """The segment's zone map if it accounts for the whole log that lies beside it."""
+    if not facts.is_closed:
+        return None
+    try:
+        data = _FS.read_bytes(facts.path(ZONES))
+    except FileMissing:
+        return None
+    count, damage = sound_rows(data)
+    if damage is not None or not count:
+        return None
+    zones = ZoneColumns.of_rows(data[: count * ROW_BYTES])
+    return zones if _fits(facts, file, zones) else None
+
+
+def _meets(facts: SegmentFacts, offsets: Range) -> bool:
+    return facts.base_offset <= offsets.high and facts.end_offset > offsets.low
+
+
+def _fits(facts: SegmentFacts, file: File, zones: ZoneColumns) -> bool:
+    """Whether rows begin where batches do, and the last one ends with the file."""
+    count = len(zones)
+    if zones.positions[0] != 0:
+        return False
+    step = max(1, count // PROVED_ROWS)
+    try:
+        for row in {*range(0, count, step), count - 1}:
+            place = batch_at(file, zones.positions[row], facts.size_bytes)
+            if place.base_offset != facts.base_offset + zones.offsets[row]:
+                return False
+        if zones.flags[count - 1] & UNREAD:
+            return True
+        rest = batches(file, zones.positions[count - 1], facts.size_bytes)
+        return sum(each.record_count for each in rest) == zones.counts[count - 1]
+    except CorruptLog:
+        return False
+
+
+def _by_zones(facts: SegmentFacts, zones: ZoneColumns, bounds: Bounds) -> Iterator[Stretch]:
+    count = len(zones)
+    low, high = bounds.times
+    flags = UNREAD | (UNTIMED if low <= -1 <= high else 0)
+    index = 0
+    if bounds.offsets.low > facts.base_offset:
+        index = max(0, zones.holding_offset(bounds.offsets.low - facts.base_offset, count))
+    while (index := _next(zones, index, count, bounds.times, flags)) < count:
+        first = facts.base_offset + zones.offsets[index]
+        if first > bounds.offsets.high:
+            return
+        if _may_have_arrived(zones, index, bounds.arrivals):
+            is_last = index + 1 == count
+            end = facts.size_bytes if is_last else zones.positions[index + 1]
+            after = facts.end_offset if is_last else facts.base_offset + zones.offsets[index + 1]
+            yield Stretch(zones.positions[index], end, first, after)
+        index += 1
+
+
+def _next(zones: ZoneColumns, index: int, count: int, times: Range, flags: int) -> int:
+    if times == ANY:
+        return index
+    return zones.next_between(index, count, times.low, times.high, flags)
+
+
+def _may_have_arrived(zones: ZoneColumns, index: int, arrivals: Range) -> bool:
+    if arrivals == ANY or zones.flags[index] & (ARRIVAL_ESTIMATED | LIFTED | UNREAD):
+        return True
+    return (
+        zones.last_arrivals[index] >= arrivals.low and zones.first_arrivals[index] <= arrivals.high
+    )
+
+
+def _joined(found: Iterator[Stretch]) -> Iterator[Stretch]:
+    """Neighbours as one, and those with little between them."""
+    before: Stretch | None = None
+    for each in found:
+        if before is not None and each.start - before.end <= JOINED_GAP_BYTES:
+            before = before._replace(end=each.end, end_offset=each.end_offset)
+            continue
+        if before is not None:
+            yield before
+        before = each
+    if before is not None:
+        yield before
+
+
+def _entry(facts: SegmentFacts, file: File, bounds: Bounds) -> tuple[int, int] | None:
+    """Position and offset from which the segment has to be read; None: not at all."""
+    begin = 0, facts.base_offset
+    index = _offset_index(facts)
+    if index is None:
+        return begin
+    offset = max(facts.base_offset, bounds.offsets.low)
+    if bounds.times.low > 0:
+        from_time = _first_by_time(facts, file, index, bounds.times.low)
+        if from_time is None:
+            return None
+        offset = max(offset, from_time)
+    found = index.lookup(offset)
+    place = _true_batch(file, found.position, found.offset, facts) if found.position else None
+    return begin if place is None else (place.position, place.base_offset)
+
+
+def _first_by_time(facts: SegmentFacts, file: File, index: OffsetIndex, low_ms: int) -> int | None:
+    """An offset before which no record is as late as `low_ms`; None: none in the segment is."""
+    times = TimeIndex(_FS, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
+    try:
+        if not times.entries:
+            return facts.base_offset
+        if not facts.is_closed or times.last_entry.timestamp >= low_ms:
+            return times.search_offset(low_ms)
+        last = times.last_entry
+    except CorruptIndex:  # also one that Kafka has made longer than its entries
+        return facts.base_offset
+    begin = index.lookup(times.search_offset(last.timestamp)).position
+    try:
+        largest = max(each.max_timestamp for each in batches(file, begin, facts.size_bytes))
+    except (CorruptLog, ValueError):
+        return facts.base_offset
+    return None if largest == last.timestamp else facts.base_offset
+
+
+def _offset_index(facts: SegmentFacts) -> OffsetIndex | None:
+    index = OffsetIndex(_FS, facts.path(OFFSET_INDEX), facts.base_offset, _INDEX_BYTES)
+    try:
+        return index if index.entries else None
+    except CorruptIndex:
+        return None
+
+
+def _true_batch(
+    file: File, position: int, last_offset: int, facts: SegmentFacts
+) -> BatchPlace | None:
+    """The batch that an entry of the offset index speaks of, if it is there."""
+    try:
+        place = batch_at(file, position, facts.size_bytes)
+    except CorruptLog:
+        return None
+    return place if place.last_offset == last_offset else None

@@ -1,0 +1,273 @@
+"""Reading directories: exact whatever the order of times, bounded by what the broker calls
+readable, and never silent about what is missing."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import BadOption, DamagedLog, DataLost, NothingThere
+from pipeline.schemas import ALL_COLUMNS, RECORDS
+from pipeline.sources.bounds import Bounds, Range
+from pipeline.sources.file_plan import plan_partition
+from pipeline.sources.log_views import views_in
+from pipeline.sources.options import parse
+from pipeline.sources.planning import plan_tasks
+from pipeline.sources.reading import read_chunk, read_task
+from storage.layout import LOG, ZONES
+from storage.posix import real_env
+from tests.support.logs import append
+from tests.support.pipeline_logs import (
+    DIRTY_MS,
+    HOUR_MS,
+    NOON_MS,
+    checkpoint,
+    directory_log,
+    disordered,
+    read_all,
+)
+
+
+def options(folder: Path, **more: str) -> dict[str, str]:
+    return {"log_dirs": str(folder), "subscribe": "t", **more}
+
+
+def pairs(folder: Path, **more: str) -> list[tuple[int, int]]:
+    rows = read_all(options(folder, **more), ["offset", "timestampMs"])
+    return [(row["offset"], row["timestampMs"]) for row in rows]
+
+
+@pytest.mark.parametrize("zones", [True, False], ids=["with zone maps", "time index only"])
+@pytest.mark.parametrize("dirty", [False, True], ids=["clean", "dirty"])
+def test_any_range_of_times_is_exact(tmp_path: Path, *, zones: bool, dirty: bool) -> None:
+    log = directory_log(tmp_path)
+    known = disordered(log, 7, dirty=dirty)
+    assert len(log.snapshot.segments) > 3
+    log.close()
+    if not zones:
+        for path in (tmp_path / "t-0").glob(f"*{ZONES}"):
+            path.unlink()
+    dice = random.Random(1)
+    for _ in range(40):
+        low = NOON_MS + dice.randint(-HOUR_MS, 3 * HOUR_MS)
+        high = low + dice.choice([1, 60_000, HOUR_MS])
+        found = pairs(tmp_path, startingTimestamp=str(low), endingTimestamp=str(high))
+        assert found == [(offset, at) for offset, at in known if low <= at < high]
+
+
+def test_an_hour_reads_few_bytes_also_when_times_are_dirty(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    disordered(log, 3, batches=900, dirty=True)
+    log.close()
+    view = views_in([str(tmp_path)], ["t"])[0]
+    everything = sum(each.size_bytes for each in plan_partition(view, Bounds()))
+    times = Range(NOON_MS + 5 * HOUR_MS, NOON_MS + 5 * HOUR_MS + 60_000)
+
+    hour = sum(each.size_bytes for each in plan_partition(view, Bounds(times=times)))
+
+    assert hour < everything / 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_range_of_offsets_is_exact_in_any_number_of_tasks(tmp_path: Path, seed: int) -> None:
+    log = directory_log(tmp_path)
+    known = disordered(log, seed)
+    log.close()
+    dice = random.Random(seed)
+    for _ in range(10):
+        first = dice.randint(0, len(known))
+        last = dice.randint(first, len(known))
+        found = pairs(
+            tmp_path,
+            startingOffsets=f'{{"t": {{"0": {first}}}}}',
+            endingOffsets=f'{{"t": {{"0": {last}}}}}',
+            minPartitions=str(dice.randint(1, 20)),
+        )
+        assert found == known[first:last]
+
+
+def test_by_offset_times_mean_what_they_mean_to_spark_s_connector(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    append(log, NOON_MS, NOON_MS + 5, NOON_MS + 2, NOON_MS + 9, NOON_MS + 1)
+    log.close()
+    more = {"startingTimestamp": str(NOON_MS + 2), "endingTimestamp": str(NOON_MS + 9)}
+
+    assert [offset for offset, _ in pairs(tmp_path, **more)] == [1, 2]
+    assert [offset for offset, _ in pairs(tmp_path, endingTimestampMode="offset", **more)] == [1, 2]
+    more["endingTimestamp"] = str(NOON_MS + 3)
+    assert [offset for offset, _ in pairs(tmp_path, **more)] == [2]
+    assert not pairs(tmp_path, endingTimestampMode="offset", **more)
+
+
+def test_a_live_directory_is_read_up_to_the_high_watermark_and_no_further(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    for _ in range(5):
+        append(log, NOON_MS, NOON_MS)
+    checkpoint(tmp_path, t_0=6)
+
+    assert [offset for offset, _ in pairs(tmp_path)] == list(range(6))
+    path = tmp_path / "t-0" / f"{0:020d}{LOG}"
+    with path.open("ab") as file:
+        file.write(bytes(30))  # an append under way
+    assert [offset for offset, _ in pairs(tmp_path)] == list(range(6))
+    assert [offset for offset, _ in pairs(tmp_path, offline="true")] == list(range(10))
+    log.close()
+
+
+def test_a_topic_that_the_watermarks_do_not_know_yet_has_nothing_to_read(tmp_path: Path) -> None:
+    append(directory_log(tmp_path), NOON_MS)
+    checkpoint(tmp_path, other_0=6)
+
+    assert not pairs(tmp_path)
+
+
+def test_bytes_that_are_wrong_below_the_watermark_are_told_with_their_place(
+    tmp_path: Path,
+) -> None:
+    log = directory_log(tmp_path)
+    append(log, NOON_MS)
+    second = log.snapshot.end_position
+    append(log, NOON_MS, value=b"second")
+    log.close()
+    path = tmp_path / "t-0" / f"{0:020d}{LOG}"
+    whole = path.read_bytes()
+    checkpoint(tmp_path, t_0=2)
+
+    path.write_bytes(whole[:-1] + b"!")
+    with pytest.raises(DamagedLog, match=f"t-0, segment 0, at byte {second}: the crc"):
+        pairs(tmp_path)
+    path.write_bytes(whole[:-3])
+    with pytest.raises(DamagedLog, match=f"t-0, segment 0, at byte {second}: .* cut off"):
+        pairs(tmp_path)
+
+
+def test_zones_that_speak_of_another_log_are_not_believed(tmp_path: Path) -> None:
+    """As after Kafka's cleaner has been at a directory of ours: it knows nothing of zone maps."""
+    for name in ("one", "two"):
+        log = directory_log(tmp_path / name)
+        known = disordered(log, 4 if name == "one" else 5)
+        log.close()
+    for path in (tmp_path / "one" / "t-0").glob(f"*{ZONES}"):
+        target = tmp_path / "two" / "t-0" / path.name
+        if target.exists():
+            shutil.copy(path, target)
+    low, high = NOON_MS, NOON_MS + 600_000
+
+    found = pairs(tmp_path / "two", startingTimestamp=str(low), endingTimestamp=str(high))
+
+    assert found == [(offset, at) for offset, at in known if low <= at < high]
+
+
+def test_a_segment_that_was_replaced_after_the_plan_is_planned_again(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    known = disordered(log, 9)
+    log.close()
+    tasks = plan_tasks(parse(options(tmp_path)))
+    for path in (tmp_path / "t-0").glob(f"*{LOG}"):
+        shutil.copy(path, f"{path}.new")
+        os.replace(f"{path}.new", path)
+
+    found = [row for task in tasks for batch in read_task(task, RECORDS) for row in batch["offset"]]
+
+    assert [each.as_py() for each in found] == [offset for offset, _ in known]
+
+
+def test_segments_that_have_gone_are_told_or_passed_over(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    known = disordered(log, 11)
+    base = log.snapshot.segments[1].base_offset
+    log.close()
+    tasks = {
+        fails: plan_tasks(parse(options(tmp_path, failOnDataLoss=fails)))
+        for fails in ("true", "false")
+    }
+    for path in (tmp_path / "t-0").glob(f"{0:020d}*"):
+        path.unlink()
+
+    with pytest.raises(DataLost, match=rf"t-0: offsets from 0 to before {base} are gone"):
+        [batch for task in tasks["true"] for batch in read_task(task, RECORDS)]
+    left = [batch for task in tasks["false"] for batch in read_task(task, RECORDS)]
+    assert sum(batch.num_rows for batch in left) == len(known) - base
+
+
+def test_both_times_of_a_record(tmp_path: Path) -> None:
+    """A stamped topic has both exactly; else arrival comes from the zone map, as a bound."""
+    stamped = directory_log(tmp_path, message_timestamp_type="LogAppendTime")
+    append(stamped, 1000, 2000)
+    stamped.close()
+    plain = directory_log(tmp_path, 1)
+    disordered(plain, 2, dirty=True)
+    last_closed = plain.snapshot.segments[-1].base_offset
+    plain.close()
+    rows = read_all(options(tmp_path, metadataColumns="true"), ALL_COLUMNS.names)
+
+    assert [row["createTimeMs"] for row in rows[:2]] == [1000, 2000]
+    assert {row["appendTimeBound"] for row in rows[:2]} == {"exact"}
+    assert all(row["appendTime"] == row["timestamp"] for row in rows[:2])
+    closed = [row for row in rows[2:] if row["offset"] < last_closed]
+    assert {row["appendTimeBound"] for row in closed} == {"bounded"}
+    now_ms = real_env().clock.now_ms()
+    assert all(0 <= now_ms - row["appendTime"].timestamp() * 1000 < HOUR_MS for row in closed)
+
+
+def test_only_what_arrived_in_a_range_is_planned(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    disordered(log, 2)
+    log.close()
+    view = views_in([str(tmp_path)], ["t"])[0]
+    now_ms = real_env().clock.now_ms()
+    closed = sum(segment.size_bytes for segment in log.snapshot.segments[:-1])
+
+    def planned(low: int, high: int) -> int:
+        chunks = plan_partition(view, Bounds(arrivals=Range(low, high)))
+        return sum(each.size_bytes for each in chunks)
+
+    everything = planned(now_ms - HOUR_MS, now_ms)
+    assert everything == sum(segment.size_bytes for segment in log.snapshot.segments)
+    assert planned(DIRTY_MS, DIRTY_MS + 1) == everything - closed
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
+        ({"subscribe": "t", "assign": "{}"}, "subscribe and assign"),
+        ({"startingTimestamp": "yesterday"}, "no time in milliseconds"),
+        ({"startingTimestamp": "5", "startingOffsets": "earliest"}, "say the same in two ways"),
+        ({"view": "record"}, "none of records, batches"),
+        ({"mode": "wire"}, "needs kafka.bootstrap.servers"),
+        ({"endingOffsets": "earliest"}, "cannot be earliest"),
+        ({"startingOffsets": '{"t": 5}'}, "no JSON like"),
+        ({"minPartitions": "0"}, "no number above 0"),
+        ({"includeHeaders": "yes"}, "neither true nor false"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(more: dict[str, str], told: str) -> None:
+    with pytest.raises(BadOption, match=told):
+        parse({"log_dirs": "/data", "subscribe": "t", **more})
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    append(directory_log(tmp_path), NOON_MS)
+
+    with pytest.raises(NothingThere, match="the topic 'u'"):
+        read_all({"log_dirs": str(tmp_path), "subscribe": "u"})
+    with pytest.raises(NothingThere, match="no partition t-1"):
+        read_all({"log_dirs": str(tmp_path), "assign": '{"t": [0, 1]}'})
+    with pytest.raises(NothingThere, match=r"no topic is called like 'x\.\*'"):
+        read_all({"log_dirs": str(tmp_path), "subscribePattern": "x.*"})
+    with pytest.raises(DataLost, match="t-0 has offsets from 0 to before 1, not 9"):
+        read_all(options(tmp_path, startingOffsets='{"t": {"0": 9}}'))
+
+
+def test_chunks_read_alone_give_what_they_claim(tmp_path: Path) -> None:
+    log = directory_log(tmp_path)
+    disordered(log, 13)
+    log.close()
+    view = views_in([str(tmp_path)], ["t"])[0]
+    for chunk in plan_partition(view, Bounds(), most_bytes=3000):
+        batches = list(read_chunk(chunk, RECORDS))
+        offsets = [each.as_py() for batch in batches for each in batch["offset"]]
+        assert offsets == list(range(chunk.selection.first_offset, chunk.selection.last_offset + 1))
