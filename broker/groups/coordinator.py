@@ -22,6 +22,8 @@ from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
 from broker.groups.rebalance import Rebalances
+from broker.groups.restoring import restore_classic, restore_consumers
+from broker.groups.transactional_commits import TransactionalCommits
 from broker.logs import event
 from broker.state_topic import StateTopic
 from protocol.errors import ErrorCode, KafkaError
@@ -47,6 +49,7 @@ class GroupCoordinator:
     commits: Commits
     pending: PendingOffsets
     """Offsets of transactions that have not ended."""
+    transactional_commits: TransactionalCommits
     unreadable_records: int
 
     def __init__(self, broker: "Broker", machine: Clock) -> None:
@@ -69,6 +72,9 @@ class GroupCoordinator:
         )
         self.commits = Commits(self.rebalances, self.topic)
         self.pending = PendingOffsets()
+        self.transactional_commits = TransactionalCommits(
+            self.rebalances, self.topic, self.pending
+        )
         self.unreadable_records = 0
         self._not_loaded: dict[int, ErrorCode] = {}
         """Partitions that are not served, and what is told of their groups."""

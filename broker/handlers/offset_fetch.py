@@ -34,9 +34,10 @@ Offsets = dict[tuple[str, int], OffsetCommitValue]
 def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     """The offsets of one group, or of many."""
     if context.api_version >= MANY_GROUPS_SINCE_VERSION:
-        return OffsetFetchResponse(groups=[_group(each, context) for each in request.groups])
+        groups = [_group(each, context, stable=request.require_stable) for each in request.groups]
+        return OffsetFetchResponse(groups=groups)
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=_many(request.topics))
-    group = _group(wanted, context)
+    group = _group(wanted, context, stable=request.require_stable)
     if group.error_code and context.api_version < GROUP_ERROR_SINCE_VERSION:
         group.topics = _refused(wanted.topics or [], group.error_code)
     return OffsetFetchResponse(topics=_one(group.topics), error_code=group.error_code)
@@ -72,7 +73,9 @@ def _one(topics: Iterable[OffsetFetchResponseTopics]) -> list[OffsetFetchRespons
     ]
 
 
-def _group(wanted: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+def _group(
+    wanted: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool
+) -> OffsetFetchResponseGroup:
     groups = context.broker.groups
     try:
         groups.check_loaded(wanted.group_id)
@@ -82,9 +85,23 @@ def _group(wanted: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFe
     group = groups.groups.get(wanted.group_id)
     offsets = group.offsets if group is not None else {}
     asked = _all(offsets, context) if wanted.topics is None else wanted.topics
-    return OffsetFetchResponseGroup(
-        group_id=wanted.group_id, topics=[_topic(each, offsets, context) for each in asked]
-    )
+    topics = [_topic(each, offsets, context) for each in asked]
+    if stable:
+        _hide_unstable(wanted.group_id, topics, context)
+    return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
+
+
+def _hide_unstable(
+    group_id: str, topics: Iterable[OffsetFetchResponseTopics], context: RequestContext
+) -> None:
+    """UNSTABLE_OFFSET_COMMIT (88) where an open transaction may change the offset (KIP-447)."""
+    pending = context.broker.groups.pending
+    for topic in topics:
+        for each in topic.partitions:
+            if pending.holds(group_id, (topic.name, each.partition_index)):
+                each.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+                each.committed_offset, each.metadata = NO_OFFSET, ""
+                context.count_error(each.error_code)
 
 
 def _all(offsets: Offsets, context: RequestContext) -> list[OffsetFetchRequestTopics]:

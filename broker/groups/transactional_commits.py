@@ -1,0 +1,63 @@
+"""Commits of offsets inside of transactions: who may, and where they wait for the end.
+
+Such an offset is stored as part of the producer's transaction, and counts when the marker of that
+is durable. A client before KIP-447 names no member, and is told from its predecessors by the
+producer's epoch alone. Rules: Kafka's `OffsetMetadataManager.commitTransactionalOffset`.
+"""
+
+from collections.abc import Mapping
+
+from broker.deferred import Deferred
+from broker.groups.group import Group, Place, State
+from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
+from broker.groups.members import Claim
+from broker.groups.pending import PendingOffsets
+from broker.groups.rebalance import Rebalances
+from broker.state_topic import StateTopic, Transactional
+from protocol.errors import ErrorCode, KafkaError
+
+NO_GENERATION = -1
+
+
+class TransactionalCommits:
+    """Stores offsets of transactions. Used from the event loop only."""
+
+    def __init__(self, rebalances: Rebalances, topic: StateTopic, pending: PendingOffsets) -> None:
+        """Nothing is committed."""
+        self._rebalances = rebalances
+        self._topic = topic
+        self._pending = pending
+
+    def check(self, group: Group, claim: Claim) -> None:
+        """Whether this client may commit for the group now; unlike others, in a rebalance too."""
+        if group.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        is_named = bool(claim.member_id) or claim.instance_id is not None
+        if claim.generation <= NO_GENERATION and (not is_named or group.state is State.EMPTY):
+            return
+        self._rebalances.alive(group.claimed_member(claim))
+
+    def store(
+        self,
+        group: Group,
+        offsets: Mapping[Place, OffsetCommitValue],
+        transaction: Transactional,
+    ) -> Deferred[None]:
+        """Settled when all are durable, and wait for the end of the transaction; or none does."""
+        answer: Deferred[None] = Deferred()
+        rows = [
+            (offset_key(group.group_id, *place), offset_value(value))
+            for place, value in offsets.items()
+        ]
+        number = group.begin_write(dict(offsets))
+
+        def written(_: None, error: BaseException | None) -> None:
+            group.writes.pop(number)
+            if error is not None:
+                answer.fail(error)
+                return
+            self._pending.add(transaction.producer_id, group.group_id, offsets)
+            answer.resolve(None)
+
+        self._topic.write(group.group_id, rows, transaction).listen(written)
+        return answer

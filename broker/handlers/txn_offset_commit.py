@@ -1,0 +1,142 @@
+"""TxnOffsetCommit: stores how far a group has come, to count when the transaction is committed."""
+
+from broker.context import RequestContext
+from broker.gathering import wait_for
+from broker.groups.group import Group, Place
+from broker.groups.group_records import OffsetCommitValue
+from broker.groups.members import Claim as MemberClaim
+from broker.groups.requests import check_group_id
+from broker.state_topic import Transactional
+from broker.topic_names import CONSUMER_OFFSETS
+from broker.transactions.requests import told
+from broker.transactions.rules import Claim
+from broker.transactions.transaction import VERSION_2
+from protocol.apis.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+FENCED_SINCE_VERSION = 2
+ABORTABLE_SINCE_VERSION = 4
+JOINS_SINCE_VERSION = 5
+
+Codes = dict[Place, int]
+
+
+async def handle(
+    request: TxnOffsetCommitRequest, context: RequestContext
+) -> TxnOffsetCommitResponse:
+    """One code for each offset; those that pass are stored as one batch."""
+    codes, offsets = _judged(request, context)
+    try:
+        await _check_transaction(request, context)
+        group = _group(request, context)
+        if offsets:
+            await _store(group, offsets, request, context)
+    except KafkaError as error:
+        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        return _respond(request, {place: own or code for place, own in codes.items()})
+    for own in codes.values():
+        context.count_error(own)
+    return _respond(request, codes)
+
+
+def _judged(
+    request: TxnOffsetCommitRequest, context: RequestContext
+) -> tuple[Codes, dict[Place, OffsetCommitValue]]:
+    """What is wrong with each offset by itself, and the values of the others."""
+    limit = context.broker.config.broker_config.offset_metadata_max_bytes
+    codes: Codes = {}
+    offsets: dict[Place, OffsetCommitValue] = {}
+    for topic in request.topics:
+        image = context.broker.catalog.image.topics.get(topic.name)
+        for each in topic.partitions:
+            place = topic.name, each.partition_index
+            codes[place] = ErrorCode.NONE
+            if image is None or image.partition(each.partition_index) is None:
+                codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len((each.committed_metadata or "").encode()) > limit:
+                codes[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                offsets[place] = _value(each, context)
+                offsets[place].topic_id = image.topic_id
+    return codes, offsets
+
+
+def _value(each: TxnOffsetCommitRequestPartition, context: RequestContext) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=each.committed_offset,
+        leader_epoch=each.committed_leader_epoch,
+        metadata=each.committed_metadata or "",
+        commit_timestamp=context.broker.clock.now_ms(),
+    )
+
+
+async def _check_transaction(request: TxnOffsetCommitRequest, context: RequestContext) -> None:
+    """The group's offsets take part in the transaction, by themselves from version 5 on."""
+    check_group_id(request.group_id)
+    groups, transactions = context.broker.groups, context.broker.transactions
+    groups.check_loaded(request.group_id)
+    await groups.topic.make()
+    claim = Claim(request.transactional_id, request.producer_id, request.producer_epoch)
+    place = CONSUMER_OFFSETS, groups.topic.index_of(request.group_id)
+    if context.api_version >= JOINS_SINCE_VERSION:
+        await transactions.join(claim, [place], VERSION_2)
+        return
+    try:
+        transactions.check_joined(claim, place)
+    except KafkaError as error:
+        is_new = error.code == ErrorCode.TRANSACTION_ABORTABLE
+        if is_new and context.api_version < ABORTABLE_SINCE_VERSION:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, error.message) from error
+        raise
+
+
+def _group(request: TxnOffsetCommitRequest, context: RequestContext) -> Group:
+    groups = context.broker.groups
+    if request.generation_id < 0:
+        group = groups.find_or_make(request.group_id)
+    else:
+        group = groups.require(request.group_id, ErrorCode.ILLEGAL_GENERATION)
+    claim = MemberClaim(request.member_id, request.group_instance_id, request.generation_id)
+    groups.transactional_commits.check(group, claim)
+    return group
+
+
+async def _store(
+    group: Group,
+    offsets: dict[Place, OffsetCommitValue],
+    request: TxnOffsetCommitRequest,
+    context: RequestContext,
+) -> None:
+    groups = context.broker.groups
+    limit = context.broker.config.broker_config.horolog_max_committed_offsets
+    try:
+        if groups.commits.stored + len(groups.pending) + len(offsets) > limit:
+            raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+        transaction = Transactional(request.producer_id, request.producer_epoch)
+        await wait_for(groups.transactional_commits.store(group, offsets, transaction))
+    finally:
+        groups.drop_unused(group)
+
+
+def _respond(request: TxnOffsetCommitRequest, codes: Codes) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=codes[topic.name, each.partition_index],
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

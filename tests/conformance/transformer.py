@@ -1,0 +1,95 @@
+"""A consume-transform-produce process with exactly-once, by confluent-kafka.
+
+usage: python -m tests.conformance.transformer BOOTSTRAP INPUT OUTPUT GROUP TRANSACTIONAL_ID
+
+Copies every record of INPUT to OUTPUT, its value turned round, in transactions of up to 50 records
+that carry the group's offsets. It runs until it is killed; an error that calls for it aborts the
+transaction and goes back to what was committed, one that is final ends the process with status 3.
+"""
+
+import sys
+import time
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+FATAL = 3
+PATIENCE_SECONDS = 60
+
+
+class Transformer:
+    """One instance of the application."""
+
+    def __init__(
+        self, bootstrap: str, source: str, target: str, group: str, transactional_id: str
+    ) -> None:
+        shared = {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        self._target = target
+        self._consumer = Consumer(
+            {
+                **shared,
+                "group.id": group,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "group.instance.id": transactional_id,
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 300,
+            }
+        )
+        self._producer = Producer(
+            {**shared, "transactional.id": transactional_id, "transaction.timeout.ms": 10_000}
+        )
+        _patiently(lambda: self._producer.init_transactions(10))
+        self._consumer.subscribe([source])
+
+    def run(self) -> None:
+        """Until it is killed."""
+        while True:
+            records = [each for each in self._consumer.consume(50, 0.2) if not each.error()]
+            if records:
+                try:
+                    self._transform(records)
+                except KafkaException as failure:
+                    error = failure.args[0]
+                    if error.fatal():
+                        sys.exit(FATAL)
+                    if not error.txn_requires_abort():
+                        raise
+                    self._go_back()
+
+    def _transform(self, records: list[Message]) -> None:
+        producer, consumer = self._producer, self._consumer
+        producer.begin_transaction()
+        for record in records:
+            value = (record.value() or b"")[::-1]
+            producer.produce(self._target, value, record.key(), partition=record.partition() or 0)
+        positions = consumer.position(consumer.assignment())
+        known = [each for each in positions if each.offset >= 0]
+        metadata = consumer.consumer_group_metadata()
+        _patiently(lambda: producer.send_offsets_to_transaction(known, metadata, 10))
+        _patiently(lambda: producer.commit_transaction(10))
+
+    def _go_back(self) -> None:
+        _patiently(lambda: self._producer.abort_transaction(10))
+        for each in self._consumer.committed(self._consumer.assignment(), 30):
+            at = max(each.offset, 0)
+            self._consumer.seek(TopicPartition(each.topic, each.partition, at))
+
+
+def _patiently(work: object) -> None:
+    """Tries again what may be tried again: the broker is away now and then."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    assert callable(work)
+    while True:
+        try:
+            work()
+        except KafkaException as failure:
+            if not failure.args[0].retriable() or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+if __name__ == "__main__":
+    Transformer(*sys.argv[1:]).run()
