@@ -15,6 +15,8 @@ from pipeline.errors import PipelineError
 JOBS: Mapping[str, str] = MappingProxyType({
     "pinned": "pipeline.jobs.pinned",
     "verify": "pipeline.jobs.verify",
+    "archive": "pipeline.jobs.archive",
+    "compact": "pipeline.jobs.compact",
 })  # fmt: skip
 """Where each job lives: the module has it as `command`."""
 

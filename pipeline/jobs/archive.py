@@ -1,0 +1,153 @@
+"""`horolog spark archive`: topics into Parquet, Delta or Iceberg, each record exactly once."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.durations import Duration
+from pipeline.engines import NATIVE, SPARK, choose_engine
+from pipeline.errors import BadOption
+from pipeline.terminal import FINE, named_errors, number, print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from pipeline.sinks.archive import Source, Target, Wishes
+    from pipeline.sinks.archive_values import Commit
+
+PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
+FORMATS = (PARQUET, DELTA, ICEBERG)
+COUNTS = ("offsets", "holes", "read", "records", "quarantine", "dead_letters", "written_before")
+
+
+@click.command("archive", short_help="Topics into Parquet, Delta or Iceberg, exactly once.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories themselves.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire.")
+@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
+@click.option("--out", metavar="DIR", required=True, help="Folder of the archive.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default=PARQUET, show_default=True)
+@click.option("--catalog", metavar="NAME", help="Of pyiceberg's (default: a file in the folder).")
+@click.option("--value-schema", metavar="FILE", help="Names and types, as JSON, of values.")
+@click.option("--uncommitted", is_flag=True, help="Open and aborted transactions, too.")
+@click.option(
+    "--oldest", type=Duration(), default="3650d", show_default=True, help="Older times: quarantine."
+)
+@click.option(
+    "--ahead", type=Duration(), default="1d", show_default=True, help="Times further ahead: same."
+)
+@click.option("--round-bytes", type=int, default=512 << 20, show_default=True, help="Of a commit.")
+@click.option("--max-writers", type=int, default=64, show_default=True, help="Of each worker.")
+@click.option("--allow-loss", is_flag=True, help="Go on behind what retention took unarchived.")
+@click.option("--follow", type=Duration(), metavar="TIME", help="Look for more so often, for ever.")
+@click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
+@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(
+    *, out: str, kind: str, catalog: str | None, max_writers: int, follow: int | None,
+    engine: str, master: str | None, as_json: bool, **options: Any,
+) -> int:  # fmt: skip
+    """Archive what is new in the topics, each record exactly once, and prove that all is there.
+
+    Three tables are kept in the folder: records, by topic and day of the record time; quarantine,
+    for records whose time cannot be believed, with the reason; dead_letters, for values that do
+    not fit the schema. Late records go to the day of their time. The tables know how far they are:
+    run the command again and it takes what is new; kill it, and nothing is lost or doubled.
+
+    The proof: offsets = holes (of compaction and transactions) + records + quarantine +
+    dead_letters, in every commit; it is refused when that does not hold (exit status 3).
+    """
+    with named_errors():
+        wishes = _wishes(options)
+        source = source_of(
+            options["log_dirs"], options["bootstrap"], options["topics"],
+            is_committed=not options["uncommitted"],
+        )  # fmt: skip
+        with (
+            choose_engine(engine, "archive", master=master) as chosen,
+            open_target(kind, out, max_writers, wishes, catalog) as target,
+        ):
+            while True:
+                commits = _round_of(source, target, chosen, wishes)
+                _tell(commits, as_json=as_json)
+                if follow is None:
+                    return FINE
+                time.sleep(follow / 1000)
+
+
+def source_of(
+    log_dirs: str | None, bootstrap: str | None, topics: Iterable[str], *, is_committed: bool
+) -> "Source":
+    """Where to read, as the options say. BadOption."""
+    from pipeline.sinks.archive_source import LogSource
+    from pipeline.sources.options import parse
+
+    if log_dirs is None and bootstrap is None:
+        raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
+    given = {
+        "subscribe": ",".join(topics),
+        "log_dirs": log_dirs,
+        "bootstrap": bootstrap,
+        "isolationLevel": "read_committed" if is_committed else "read_uncommitted",
+    }
+    return LogSource(parse({name: value for name, value in given.items() if value is not None}))
+
+
+def open_target(
+    kind: str, out: str, max_writers: int, wishes: "Wishes", catalog: str | None = None
+) -> Any:
+    """The archive of that format, not opened yet."""
+    if kind == PARQUET:
+        from pipeline.sinks.archive_parquet import ParquetArchive
+
+        return ParquetArchive(out, max_writers=max_writers)
+    if kind == DELTA:
+        from pipeline.sinks.archive_delta import DeltaArchive
+
+        return DeltaArchive(out, max_writers=max_writers, value_schema=wishes.value_schema)
+    from pipeline.sinks.archive_iceberg import IcebergArchive
+
+    return IcebergArchive(
+        out, max_writers=max_writers, value_schema=wishes.value_schema, catalog=catalog
+    )
+
+
+def _wishes(options: dict[str, Any]) -> "Wishes":
+    from pipeline.sinks.archive import Wishes
+    from pipeline.transforms.json_values import read_schema
+
+    schema = None
+    if options["value_schema"] is not None:
+        try:
+            schema = read_schema(Path(options["value_schema"]).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BadOption(f"--value-schema: {error}") from error
+    return Wishes(
+        options["round_bytes"], options["oldest"], options["ahead"], schema, options["allow_loss"]
+    )
+
+
+def _round_of(source: "Source", target: "Target", engine: Any, wishes: "Wishes") -> "list[Commit]":
+    from pipeline.sinks.archive import run_once, waiting_bytes
+
+    with progress("archive", waiting_bytes(source, target), is_bytes=True) as done:
+        return list(run_once(source, target, engine, wishes, done))
+
+
+def _tell(commits: "list[Commit]", *, as_json: bool) -> None:
+    proofs = [commit.as_json() for commit in commits]
+    total = {name: sum(proof[name] for proof in proofs) for name in COUNTS}
+    if as_json:
+        print_json({**total, "commits": proofs})
+    elif not proofs:
+        click.echo("Nothing is new.")
+    else:
+        print_table([f">{name.replace('_', ' ')}" for name in COUNTS], [_numbers(total)])
+        click.echo(
+            f"{number(len(proofs))} commits. Every sum closes: {number(total['offsets'])} offsets ="
+            f" {number(total['holes'])} holes + {number(total['read'])} records, each written once."
+        )
+
+
+def _numbers(total: dict[str, int]) -> list[str]:
+    return [number(total[name]) for name in COUNTS]

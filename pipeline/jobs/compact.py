@@ -1,0 +1,54 @@
+"""`horolog spark compact`: the small files of an archive become few large ones."""
+
+from typing import Any
+
+import click
+
+from pipeline.engines import NativeEngine
+from pipeline.jobs.archive import FORMATS, PARQUET, open_target
+from pipeline.sinks.archive import Wishes
+from pipeline.sinks.archive_compact import (
+    TARGET_BYTES,
+    Compacted,
+    compact_delta,
+    compact_iceberg,
+    compact_parquet,
+)
+from pipeline.terminal import FINE, named_errors, number, print_json, print_table
+
+COLUMNS = ("table", ">files before", ">files after", ">rows")
+
+
+@click.command("compact", short_help="Small files of an archive become few large ones.")
+@click.option("--out", metavar="DIR", required=True, help="Folder of the archive.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default=PARQUET, show_default=True)
+@click.option("--catalog", metavar="NAME", help="Of pyiceberg's (default: a file in the folder).")
+@click.option(
+    "--target-bytes", type=int, default=TARGET_BYTES, show_default=True, help="Of a file."
+)
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(*, out: str, kind: str, catalog: str | None, target_bytes: int, as_json: bool) -> int:
+    """Put small files of the same topic and day together, sorted by partition and offset.
+
+    Rows are counted before and after; nothing changes when they differ. Delta and Iceberg keep the
+    old files for readers of old versions: their own vacuum and expiry remove them.
+    """
+    with named_errors(), open_target(kind, out, 64, Wishes(), catalog) as archive:
+        done = _compacted(kind, archive, target_bytes)
+    if as_json:
+        print_json({"tables": [each._asdict() for each in done]})
+    else:
+        print_table(COLUMNS, [_cells(each) for each in done])
+    return FINE
+
+
+def _compacted(kind: str, archive: Any, target_bytes: int) -> list[Compacted]:
+    if kind == PARQUET:
+        with NativeEngine() as engine:
+            return compact_parquet(archive, engine, target_bytes)
+    compact = compact_delta if kind == "delta" else compact_iceberg
+    return list(compact(archive, target_bytes))
+
+
+def _cells(done: Compacted) -> tuple[str, ...]:
+    return done.table, number(done.files_before), number(done.files_after), number(done.rows)

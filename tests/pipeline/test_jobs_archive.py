@@ -1,0 +1,88 @@
+"""`archive` of a real broker's files: what clients sent, once each, with its proof; then more."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from confluent_kafka import Producer
+
+from broker.cli import main
+from tests.support.broker_process import start_broker
+
+HOUR_MS = 3_600_000
+SETTINGS = {
+    "num.partitions": "2",
+    "log.segment.bytes": "1048576",
+    "horolog.timestamp.policy": "accept",
+}
+
+
+def produce(bootstrap: str, first: int, last: int) -> dict[bytes, int]:
+    """Records of a known time each, by value; one in a hundred is in seconds."""
+    now = time.time_ns() // 1_000_000
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "acks": 1})
+    sent = {}
+    for n in range(first, last):
+        value = json.dumps({"n": n, "pad": "x" * 900}).encode()
+        when = now - n * HOUR_MS // 60
+        sent[value] = when // 1000 if n % 100 == 3 else when
+        producer.produce("orders", value, b"k%d" % (n % 7), timestamp=sent[value])
+    producer.flush(30)
+    return sent
+
+
+def archive(directory: Path, out: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Any:
+    asked = ["--log-dirs", str(directory), "--topic", "orders", "--out", str(out), "--json", *more]
+    assert main(["spark", "archive", *asked]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def archived(out: Path) -> dict[bytes, int]:
+    """Value and time of every row of both tables; each value is there once."""
+    rows = ds.dataset(out / "records", partitioning="hive").to_table().to_pylist()
+    found = {row["value"]: round(row["timestamp"].timestamp() * 1000) for row in rows}
+    aside = ds.dataset(out / "quarantine", partitioning="hive").to_table().to_pylist()
+    assert {row["reason"] for row in aside} == {"past: seconds"}
+    found.update({row["value"]: row["timestampMs"] for row in aside})
+    assert len(found) == len(rows) + len(aside)
+    assert all(str(row["timestamp"].date()) == str(row["event_date"]) for row in rows)
+    return found
+
+
+def test_what_clients_sent_is_archived_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = tmp_path / "data", tmp_path / "archive"
+    with start_broker(data, SETTINGS) as node:
+        sent = produce(node.bootstrap, 0, 3000)
+    proof = archive(data, out, capsys)
+    assert archived(out) == sent
+    assert (proof["offsets"], proof["read"], proof["holes"]) == (3000, 3000, 0)
+    assert proof["quarantine"] == 30
+    assert archive(data, out, capsys)["commits"] == []
+    with start_broker(data, SETTINGS) as node:
+        sent |= produce(node.bootstrap, 3000, 3600)
+    assert archive(data, out, capsys)["read"] == 600
+    assert archived(out) == sent
+    assert main(["spark", "compact", "--out", str(out), "--json"]) == 0
+    tables = json.loads(capsys.readouterr().out)["tables"]
+    assert tables[0]["files_after"] < tables[0]["files_before"]
+    assert archived(out) == sent
+
+
+def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "data").mkdir()
+    asked = ["spark", "archive", "--topic", "t", "--out", str(tmp_path / "out")]
+    assert main(asked) == 2
+    assert "--log-dirs" in capsys.readouterr().err
+    assert main([*asked, "--log-dirs", str(tmp_path / "data")]) == 2
+    assert "'t'" in capsys.readouterr().err
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"n": "number"}')
+    broken = [*asked, "--log-dirs", str(tmp_path / "data"), "--value-schema", str(schema)]
+    assert main(broken) == 2
+    assert "there is no type 'number'" in capsys.readouterr().err
+    assert main([*asked, "--oldest", "soon"]) == 2
