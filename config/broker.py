@@ -12,6 +12,7 @@ from config.values import (
     DOUBLE_MAX,
     INT_MAX,
     LONG_MAX,
+    Choice,
     Decimal,
     Flag,
     Text,
@@ -390,6 +391,43 @@ class BrokerConfig:
     horolog_max_committed_offsets: int = broker_key(
         "horolog.max.committed.offsets",
         count(1),
+    group_consumer_session_timeout_ms: int = broker_key(
+        "group.consumer.session.timeout.ms",
+        millis(1, INT_MAX),
+        45_000,
+        doc="Session time-out of members that the broker assigns for (KIP-848).",
+    )
+    group_consumer_heartbeat_interval_ms: int = broker_key(
+        "group.consumer.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        5000,
+        doc="How often such a member is told to say that it lives.",
+    )
+    group_consumer_max_size: int = broker_key(
+        "group.consumer.max.size",
+        count(1, INT_MAX),
+        1000,
+        doc="Members of one group that the broker assigns for. Kafka has no limit.",
+    )
+    group_consumer_assignors: str = broker_key(
+        "group.consumer.assignors",
+        Text(r"(uniform|range)(,(uniform|range))?", "uniform, range, or both"),
+        "uniform,range",
+        doc="How the broker may assign; the first one is used when members do not ask for another.",
+    )
+    group_consumer_migration_policy: str = broker_key(
+        "group.consumer.migration.policy",
+        Choice(("bidirectional", "upgrade", "downgrade", "disabled")),
+        "bidirectional",
+        doc="Whether a group with members may go from the classic protocol to the new one "
+        "(upgrade), back (downgrade), or both.",
+    )
+    group_consumer_regex_refresh_interval_ms: int = broker_key(
+        "group.consumer.regex.refresh.interval.ms",
+        millis(10_000, INT_MAX),
+        600_000,
+        doc="How often regular expressions that members subscribe by are matched anew, at least.",
+    )
         1_000_000,
         doc="Committed offsets of all groups, above which commits for more partitions are refused.",
     )

@@ -84,7 +84,7 @@ _WITHOUT_EFFECT = (
     (r"offsets\.commit\..*|group\.coordinator\.(threads|append\..*)", _ANY, _GROUP_THREADS),
     (r"group\.coordinator\.(new\.enable|rebalance\.protocols)", _ANY, _NEW_GROUPS),
     (
-        r"group\.consumer\.((min|max)\..*|(min\.|max\.)?assignment\..*|assignor\.offload\..*)",
+        r"group\.consumer\.((min|max)\.(session|heartbeat)\..*|(min\.|max\.)?assignment\..*|assignor\.offload\..*)",
         _ANY,
         _GROUP_TIMES,
     ),

@@ -7,6 +7,7 @@ An offset counts, and its commit is answered, when its record is durable. Rules:
 from collections.abc import Mapping, Sequence
 
 from broker.deferred import Deferred
+from broker.groups.consumer.commits import Asked, check_commit
 from broker.groups.group import Group, Place, State
 from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
 from broker.groups.members import Claim
@@ -26,10 +27,13 @@ class Commits:
         self.stored: int = 0
         """Offsets that all groups have."""
 
-    def check(self, group: Group, claim: Claim) -> None:
+    def check(self, group: Group, claim: Claim, asked: Asked) -> None:
         """Whether this client may commit for the group now; it lives, as a commit shows."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if group.consumer is not None:
+            check_commit(group.consumer, claim, asked)
+            return
         if claim.generation <= NO_GENERATION and group.state is State.EMPTY:
             return
         member = group.claimed_member(claim)

@@ -5,19 +5,25 @@ the start, and COORDINATOR_NOT_AVAILABLE (15) for those of a partition that cann
 wrong data. Used from the event loop only.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.deferred import Deferred
 from broker.gathering import wait_for
 from broker.groups.commits import Commits
+from broker.groups.consumer.classic_members import ClassicMembers
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.groups import ConsumerGroups
+from broker.groups.consumer.migration import Migration
+from broker.groups.consumer.topic_matching import Surroundings, match_all
 from broker.groups.deadlines import Deadlines, GroupTime
 from broker.groups.expiry import expired_offsets
 from broker.groups.group import Group, Place, State
-from broker.groups.group_records import GroupMetadataValue, MemberMetadata, group_key
+from broker.groups.group_records import group_key
 from broker.groups.loading import Remembered, remembered
-from broker.groups.members import Footprint, Joining, Protocol
+from broker.groups.members import Footprint
 from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
@@ -25,13 +31,15 @@ from broker.groups.rebalance import Rebalances
 from broker.groups.restoring import restore_classic, restore_consumers
 from broker.groups.transactional_commits import TransactionalCommits
 from broker.logs import event
-from broker.state_topic import StateTopic
+from broker.state_topic import Row, StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
 from storage.env import Clock
 
 if TYPE_CHECKING:
     from broker.app import Broker
+
+T = TypeVar("T")
 
 MINUTE_MS = 60_000
 MAX_GROUP_ID_BYTES = 4096  # Kafka: whatever fits a record's key
@@ -45,6 +53,8 @@ class GroupCoordinator:
     topic: StateTopic
     deadlines: Deadlines
     rebalances: Rebalances
+    consumers: ConsumerGroups
+    migration: Migration
     membership: Membership
     commits: Commits
     pending: PendingOffsets
@@ -67,8 +77,18 @@ class GroupCoordinator:
             broker.clock.now_ms,
             settings.group_initial_rebalance_delay_ms,
         )
+        around = Surroundings(
+            broker.clock.now_ms, lambda: broker.catalog.image, lambda: broker.config.broker_config
+        )
+        look_up = partial(self._away_from_the_loop, match_all)
+        self.consumers = ConsumerGroups(self.deadlines, self.topic, around, look_up)
+        self.migration = Migration(self.consumers, self.rebalances, around, self.footprint)
+        self.consumers.on_fence = self.migration.maybe_downgrade
         self.membership = Membership(
-            self.rebalances, lambda: str(broker.env.rng.uuid()), settings.group_max_size
+            self.rebalances,
+            ClassicMembers(self.consumers, around, self._new_id),
+            self._new_id,
+            settings.group_max_size,
         )
         self.commits = Commits(self.rebalances, self.topic)
         self.pending = PendingOffsets()
@@ -78,6 +98,14 @@ class GroupCoordinator:
         self.unreadable_records = 0
         self._not_loaded: dict[int, ErrorCode] = {}
         """Partitions that are not served, and what is told of their groups."""
+
+    def _new_id(self) -> str:
+        return str(self._broker.env.rng.uuid())
+
+    def _away_from_the_loop(
+        self, work: Callable[..., T], *arguments: object
+    ) -> "asyncio.Future[T]":
+        return self._broker.lanes.run(self._broker.log_dir, work, *arguments)
 
     # --- who is asked for ---
 
@@ -100,6 +128,22 @@ class GroupCoordinator:
         if group is None:
             raise KafkaError(missing, f"Group {group_id[:MAX_GROUP_ID_BYTES]} not found.")
         return group
+
+    def require_classic(self, group_id: str) -> Group:
+        """A group of the classic protocol that must be there: GROUP_ID_NOT_FOUND (69)."""
+        group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.consumer is not None:
+            text = f"Group {group_id} is not a classic group."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        return group
+
+    def require_consumer(self, group_id: str) -> tuple[Group, ConsumerGroup]:
+        """A consumer group that must be there: GROUP_ID_NOT_FOUND (69)."""
+        group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.consumer is None:
+            text = f"Group {group_id} is not a consumer group."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        return group, group.consumer
 
     def find_or_make(self, group_id: str) -> Group:
         """A group; a new one, without members, when there is none. INVALID_GROUP_ID (24)."""
@@ -128,7 +172,7 @@ class GroupCoordinator:
 
     def drop_unused(self, group: Group) -> None:
         """A group that was made for a request which came to nothing is no group."""
-        if group.generation == 0 and _is_over(group):
+        if group.generation == 0 and group.consumer is None and _is_over(group):
             self.rebalances.close(group)
             del self.groups[group.group_id]
 
@@ -147,9 +191,12 @@ class GroupCoordinator:
     def remove(self, group: Group) -> Deferred[None]:
         """An Empty group goes, its offsets with it; settled when that is durable."""
         self.commits.take_back(group, _places(group))
+        rows: list[Row] = [(group_key(group.group_id), None)]
+        if group.consumer is not None:
+            rows = group.consumer.tombstones()
         self.rebalances.close(group)
         del self.groups[group.group_id]
-        return self.topic.write(group.group_id, [(group_key(group.group_id), None)])
+        return self.topic.write(group.group_id, rows)
 
     async def expire(self) -> None:
         """Offsets whose time is over go, and groups that nothing is left of (KIP-211)."""
@@ -223,7 +270,10 @@ class GroupCoordinator:
 
     def _restore(self, found: Remembered) -> None:
         for group_id, value in found.groups.items():
-            self._restore_group(group_id, value)
+            restore_classic(self._made(group_id), value, self.rebalances)
+        for group_id, remembered_group in found.consumers.items():
+            group = self.groups.get(group_id) or self._made(group_id)
+            restore_consumers(group, remembered_group, self.consumers, self.footprint)
         for group_id, offsets in found.offsets.items():
             group = self.groups.get(group_id) or self._made(group_id)
             self.commits.replay(group, offsets)
@@ -241,37 +291,6 @@ class GroupCoordinator:
         ]
         self.commits.take_back(group, gone).listen(partial(_told, group))
 
-    def _restore_group(self, group_id: str, value: GroupMetadataValue) -> None:
-        group = self._made(group_id)
-        group.generation = value.generation
-        for each in value.members:
-            joining = _as_it_joined(each, value)
-            member = self.rebalances.make_member(group, each.member_id, joining)
-            member.assignment = each.assignment
-            group.add(member, value.protocol_type)
-        group.protocol_type = value.protocol_type or None
-        group.protocol_name, group.leader = value.protocol, value.leader
-        group.turn(State.STABLE if group.members else State.EMPTY, value.current_state_timestamp)
-        group.read_topics()
-        for member in group.members.values():
-            self.rebalances.alive(member)
-
-
-def _as_it_joined(member: MemberMetadata, value: GroupMetadataValue) -> Joining:
-    timeout = member.rebalance_timeout or member.session_timeout
-    return Joining(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        member.session_timeout,
-        timeout,
-        value.protocol_type,
-        (Protocol(value.protocol or "", member.subscription),),
-        needs_known_id=True,
-        may_skip_assignment=False,
-    )
-
 
 def _places(group: Group) -> list[Place]:
     """Where a group has come to anywhere, or is about to."""
@@ -279,7 +298,7 @@ def _places(group: Group) -> list[Place]:
 
 
 def _is_over(group: Group) -> bool:
-    is_empty = group.state is State.EMPTY and not group.pending
+    is_empty = group.is_empty and group.state is not State.DEAD and not group.pending
     return is_empty and not group.offsets and not group.writes
 
 

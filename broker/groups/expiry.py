@@ -1,8 +1,9 @@
 """When committed offsets are forgotten: KIP-211's rules, by the wall clock.
 
 Of a group that was left by its last member all offsets go together, so long after that; of one
-whose members read other topics only, those of the others; of one that never had members, each so
-long after its commit. An old client may have given an offset a time of its own.
+whose members read other topics only, those of the others; of one that never had members, or that
+the broker assigns for, each so long after its commit. An old client may have given an offset a time
+of its own.
 """
 
 from broker.groups.group import Group, Place, State
@@ -12,6 +13,10 @@ from broker.groups.subscription import CONSUMER
 
 def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[Place]:
     """The offsets whose time is over."""
+    if group.consumer is not None:
+        read = group.consumer.topics
+        old = _older(group, now_ms, retention_ms, since_ms=None)
+        return [place for place in old if place[0] not in read]
     if group.is_simple:
         return _older(group, now_ms, retention_ms, since_ms=None)
     if group.state is State.EMPTY:

@@ -6,12 +6,16 @@ to state, `commits.py` judges commits. Names and rules are those of Kafka's `Cla
 
 from collections import Counter
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from broker.groups.deadlines import Deadline
 from broker.groups.group_records import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from broker.groups.members import Claim, Footprint, Joining, Member, MemberView
 from broker.groups.subscription import CONSUMER, union_of
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.groups.consumer.group import ConsumerGroup
 
 Place = tuple[str, int]
 """A topic and a partition's number."""
@@ -55,6 +59,8 @@ class Group:
         """Whether the rebalance that is under way is the group's first one."""
         self.was_joined = False
         """Whether somebody came while the first rebalance was held back."""
+        self.consumer: ConsumerGroup | None = None
+        """What the group is when the broker assigns (KIP-848); it has no classic members then."""
         self.offsets: dict[Place, OffsetCommitValue] = {}
         self.writes: dict[int, dict[Place, OffsetCommitValue]] = {}
         """Commits that are on their way to the disk."""
@@ -187,9 +193,44 @@ class Group:
         """Whether it has never had a member: it is but a name for offsets."""
         return self.protocol_type is None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members, of whatever protocol."""
+        if self.consumer is not None:
+            return not self.consumer.members
+        return self.state is State.EMPTY
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has, of whatever protocol."""
+        return len(self.members if self.consumer is None else self.consumer.members)
+
+    @property
+    def state_name(self) -> str:
+        """Its state as clients are told of it."""
+        state: Enum = self.state if self.consumer is None else self.consumer.state
+        return str(state.value)
+
     def end(self, now_ms: int) -> None:
         """It is no more, here; its members are not counted any longer."""
         self.turn(State.DEAD, now_ms)
+        self._stop()
+        if self.consumer is not None:
+            self.consumer.end()
+
+    def dissolve(self, now_ms: int) -> list[Member]:
+        """It is no classic group any more: without members or a generation. Those that it had."""
+        self._stop()
+        members = list(self.members.values())
+        self.members, self.instances = {}, {}
+        self._known.clear()
+        self.unsynced.clear()
+        self.generation = 0
+        self.protocol_type = self.protocol_name = self.leader = None
+        self.turn(State.EMPTY, now_ms)
+        return members
+
+    def _stop(self) -> None:
         self.join_deadline.cancel()
         self.sync_deadline.cancel()
         for member_id in list(self.pending):
@@ -250,6 +291,8 @@ class Group:
 
     def reads(self, topic: str) -> bool:
         """Whether a member reads this topic, or may."""
+        if self.consumer is not None:
+            return topic in self.consumer.topics
         if self._topics is None:
             return self.protocol_type == CONSUMER
         return topic in self._topics

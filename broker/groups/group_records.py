@@ -1,9 +1,10 @@
 """The records of `__consumer_offsets`: Kafka's schemas of keys and values, and their bytes.
 
-A key begins with its kind (two bytes): 0 and 1 name an offset, 2 a group; others belong to
-protocols that are not served and are stepped over. A value begins with its version. What is
-written is what Kafka 4.3 writes: offsets in version 4 (with the topic's id), or in version 1 when
-an old client asked for a time of its own; groups in version 3. All older versions are read.
+A key begins with its kind (two bytes): 0 and 1 name an offset, 2 a group of the classic protocol;
+those of consumer groups are in `consumer/records.py`, others belong to protocols that are not
+served and are stepped over. A value begins with its version. What is written is what Kafka 4.3
+writes: offsets in version 4 (with the topic's id), or in version 1 when an old client asked for a
+time of its own; groups in version 3. All older versions are read.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
+from broker.groups.consumer.records import ConsumerRow, Kind, read_consumer_row
 from protocol.codec import decode, encode_bytes
 from protocol.errors import DecodeError
 from protocol.schema import field, message
@@ -25,6 +27,7 @@ NEWEST_OFFSET_VALUE, EXPIRING_OFFSET_VALUE = 4, 1
 OLDEST_READABLE = 0
 NEWEST_GROUP_VALUE, NEWEST_READABLE_GROUP_VALUE = 3, 4
 NONE = -1
+CONSUMER_KINDS = frozenset(Kind)
 
 _VERSION = Struct(">h")
 
@@ -120,7 +123,10 @@ def group_value(value: GroupMetadataValue) -> bytes:
     return _VERSION.pack(NEWEST_GROUP_VALUE) + encode_bytes(value, NEWEST_GROUP_VALUE)
 
 
-def read_row(key: bytes | None, value: bytes | None) -> OffsetRow | GroupRow | None:
+AnyRow = OffsetRow | GroupRow | ConsumerRow
+
+
+def read_row(key: bytes | None, value: bytes | None) -> AnyRow | None:
     """What a record says; None for a kind that is not ours. DecodeError for a damaged one."""
     if key is None or len(key) < _VERSION.size:
         raise DecodeError("a record of groups without a key")
@@ -130,6 +136,8 @@ def read_row(key: bytes | None, value: bytes | None) -> OffsetRow | GroupRow | N
     if kind == GROUP_KIND:
         name = _body(GroupMetadataKey, key, lambda _: 0).group
         return GroupRow(name, _group_value_of(value))
+    if kind in CONSUMER_KINDS:
+        return read_consumer_row(Kind(kind), key, value)
     return None
 
 

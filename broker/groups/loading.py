@@ -8,7 +8,10 @@ damaged batch ends it with CorruptBatch, because what was read would be wrong.
 
 from dataclasses import dataclass, field
 
+from broker.groups.consumer.loading import RememberedConsumers, apply
+from broker.groups.consumer.records import ConsumerRow
 from broker.groups.group_records import (
+    AnyRow,
     GroupMetadataValue,
     GroupRow,
     OffsetCommitValue,
@@ -30,6 +33,7 @@ class Remembered:
     """What one partition says of its groups."""
 
     groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
+    consumers: dict[str, RememberedConsumers] = field(default_factory=dict)
     offsets: dict[str, dict[Place, OffsetCommitValue]] = field(default_factory=dict)
     pending: dict[int, list[OffsetRow]] = field(default_factory=dict)
     """Offsets of transactions that have not ended, by producer."""
@@ -69,7 +73,10 @@ class Replay:
             for row in rows:
                 self._apply(row)
 
-    def _apply(self, row: OffsetRow | GroupRow) -> None:
+    def _apply(self, row: AnyRow) -> None:
+        if isinstance(row, ConsumerRow):
+            apply(row, self.remembered.consumers)
+            return
         if isinstance(row, GroupRow):
             if row.value is None:
                 self.remembered.groups.pop(row.group, None)

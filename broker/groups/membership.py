@@ -7,6 +7,7 @@ Errors are raised as KafkaError; a join or a sync is answered when its time has 
 from collections.abc import Callable, Mapping
 
 from broker.deferred import Deferred
+from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.group import Group, State
 from broker.groups.members import Claim, Joining, JoinResult, Member, SyncResult
 from broker.groups.rebalance import Rebalances
@@ -20,10 +21,15 @@ class Membership:
     """Joins, syncs, heartbeats and leaves. Used from the event loop only."""
 
     def __init__(
-        self, rebalances: Rebalances, new_suffix: Callable[[], str], max_members: int
+        self,
+        rebalances: Rebalances,
+        classic: ClassicMembers,
+        new_suffix: Callable[[], str],
+        max_members: int,
     ) -> None:
-        """`new_suffix` makes the end of a member id, which nobody can guess."""
+        """`classic` answers for consumer groups; `new_suffix` ends an id, and nobody guesses it."""
         self._rebalances = rebalances
+        self._classic = classic
         self._new_suffix = new_suffix
         self._max_members = max_members
 
@@ -33,6 +39,8 @@ class Membership:
         """A client wants to be a member, or to stay one."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if group.consumer is not None:
+            return self._classic.join(group, group.consumer, joining)
         if not group.takes(joining.member_id, self._max_members):
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not group.can_share(joining):
@@ -147,6 +155,8 @@ class Membership:
         """A member asks for its part; the leader brings everybody's."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if group.consumer is not None:
+            return self._classic.sync(group, group.consumer, claim, protocol)
         member = group.claimed_member(claim)
         for wanted, present in zip(
             protocol, (group.protocol_type, group.protocol_name), strict=True
@@ -173,6 +183,9 @@ class Membership:
         """A member lives. REBALANCE_IN_PROGRESS (27) sends it to join."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if group.consumer is not None:
+            self._classic.heartbeat(group, group.consumer, claim)
+            return
         member = group.claimed_member(claim)
         if group.state is State.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -184,6 +197,9 @@ class Membership:
         """A member goes; a static one may be sent away by its instance id alone."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if group.consumer is not None:
+            self._classic.leave(group, group.consumer, member_id, instance_id)
+            return
         if not member_id:
             if instance_id is None or instance_id not in group.instances:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)

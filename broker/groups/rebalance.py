@@ -261,6 +261,12 @@ class Rebalances:
 
         self._log.write(group.group_id, [row]).listen(written)
 
+    def dissolve(self, group: Group) -> None:
+        """The group is a consumer group from now on: who waits is sent to join it."""
+        for member in group.dissolve(self._now_ms()):
+            member.answer_join(JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+            member.answer_sync(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+
     def close(self, group: Group) -> None:
         """The group is no more, here: nobody in it waits any longer (NOT_COORDINATOR, 16)."""
         group.end(self._now_ms())

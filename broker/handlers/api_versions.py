@@ -19,6 +19,7 @@ from protocol.errors import ErrorCode
 
 METADATA_VERSION = 30  # 4.3-IV0, of Kafka 4.3
 OLDEST_METADATA_VERSION = 7  # 3.3-IV3, the oldest that Kafka 4 can run at
+GROUP_VERSION = 1  # the new protocol of consumer groups is served (KIP-848)
 CLIENT_SOFTWARE_SINCE_VERSION = 3
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
@@ -36,7 +37,8 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
                 name="metadata.version",
                 min_version=OLDEST_METADATA_VERSION,
                 max_version=METADATA_VERSION,
-            )
+            ),
+            SupportedFeatureKey(name="group.version", min_version=0, max_version=GROUP_VERSION),
         ],
         finalized_features_epoch=0,
         finalized_features=[
@@ -44,7 +46,12 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
                 name="metadata.version",
                 min_version_level=METADATA_VERSION,
                 max_version_level=METADATA_VERSION,
-            )
+            ),
+            FinalizedFeatureKey(
+                name="group.version",
+                min_version_level=GROUP_VERSION,
+                max_version_level=GROUP_VERSION,
+            ),
         ],
     )
 

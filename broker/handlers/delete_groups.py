@@ -5,7 +5,7 @@ from functools import partial
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after, gather
-from broker.groups.group import Group, State
+from broker.groups.group import Group
 from protocol.apis.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -38,7 +38,7 @@ def _delete(group_id: str, context: RequestContext) -> Answer:
 
 def _empty_group(group_id: str, context: RequestContext) -> Group:
     group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not State.EMPTY:
+    if not group.is_empty:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     return group
 

@@ -32,7 +32,7 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
 
 def _described(group_id: str, context: RequestContext) -> DescribedGroup:
     try:
-        group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        group = context.broker.groups.require_classic(group_id)
     except KafkaError as error:
         return _refusal(group_id, error, context)
     is_stable = group.state is State.STABLE

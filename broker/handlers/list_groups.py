@@ -1,6 +1,8 @@
-"""ListGroups: all groups, or those of some states and types. There is one type: classic."""
+"""ListGroups: all groups, or those of some states and types (classic, consumer)."""
 
 from broker.context import RequestContext
+from broker.groups.group import Group
+from broker.groups.subscription import CONSUMER
 from protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.errors import ErrorCode
 
@@ -15,17 +17,21 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    if types and CLASSIC not in types:
-        return ListGroupsResponse()
     return ListGroupsResponse(
         groups=[
             ListedGroup(
                 group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type=CLASSIC,
+                protocol_type=group.protocol_type or "" if group.consumer is None else CONSUMER,
+                group_state=group.state_name,
+                group_type=type_of(group),
             )
             for group in groups.groups.values()
-            if not states or group.state.value.lower() in states
+            if (not states or group.state_name.lower() in states)
+            and (not types or type_of(group) in types)
         ]
     )
+
+
+def type_of(group: Group) -> str:
+    """Who assigns: a member (classic), or the broker (consumer)."""
+    return CLASSIC if group.consumer is None else CONSUMER

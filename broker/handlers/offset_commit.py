@@ -9,6 +9,7 @@ from functools import partial
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after
+from broker.groups.consumer.commits import Asked
 from broker.groups.group import Group, Place
 from broker.groups.group_records import NONE, OffsetCommitValue
 from broker.groups.members import Claim
@@ -38,7 +39,7 @@ def handle(
     judged = [(topic, _judge(topic, request, offsets, context)) for topic in request.topics]
     respond = partial(_respond, judged, context)
     try:
-        group = _group(request, context)
+        group = _group(request, offsets, context)
         _check_room(group, offsets, context)
     except KafkaError as error:
         return respond(error.code)
@@ -49,7 +50,9 @@ def handle(
     return after(stored, lambda _: respond(ErrorCode.NONE), lambda error: respond(_code_of(error)))
 
 
-def _group(request: OffsetCommitRequest, context: RequestContext) -> Group:
+def _group(
+    request: OffsetCommitRequest, offsets: dict[Place, OffsetCommitValue], context: RequestContext
+) -> Group:
     groups, generation = context.broker.groups, request.generation_id_or_member_epoch
     if generation < 0:
         group = groups.find_or_make(request.group_id)
@@ -57,7 +60,9 @@ def _group(request: OffsetCommitRequest, context: RequestContext) -> Group:
         known = context.api_version >= NO_GROUP_SINCE_VERSION
         missing = ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
         group = groups.require(request.group_id, missing)
-    groups.commits.check(group, Claim(request.member_id, request.group_instance_id, generation))
+    claim = Claim(request.member_id, request.group_instance_id, generation)
+    places = [(value.topic_id, place[1]) for place, value in offsets.items()]
+    groups.commits.check(group, claim, Asked(context.api_version, places))
     return group
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after
-from broker.groups.group import Group, Place, State
+from broker.groups.group import Group, Place
 from broker.groups.requests import check_group_id
 from broker.groups.subscription import CONSUMER
 from protocol.apis.offset_delete import (
@@ -47,7 +47,7 @@ def _group(group_id: str, context: RequestContext) -> Group:
     """One that nobody uses, or whose members say what they read."""
     check_group_id(group_id)
     group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
+    if group.consumer is None and not group.is_empty and group.protocol_type != CONSUMER:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     return group
 
@@ -58,7 +58,7 @@ def _judge(
     code = ErrorCode.NONE
     if context.broker.catalog.image.partition(topic, index) is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif group.state is not State.EMPTY and group.reads(topic):
+    elif not group.is_empty and group.reads(topic):
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     else:
         places.append((topic, index))

@@ -6,6 +6,7 @@ An offset that was committed for a topic of the same name that has been deleted 
 from collections.abc import Iterable, Sequence
 
 from broker.context import RequestContext
+from broker.groups.consumer.commits import check_fetch
 from broker.groups.group_records import OffsetCommitValue
 from broker.groups.requests import topic_of
 from protocol.apis.offset_fetch import (
@@ -79,10 +80,12 @@ def _group(
     groups = context.broker.groups
     try:
         groups.check_loaded(wanted.group_id)
+        group = groups.groups.get(wanted.group_id)
+        if group is not None and group.consumer is not None:
+            check_fetch(group.consumer, wanted.member_id, wanted.member_epoch)
     except KafkaError as error:
         context.count_error(error.code)
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=error.code)
-    group = groups.groups.get(wanted.group_id)
     offsets = group.offsets if group is not None else {}
     asked = _all(offsets, context) if wanted.topics is None else wanted.topics
     topics = [_topic(each, offsets, context) for each in asked]

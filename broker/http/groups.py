@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.groups.group import Group
 from broker.groups.lag import Standing, standings_of
+from broker.groups.subscription import CONSUMER
 from broker.http.exchange import ApiError
 from broker.http.parameters import Asked, Kind, Parameter, count
 from broker.http.route import Route
@@ -35,12 +36,11 @@ def _summary(broker: "Broker", group: Group) -> dict[str, object]:
     behind = [each.records for each in standings_of(group, broker.catalog.image)]
     return {
         "group": group.group_id,
-        "state": group.state.value,
+        "state": group.state_name,
+        "type": "classic" if group.consumer is None else CONSUMER,
         "since": instant_or_none(group.since_ms),
-        "protocol_type": group.protocol_type,
-        "protocol": group.protocol_name,
-        "generation": group.generation,
-        "members": len(group.members),
+        **_protocol(broker, group),
+        "members": group.member_count,
         "offsets": len(group.offsets),
         "lag_records": sum(behind),
     }
@@ -54,7 +54,31 @@ def _group(broker: "Broker", asked: Asked) -> object:
     found = sorted(standings_of(group, broker.catalog.image), key=_place)
     return {
         **_summary(broker, group),
-        "member_states": [
+        "member_states": _members(broker, group),
+        "partitions": [_standing(each) for each in found[:MAX_OFFSETS]],
+    }
+
+
+def _protocol(broker: "Broker", group: Group) -> dict[str, object]:
+    """How it is assigned; the generation of a group that the broker assigns is its epoch."""
+    consumer = group.consumer
+    if consumer is None:
+        return {
+            "protocol_type": group.protocol_type,
+            "protocol": group.protocol_name,
+            "generation": group.generation,
+        }
+    default = broker.config.broker_config.group_consumer_assignors.split(",")[0]
+    return {
+        "protocol_type": CONSUMER,
+        "protocol": consumer.assignor(default),
+        "generation": consumer.epoch,
+    }
+
+
+def _members(broker: "Broker", group: Group) -> list[dict[str, object]]:
+    if group.consumer is None:
+        return [
             {
                 "member_id": each.member_id,
                 "instance_id": each.instance_id,
@@ -64,9 +88,21 @@ def _group(broker: "Broker", asked: Asked) -> object:
                 "leads": each.member_id == group.leader,
             }
             for each in list(group.members.values())
-        ],
-        "partitions": [_standing(each) for each in found[:MAX_OFFSETS]],
-    }
+        ]
+    session_timeout_ms = broker.config.broker_config.group_consumer_session_timeout_ms
+    return [
+        {
+            "member_id": each.member_id,
+            "instance_id": each.instance_id,
+            "client_id": each.client_id,
+            "client_host": each.client_host,
+            "session_timeout_ms": session_timeout_ms
+            if each.classic is None
+            else each.classic.session_timeout_ms,
+            "leads": False,
+        }
+        for each in list(group.consumer.members.values())
+    ]
 
 
 def _place(standing: Standing) -> tuple[str, int]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from broker.groups.consumer.group import ConsumerState
 from broker.groups.group import State
 from broker.groups.lag import Standing, standings
 from broker.metrics.declare import Sample, counter, gauge, one
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from broker.app import Broker
 
 MAX_EXACT = 1000
+STATES = tuple(
+    dict.fromkeys(str(state.value) for state in (*State, *ConsumerState) if state is not State.DEAD)
+)
 LABELS = ("group", "topic", "partition")
 
 
@@ -67,12 +71,12 @@ def _times(standing: Standing) -> Iterable[Sample]:
 
 
 def _states(broker: "Broker") -> Iterable[Sample]:
-    found = Counter(group.state for group in list(broker.groups.groups.values()))
-    return [((state.value,), found[state]) for state in State if state is not State.DEAD]
+    found = Counter(group.state_name for group in list(broker.groups.groups.values()))
+    return [((state,), found[state]) for state in STATES]
 
 
 def _members(broker: "Broker") -> float:
-    return sum(len(group.members) for group in list(broker.groups.groups.values()))
+    return sum(group.member_count for group in list(broker.groups.groups.values()))
 
 
 GROUP_METRICS = (
@@ -94,7 +98,7 @@ GROUP_METRICS = (
         "horolog_group_generations",
         "Generations of groups that began.",
         (),
-        one(lambda broker: broker.groups.rebalances.count),
+        one(lambda broker: broker.groups.rebalances.count + broker.groups.consumers.count),
     ),
     counter(
         "horolog_group_records_unreadable",

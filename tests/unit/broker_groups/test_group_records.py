@@ -98,7 +98,7 @@ def test_offsets_of_older_versions_are_read(
 def test_what_is_taken_back_and_what_is_not_ours() -> None:
     assert read_row(OFFSET_KEY, None) == OffsetRow(read_row(OFFSET_KEY, OFFSET_VALUE).key, None)  # type: ignore[union-attr]
     assert read_row(GROUP_KEY, None) == GroupRow("grp", None)
-    assert read_row(b"\x00\x03\x00\x03grp", b"anything") is None
+    assert read_row(b"\x00\x09\x00\x03grp", b"anything") is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,141 @@
+"""Automata that match names of topics in linear time, and the making of them.
+
+Nondeterministic, of a bounded size: a name is matched by the set of states that it can be in, one
+character after the other, without going back (Thompson's construction). What holds, holds for any
+expression a client may send.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+MAX_STATES = 4000
+MAX_KNOWN_SETS = 5000  # of states that were met, before they are forgotten
+
+Accepts = Callable[[str], bool]
+START, END = "start", "end"
+
+
+class PatternError(ValueError):
+    """The expression cannot be used; the text says why and where."""
+
+
+class Part(NamedTuple):
+    """A piece of an automaton: where it begins, and where it ends."""
+
+    first: int
+    last: int
+
+
+class Automaton:
+    """States, and the steps between them."""
+
+    def __init__(self) -> None:
+        """Without states."""
+        self.empty: list[list[tuple[str | None, int]]] = []
+        """By state: steps that need no character, some only at an end of the name."""
+        self.steps: list[tuple[Accepts, int] | None] = []
+        """By state: the step that takes a character."""
+
+    def state(self) -> int:
+        """One more state. PatternError when there are too many."""
+        if len(self.steps) >= MAX_STATES:
+            raise PatternError("the expression is too large")
+        self.empty.append([])
+        self.steps.append(None)
+        return len(self.steps) - 1
+
+    def link(self, source: int, target: int, when: str | None = None) -> None:
+        """A step that needs no character."""
+        self.empty[source].append((when, target))
+
+    def one(self, accepts: Accepts) -> Part:
+        """One character."""
+        part = Part(self.state(), self.state())
+        self.steps[part.first] = accepts, part.last
+        return part
+
+    def anchor(self, where: str) -> Part:
+        """An end of the name."""
+        part = Part(self.state(), self.state())
+        self.link(part.first, part.last, where)
+        return part
+
+    def nothing(self) -> Part:
+        """What matches nothing at all."""
+        state = self.state()
+        return Part(state, state)
+
+    def chain(self, parts: Iterable[Part]) -> Part:
+        """One after the other."""
+        first = last = self.state()
+        for part in parts:
+            self.link(last, part.first)
+            last = part.last
+        return Part(first, last)
+
+    def either(self, parts: Iterable[Part]) -> Part:
+        """One of them."""
+        whole = Part(self.state(), self.state())
+        for part in parts:
+            self.link(whole.first, part.first)
+            self.link(part.last, whole.last)
+        return whole
+
+    def repeated(self, copies: Iterable[Part], least: int, *, for_ever: bool) -> Part:
+        """Copies of one part: `least` of them have to match, the last one perhaps again."""
+        whole = Part(self.state(), self.state())
+        piece = Part(whole.first, whole.first)
+        for number, copy in enumerate(copies):
+            if number >= least:
+                self.link(piece.last, whole.last)
+            self.link(piece.last, copy.first)
+            piece = copy
+        if for_ever:
+            self.link(piece.last, piece.first)
+        self.link(piece.last, whole.last)
+        return whole
+
+
+class Matcher:
+    """A finished automaton. Not to be used by two threads at once."""
+
+    def __init__(self, automaton: Automaton, part: Part) -> None:
+        """`part` is the whole of it."""
+        self._empty, self._steps, self._last = automaton.empty, automaton.steps, part.last
+        self._begin = self._closure([part.first], is_start=True, is_end=False)
+        self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+
+    def matches(self, name: str) -> bool:
+        """Whether the whole name matches."""
+        states = self._begin
+        for character in name:
+            after = self._known.get((states, character))
+            if after is None:
+                after = self._after(states, character)
+            states = after
+            if not states:
+                return False
+        is_start = not name
+        return self._last in self._closure(states, is_start=is_start, is_end=True)
+
+    def _after(self, states: frozenset[int], character: str) -> frozenset[int]:
+        reached = [
+            step[1] for state in states if (step := self._steps[state]) and step[0](character)
+        ]
+        after = self._closure(reached, is_start=False, is_end=False)
+        if len(self._known) >= MAX_KNOWN_SETS:
+            self._known.clear()
+        self._known[states, character] = after
+        return after
+
+    def _closure(self, states: Iterable[int], *, is_start: bool, is_end: bool) -> frozenset[int]:
+        """All states that are reached without another character."""
+        holds = {None: True, START: is_start, END: is_end}
+        found = set(states)
+        waiting = list(found)
+        while waiting:
+            for when, target in self._empty[waiting.pop()]:
+                if target not in found and holds[when]:
+                    found.add(target)
+                    waiting.append(target)
+        return frozenset(found)

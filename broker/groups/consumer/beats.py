@@ -1,0 +1,120 @@
+"""What a member says in a heartbeat, and whether a broker can hear it at all."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from broker.groups.consumer.automaton import PatternError
+from broker.groups.consumer.member import Assigned
+from broker.groups.consumer.reconciliation import Owned
+from broker.groups.consumer.regex import topic_pattern
+from protocol.apis.consumer_group_heartbeat import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from protocol.errors import ErrorCode, KafkaError
+
+MAX_ID_CHARACTERS = 1000  # Kafka: whatever fits a record's key
+
+
+class Beat(NamedTuple):
+    """One heartbeat; what is None did not change."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout_ms: int
+    names: Collection[str] | None
+    regex: str | None
+    assignor: str | None
+    owned: Owned | None
+    client_id: str
+    client_host: str
+
+    @property
+    def joins(self) -> bool:
+        """Whether the member begins, or begins anew."""
+        return self.epoch == JOIN_EPOCH
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the member goes, perhaps for a while only."""
+        return self.epoch in {LEAVE_EPOCH, LEAVE_STATIC_EPOCH}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it says everything, and so wants to be told everything."""
+        subscribes = self.names is not None or self.regex is not None
+        return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
+
+    @property
+    def size_bytes(self) -> int:
+        """About what its words take."""
+        return sum(map(len, self.names or ())) + len(self.regex or "") + len(self.client_id)
+
+
+class Heard(NamedTuple):
+    """What a member is told."""
+
+    member_id: str
+    epoch: int
+    assigned: Assigned | None = None
+
+
+def check(beat: Beat, assignors: Collection[str], *, ids_by_clients: bool) -> None:
+    """INVALID_REQUEST (42), or UNSUPPORTED_ASSIGNOR (112): Kafka's checks in Kafka's order."""
+    for name, text in (
+        ("GroupId", beat.group_id),
+        ("InstanceId", beat.instance_id),
+        ("RackId", beat.rack_id),
+    ):
+        _check_id(name, text)
+    if ids_by_clients or not (beat.joins or beat.epoch == LEAVE_STATIC_EPOCH):
+        _check_id("MemberId", beat.member_id)
+    if len(beat.member_id) > MAX_ID_CHARACTERS:
+        raise _invalid(f"MemberId has more than {MAX_ID_CHARACTERS} characters.")
+    if beat.joins:
+        _check_join(beat)
+    if beat.epoch == LEAVE_STATIC_EPOCH and beat.instance_id is None:
+        raise _invalid("InstanceId can't be null.")
+    if beat.epoch < LEAVE_STATIC_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if beat.assignor is not None and beat.assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {beat.assignor} is not supported. "
+            f"Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _check_id(name: str, text: str | None) -> None:
+    if text is not None and not text.strip():
+        raise _invalid(f"{name} can't be empty.")
+    if text is not None and name != "GroupId" and len(text) > MAX_ID_CHARACTERS:
+        raise _invalid(f"{name} has more than {MAX_ID_CHARACTERS} characters.")
+
+
+def _check_join(beat: Beat) -> None:
+    if beat.rebalance_timeout_ms == -1:
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    if beat.owned is None or any(beat.owned.values()):
+        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+    if beat.names is None and beat.regex is None:
+        raise _invalid(
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining."
+        )
+
+
+def check_expression(text: str) -> None:
+    """INVALID_REGULAR_EXPRESSION (128) for what is none."""
+    try:
+        topic_pattern(text)
+    except PatternError as error:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{text[:MAX_ID_CHARACTERS]}` is not a valid regular expression: "
+            f"{error}.",
+        ) from error
+
+
+def _invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)

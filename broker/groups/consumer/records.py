@@ -1,0 +1,187 @@
+"""What `__consumer_offsets` remembers of consumer groups (KIP-848): Kafka 4.3's schemas.
+
+A key begins with its kind (two bytes), a value with its version, which is 0. 3: the group's epoch.
+5: what a member says of itself. 6: the epoch of the target assignment. 7: a member's target.
+8: what a member has. 16: the topics that a regular expression matched. Kind 4, which Kafka wrote
+before 4.1, is stepped over.
+"""
+
+from enum import IntEnum
+from struct import Struct
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from protocol.codec import decode, encode_bytes
+from protocol.errors import DecodeError
+from protocol.schema import field, message
+from protocol.types import Array, Bytes, Int8, Int32, Int64, String, Uuid
+
+_SHORT = Struct(">h")
+
+
+class Kind(IntEnum):
+    """What a record is about."""
+
+    GROUP = 3
+    MEMBER = 5
+    TARGET_EPOCH = 6
+    TARGET = 7
+    CURRENT = 8
+    REGEX = 16
+
+
+@message(flexible_from=None)
+class GroupKey:
+    """Of a record about a group."""
+
+    group: str = field(String)
+
+
+@message(flexible_from=None)
+class PartKey:
+    """Of a record about a member, or about a regular expression."""
+
+    group: str = field(String)
+    part: str = field(String)
+
+
+@message(flexible_from=0)
+class GroupValue:
+    """The group's epoch; the hash changes with the topics that its members read."""
+
+    epoch: int = field(Int32)
+    metadata_hash: int = field(Int64, tag=0, default=0)
+
+
+@message
+class ClassicProtocol:
+    """A protocol that a classic member knows, and what it says of itself in it."""
+
+    name: str = field(String)
+    metadata: bytes = field(Bytes)
+
+
+@message
+class ClassicMember:
+    """Of a member that speaks the classic protocol in a consumer group."""
+
+    session_timeout_ms: int = field(Int32)
+    supported_protocols: list[ClassicProtocol] = field(Array(ClassicProtocol))
+
+
+@message(flexible_from=0)
+class MemberValue:
+    """What a member says of itself; an empty or no expression matches nothing."""
+
+    instance_id: str | None = field(String, nullable=True)
+    rack_id: str | None = field(String, nullable=True)
+    client_id: str = field(String)
+    client_host: str = field(String)
+    subscribed_topic_names: list[str] = field(Array(String))
+    subscribed_topic_regex: str | None = field(String, nullable=True)
+    rebalance_timeout_ms: int = field(Int32, default=-1)
+    server_assignor: str | None = field(String, nullable=True)
+    classic_member: ClassicMember | None = field(ClassicMember, tag=0, nullable=True, default=None)
+
+
+@message(flexible_from=0)
+class TargetEpochValue:
+    """The group's epoch that the target was made for, and when (ms since 1970)."""
+
+    epoch: int = field(Int32)
+    timestamp: int = field(Int64, tag=0, default=0)
+
+
+@message
+class TargetPartitions:
+    """Partitions of one topic."""
+
+    topic_id: UUID = field(Uuid)
+    partitions: list[int] = field(Array(Int32))
+
+
+@message(flexible_from=0)
+class TargetValue:
+    """What a member is to read."""
+
+    topic_partitions: list[TargetPartitions] = field(Array(TargetPartitions))
+
+
+@message
+class CurrentPartitions:
+    """Partitions of one topic, and the epochs in which the member was given each."""
+
+    topic_id: UUID = field(Uuid)
+    partitions: list[int] = field(Array(Int32))
+    assignment_epochs: list[int] | None = field(Array(Int32), tag=0, nullable=True, default=None)
+
+
+@message(flexible_from=0)
+class CurrentValue:
+    """What a member reads, and what it has yet to give back."""
+
+    member_epoch: int = field(Int32)
+    previous_member_epoch: int = field(Int32)
+    state: int = field(Int8)
+    assigned: list[CurrentPartitions] = field(Array(CurrentPartitions))
+    pending_revocation: list[CurrentPartitions] = field(Array(CurrentPartitions))
+
+
+@message(flexible_from=0)
+class RegexValue:
+    """The topics that an expression matched; when, in ms since 1970."""
+
+    topics: list[str] = field(Array(String))
+    version: int = field(Int64)
+    timestamp: int = field(Int64)
+
+
+VALUES: dict[Kind, type[Any]] = {
+    Kind.GROUP: GroupValue,
+    Kind.MEMBER: MemberValue,
+    Kind.TARGET_EPOCH: TargetEpochValue,
+    Kind.TARGET: TargetValue,
+    Kind.CURRENT: CurrentValue,
+    Kind.REGEX: RegexValue,
+}
+_OF_THE_GROUP = {Kind.GROUP, Kind.TARGET_EPOCH}
+
+
+class ConsumerRow(NamedTuple):
+    """One record; `part` is a member or an expression, `value` None for what went."""
+
+    kind: Kind
+    group: str
+    part: str
+    value: Any
+
+
+def key_of(kind: Kind, group: str, part: str = "") -> bytes:
+    """The key of a record."""
+    key: object = PartKey(group=group, part=part)
+    if kind in _OF_THE_GROUP:
+        key = GroupKey(group=group)
+    return _SHORT.pack(kind) + encode_bytes(key, 0)
+
+
+def value_of(value: object) -> bytes:
+    """The value of a record."""
+    return _SHORT.pack(0) + encode_bytes(value, 0)
+
+
+def read_consumer_row(kind: Kind, key: bytes, value: bytes | None) -> ConsumerRow:
+    """What a record says. DecodeError for a damaged one, or one of an unknown version."""
+    if kind in _OF_THE_GROUP:
+        group, part = decode(GroupKey, 0, key, _SHORT.size).group, ""
+    else:
+        named = decode(PartKey, 0, key, _SHORT.size)
+        group, part = named.group, named.part
+    return ConsumerRow(kind, group, part, None if value is None else _value(kind, value))
+
+
+def _value(kind: Kind, value: bytes) -> Any:
+    if len(value) < _SHORT.size:
+        raise DecodeError("a record of a consumer group is shorter than its version")
+    if (version := _SHORT.unpack_from(value)[0]) != 0:
+        raise DecodeError(f"version {version} of a record of a consumer group, known is 0")
+    return decode(VALUES[kind], 0, memoryview(value), _SHORT.size)

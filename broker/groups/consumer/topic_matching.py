@@ -1,0 +1,99 @@
+"""Which topics the regular expressions of a group match: looked up away from the loop, and again.
+
+An expression that nobody looked up yet matches nothing. All of a group are looked up together, when
+there is a new one, when topics came or went, and once in a while; not more than every ten seconds.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.records import RegexValue
+from broker.groups.consumer.regex import matching
+from broker.groups.group import Group
+from broker.logs import event
+from broker.metadata import MetadataImage
+from broker.topic_names import is_internal
+
+if TYPE_CHECKING:
+    from config.broker import BrokerConfig
+
+MIN_INTERVAL_MS = 10_000
+
+Matched = dict[str, frozenset[str]]
+LookUp = Callable[[frozenset[str], tuple[str, ...]], "asyncio.Future[Matched]"]
+
+
+class Surroundings(NamedTuple):
+    """What the groups look at: the wall clock, the topics, the settings that hold now."""
+
+    now_ms: Callable[[], int]
+    image: Callable[[], MetadataImage]
+    settings: "Callable[[], BrokerConfig]"
+
+
+class Then(Protocol):
+    """What happens when a group's expressions were looked up."""
+
+    def __call__(self, group: Group, consumer: ConsumerGroup, *, changed: bool) -> None:
+        """`changed`: some match other topics than before."""
+
+
+class TopicMatching:
+    """Looks up expressions. Used from the event loop only."""
+
+    def __init__(self, around: Surroundings, look_up: LookUp, then: Then) -> None:
+        """Nothing was looked up."""
+        self._around = around
+        self._look_up = look_up
+        self._then = then
+
+    def refresh(self, group: Group, consumer: ConsumerGroup) -> None:
+        """Looks the group's expressions up if that is due."""
+        if consumer.patterns and not consumer.is_matching and self._is_due(consumer):
+            image = self._around.image()
+            names = tuple(name for name in image.topics if not is_internal(name))
+            consumer.is_matching = True
+            future = self._look_up(consumer.patterns, names)
+            future.add_done_callback(partial(self._matched, group, consumer, image))
+
+    def _is_due(self, consumer: ConsumerGroup) -> bool:
+        now_ms = self._around.now_ms()
+        last_ms = max((each.timestamp for each in consumer.expressions.values()), default=0)
+        if now_ms <= last_ms + MIN_INTERVAL_MS:
+            return False
+        interval_ms = self._around.settings().group_consumer_regex_refresh_interval_ms
+        return (
+            consumer.patterns != consumer.expressions.keys()
+            or consumer.matched_image is not self._around.image()
+            or now_ms > last_ms + interval_ms
+        )
+
+    def _matched(
+        self,
+        group: Group,
+        consumer: ConsumerGroup,
+        image: MetadataImage,
+        future: "asyncio.Future[Matched]",
+    ) -> None:
+        consumer.is_matching = False
+        if future.cancelled() or group.consumer is not consumer:
+            return
+        if (error := future.exception()) is not None:
+            event("topics_not_matched", "error", group=group.group_id, error=error)
+            return
+        consumer.matched_image = image
+        changed = False
+        for text, topics in future.result().items():
+            if text in consumer.patterns:
+                now_ms = self._around.now_ms()
+                value = RegexValue(topics=sorted(topics), version=0, timestamp=now_ms)
+                changed |= consumer.set_expression(text, value)
+        self._then(group, consumer, changed=changed)
+
+
+def match_all(patterns: frozenset[str], names: tuple[str, ...]) -> Matched:
+    """The topics that each expression matches. Takes its time: not for the loop."""
+    return {text: matching(text, names) for text in patterns}

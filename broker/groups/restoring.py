@@ -1,0 +1,50 @@
+"""Groups as they were before the start, with sessions that begin now."""
+
+from broker.groups.consumer.groups import ConsumerGroups
+from broker.groups.consumer.loading import RememberedConsumers
+from broker.groups.group import Group, State
+from broker.groups.group_records import GroupMetadataValue, MemberMetadata
+from broker.groups.members import Footprint, Joining, Protocol
+from broker.groups.rebalance import Rebalances
+
+
+def restore_classic(group: Group, value: GroupMetadataValue, rebalances: Rebalances) -> None:
+    """A generation goes on; what its members said of themselves is known in its protocol alone."""
+    group.generation = value.generation
+    for each in value.members:
+        joining = _as_it_joined(each, value)
+        member = rebalances.make_member(group, each.member_id, joining)
+        member.assignment = each.assignment
+        group.add(member, value.protocol_type)
+    group.protocol_type = value.protocol_type or None
+    group.protocol_name, group.leader = value.protocol, value.leader
+    group.turn(State.STABLE if group.members else State.EMPTY, value.current_state_timestamp)
+    group.read_topics()
+    for member in group.members.values():
+        rebalances.alive(member)
+
+
+def restore_consumers(
+    group: Group, found: RememberedConsumers, consumers: ConsumerGroups, footprint: Footprint
+) -> None:
+    """A consumer group goes on."""
+    consumer = found.made(group.group_id, footprint)
+    group.consumer = consumer
+    for member in consumer.members.values():
+        consumers.alive(group, consumer, member)
+
+
+def _as_it_joined(member: MemberMetadata, value: GroupMetadataValue) -> Joining:
+    timeout = member.rebalance_timeout or member.session_timeout
+    return Joining(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.session_timeout,
+        timeout,
+        value.protocol_type,
+        (Protocol(value.protocol or "", member.subscription),),
+        needs_known_id=True,
+        may_skip_assignment=False,
+    )

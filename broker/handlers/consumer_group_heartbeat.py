@@ -1,0 +1,106 @@
+"""ConsumerGroupHeartbeat: a member of a group that the broker assigns joins, lives or leaves."""
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.gathering import after
+from broker.groups.consumer.beats import Beat, check
+from broker.groups.consumer.groups import Told
+from broker.groups.consumer.member import Assigned
+from broker.groups.group import Group
+from protocol.apis.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatTopicPartitions,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+CLIENT_IDS_SINCE_VERSION = 1
+
+Answer = ConsumerGroupHeartbeatResponse | Deferred[ConsumerGroupHeartbeatResponse]
+
+
+def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Answer:
+    """The member's epoch, and its assignment when that changed; told when it is durable."""
+    settings = context.broker.config.broker_config
+    beat = _beat(request, context)
+    try:
+        check(
+            beat,
+            settings.group_consumer_assignors.split(","),
+            ids_by_clients=context.api_version >= CLIENT_IDS_SINCE_VERSION,
+        )
+        heard, written = _heard(beat, context)
+    except KafkaError as error:
+        return _refusal(error, context)
+    is_over = beat.leaves
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=heard.member_id,
+        member_epoch=heard.epoch,
+        heartbeat_interval_ms=0 if is_over else settings.group_consumer_heartbeat_interval_ms,
+        assignment=None if heard.assigned is None else _assignment(heard.assigned),
+    )
+    if written is None:
+        return response
+    return after(written, lambda _: response, lambda error: _refusal(error, context))
+
+
+def _heard(beat: Beat, context: RequestContext) -> Told:
+    groups = context.broker.groups
+    if not beat.joins:
+        group, consumer = groups.require_consumer(beat.group_id)
+        if beat.leaves:
+            return groups.consumers.leave(group, consumer, beat)
+        return groups.consumers.heartbeat(group, consumer, beat)
+    group = groups.find_or_make(beat.group_id)
+    try:
+        _check_room(group, beat, context)
+        if not beat.member_id:
+            beat = beat._replace(member_id=str(context.broker.env.rng.uuid()))
+        return groups.consumers.heartbeat(group, groups.migration.consumer_of(group), beat)
+    except KafkaError:
+        groups.drop_unused(group)
+        raise
+
+
+def _check_room(group: Group, beat: Beat, context: RequestContext) -> None:
+    limit = context.broker.config.broker_config.group_consumer_max_size
+    is_known = group.consumer is not None and beat.member_id in group.consumer.members
+    if not is_known and group.member_count >= limit:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {limit} members.",
+        )
+    context.broker.groups.check_memory(beat.size_bytes)
+
+
+def _beat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Beat:
+    owned = request.topic_partitions
+    return Beat(
+        request.group_id,
+        request.member_id,
+        request.member_epoch,
+        request.instance_id,
+        request.rack_id,
+        request.rebalance_timeout_ms,
+        request.subscribed_topic_names,
+        request.subscribed_topic_regex,
+        request.server_assignor,
+        None if owned is None else {each.topic_id: frozenset(each.partitions) for each in owned},
+        context.client_id,
+        f"/{context.client_host}",
+    )
+
+
+def _assignment(assigned: Assigned) -> ConsumerGroupHeartbeatAssignment:
+    return ConsumerGroupHeartbeatAssignment(
+        topic_partitions=[
+            ConsumerGroupHeartbeatTopicPartitions(topic_id=topic, partitions=sorted(indexes))
+            for topic, indexes in assigned.items()
+        ]
+    )
+
+
+def _refusal(error: KafkaError, context: RequestContext) -> ConsumerGroupHeartbeatResponse:
+    context.count_error(error.code)
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
