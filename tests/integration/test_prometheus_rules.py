@@ -1,87 +1,96 @@
-"""The alerts that we ship: they name what we serve, and a real Prometheus fires them."""
+"""The alerts that we ship name what we serve, lead to a runbook, and fire when they should."""
 
-import json
 import re
-import shutil
-import socket
 import subprocess
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
+import yaml
 
 from broker.metrics.catalogue import CATALOGUE
 from protocol.records.builder import build_batch
 from tests.support.admin import Admin
+from tests.support.prometheus import (
+    ROOT,
+    RULES,
+    names_in,
+    needs_prometheus,
+    panels,
+    prometheus,
+    rules,
+)
 from tests.support.watched_broker import WatchedBroker, produce_to
 
-RULES = Path(__file__).resolve().parents[2] / "config" / "prometheus" / "rules.yml"
 HELD, HELD_MS = "2026-03-01T12:00:00Z", 1_772_366_400_000
-PATIENCE_SECONDS = 60
+OF_THE_PROCESS = {
+    "process_resident_memory_bytes",
+    "process_cpu_seconds_total",
+    "process_open_fds",
+}  # a test of the scrape sees that they are there
 
-needs_prometheus = pytest.mark.skipif(
-    not (shutil.which("promtool") and shutil.which("prometheus")),
-    reason="prometheus is not installed",
-)
 
-
-def test_the_rules_name_metrics_that_we_serve() -> None:
-    served = {
+def served() -> set[str]:
+    """The names that a scrape of /metrics has."""
+    found = {
         f"{each.name}_total" if each.kind == "counter" else each.name for each in CATALOGUE.metrics
     }
     for each in (*CATALOGUE.durations, *CATALOGUE.spreads):
-        served |= {f"{each.name}_{part}" for part in ("bucket", "count")}
-    expressions = re.findall(r"^\s*expr:(.*)$", RULES.read_text(), re.MULTILINE)
-    named = {name for expression in expressions for name in re.findall(r"horolog_\w+", expression)}
-    assert named
-    assert named <= served
+        found |= {f"{each.name}_{part}" for part in ("bucket", "count")}
+    return found | OF_THE_PROCESS
+
+
+def test_rules_and_dashboards_name_metrics_that_we_serve() -> None:
+    expressions = [*(rule["expr"] for rule in rules()), *(text for _, text in panels())]
+    assert len(expressions) > 60
+    for expression in expressions:
+        named = names_in(expression)
+        assert named or expression.startswith("up{"), expression
+        assert named <= served(), expression
+
+
+def test_the_dashboards_are_those_that_are_declared() -> None:
+    check = [str(ROOT / "scripts" / "dashboards"), "--check"]
+    done = subprocess.run(check, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_alert_leads_to_a_page_of_the_runbook() -> None:
+    headings = {}
+    for rule in rules():
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        text = (ROOT / page).read_text()
+        headings[page] = set(re.findall(r"^### (\w+)$", text, re.MULTILINE))
+        assert rule["alert"] in headings[page]
+        assert anchor == rule["alert"].lower()
+        assert rule["labels"]["severity"] in {"info", "warning", "critical"}
+    (runbook,) = headings.values()
+    assert runbook == {rule["alert"] for rule in rules()}, "no page without its alert"
 
 
 @needs_prometheus
-def test_the_rules_fire_when_they_should() -> None:
+def test_the_rules_fire_when_they_should(tmp_path: Path) -> None:
+    bare = yaml.safe_load(RULES.read_text())
+    for group in bare["groups"]:
+        for rule in group["rules"]:
+            del rule["annotations"]
+    (tmp_path / "horolog.yml").write_text(yaml.safe_dump(bare))
+    alerts = tmp_path / "alerts_test.yml"
+    alerts.write_text(Path(__file__).with_name("prometheus_alerts_test.yml").read_text())
     for command in (
         ["check", "rules", str(RULES)],
         ["test", "rules", str(Path(__file__).with_name("prometheus_rules_test.yml"))],
+        ["test", "rules", str(alerts)],
     ):
         done = subprocess.run(["promtool", *command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@contextmanager
-def prometheus(target: str, directory: Path) -> Iterator[str]:
-    """One that scrapes `target` and judges by our rules, each second; its address."""
-    config = directory / "prometheus.yml"
-    config.write_text(
-        "global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
-        f"rule_files: ['{RULES}']\n"
-        "scrape_configs:\n- job_name: horolog\n"
-        f"  static_configs: [{{targets: ['{target}']}}]\n"
-    )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = ["prometheus", f"--config.file={config}", f"--web.listen-address={address}"]
-    command += [f"--storage.tsdb.path={directory / 'tsdb'}"]
-    with (directory / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        yield address
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def firing(address: str) -> dict[str, Any]:
-    """The labels of the alerts that fire, by name."""
-    try:
-        with urllib.request.urlopen(f"http://{address}/api/v1/alerts", timeout=5) as answer:
-            alerts = json.load(answer)["data"]["alerts"]
-    except OSError:
-        return {}
-    return {a["labels"]["alertname"]: a["labels"] for a in alerts if a["state"] == "firing"}
+def test_each_alert_has_a_test_that_sees_it_fire() -> None:
+    tested = set()
+    for name in ("prometheus_rules_test.yml", "prometheus_alerts_test.yml"):
+        for case in yaml.safe_load(Path(__file__).with_name(name).read_text())["tests"]:
+            tested |= {each["alertname"] for each in case["alert_rule_test"] if each["exp_alerts"]}
+    assert tested == {rule["alert"] for rule in rules()}
 
 
 @needs_prometheus
@@ -95,15 +104,13 @@ def test_a_real_prometheus_tells_that_compaction_is_late(tmp_path: Path) -> None
         with broker.client() as client:
             batch = build_batch([(HELD_MS, b"key", b"value")])
             assert produce_to(client, batch).error_code == 0
-        with prometheus(http, tmp_path) as address:
-            end = time.monotonic() + PATIENCE_SECONDS
+        with prometheus(http, tmp_path) as watcher:
             admin.post("/api/clock/step", by="70m")
             time.sleep(3)
-            assert firing(address) == {}, "ten minutes late"
+            assert watcher.firing() == {}, "ten minutes late"
             admin.post("/api/clock/step", by="10m")
-            while not (found := firing(address)):
-                assert time.monotonic() < end, (tmp_path / "prometheus.log").read_text()[-2000:]
-                time.sleep(0.2)
+            watcher.until("an alert", watcher.firing)
+            found = watcher.firing()
     assert found.keys() == {"HorologCompactionLate"}
     late = found["HorologCompactionLate"]
     assert (late["topic"], late["partition"]) == ("t", "0")
