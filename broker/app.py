@@ -15,6 +15,7 @@ from functools import partial
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
 
+from broker.audit import AuditStream
 from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
 from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
@@ -90,6 +91,8 @@ class Broker:
     commit: GroupCommit
     probes: BrokerProbes
     dirty_clients: DirtyClients
+    audit: AuditStream | None
+    """None unless `horolog.audit.topic` asks for it."""
     quarantine: Quarantine
     quotas: Quotas
     disk_space: DiskSpace
@@ -133,6 +136,8 @@ class Broker:
         self.not_ready_because = "starting"
         self.probes = BrokerProbes(machine.monotonic)
         self.dirty_clients = DirtyClients(env.clock, self.probes)
+        audit = settings.horolog_audit_topic
+        self.audit = AuditStream(self, audit) if audit else None
         self.quarantine = Quarantine(self)
         self.disk_space = DiskSpace(env.fs, self.log_dir, lambda: config.broker_config)
         self.crash_guard = CrashGuard(env, self.log_dir, lambda: config.broker_config)
@@ -244,6 +249,8 @@ class Broker:
         await self.disk_watch.stop()
         await self.scrubber.stop()
         await self.tasks.stop()
+        if self.audit is not None:
+            await self.audit.flush()
         await self.transactions.stop()
         await self.commit.close()
         clean = await self.lanes.run(self.log_dir, self._close_logs)

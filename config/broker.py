@@ -244,6 +244,21 @@ class BrokerConfig:
         dynamic=True,
         doc="Bytes that this check reads in a second, at the most; 0 rests.",
     )
+    horolog_audit_topic: str = broker_key(
+        "horolog.audit.topic",
+        Text(r"[a-zA-Z0-9._-]{0,249}", "a topic's name, or empty"),
+        "",
+        doc="Topic in which the broker notes who wrote which offsets with which times: a row for "
+        "each client, partition and interval, as JSON. Made when it is first needed, at most "
+        "256 MiB or a week; empty: nothing is noted.",
+    )
+    horolog_audit_interval_ms: int = broker_key(
+        "horolog.audit.interval.ms",
+        millis(100, INT_MAX),
+        60_000,
+        dynamic=True,
+        doc="How often those rows are written.",
+    )
     log_flush_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),

@@ -168,6 +168,9 @@ def _success(
             count -= dirty.set_aside
             context.broker.dirty_clients.found(partition.log, dirty, result.base_offset, context)
         context.broker.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
+        audit = context.broker.audit
+        if audit is not None:
+            audit.stored(partition, context, result, count, size_bytes)
     return PartitionProduceResponse(
         index=index,
         base_offset=result.base_offset,
@@ -191,6 +194,8 @@ def _refusal(
         record_errors = ListedFaults(error.record_errors)
         if error.dirty is not None and partition is not None:
             context.broker.dirty_clients.found(partition.log, error.dirty, None, context)
+            if context.broker.audit is not None:
+                context.broker.audit.refused(partition, context, error.dirty)
     return PartitionProduceResponse(
         index=index,
         error_code=code,

@@ -65,6 +65,12 @@ def schedule(broker: "Broker") -> None:
         lambda: settings.transaction_remove_expired_transaction_cleanup_interval_ms / 1000,
         broker.transactions.expire,
     )
+    if broker.audit is not None:
+        every(
+            "audit",
+            lambda: broker.config.broker_config.horolog_audit_interval_ms / 1000,
+            broker.audit.flush,
+        )
     if broker.held_time is not None:
         every("groups", lambda: 0.0, broker.groups.follow)
     every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))

@@ -156,6 +156,7 @@ class World:
         self.fs.sync_dir("/")
         broker.log_manager = LogManager(self.env, LOG_DIR, broker.config.topic_config)
         broker.dirty_clients = DirtyClients(self.clock, broker.probes)
+        broker.audit = None
         broker.quarantine = Quarantine(broker)  # type: ignore[arg-type]
         serving = Serving(
             LOG_DIR,
