@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "dump": "broker.cli_dump",
     "verify": "broker.cli_verify",
     "explain": "broker.cli_explain",
+    "bundle": "broker.cli_bundle",
     "spark": "pipeline.cli",
 })  # fmt: skip
 """Where each command lives: the module has it as `command`."""

@@ -8,8 +8,8 @@ import json
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any, TypeAlias
+from http.client import HTTPConnection, HTTPException
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
 
 import click
@@ -35,6 +35,13 @@ class AdminError(CommandFailed):
         self.code = code
 
 
+class Told(NamedTuple):
+    """An answer as it came."""
+
+    status: int
+    body: bytes
+
+
 class AdminPort:
     """The HTTP port of one broker."""
 
@@ -57,6 +64,15 @@ class AdminPort:
                     raise
                 last = error
         raise last
+
+    def text(self, path: str) -> str:
+        """A page that is text, whatever its status; AdminError when nobody answers."""
+        return self._exchange("GET", path).body.decode(errors="replace")
+
+    @property
+    def secrets(self) -> list[str]:
+        """What must not be shown to others."""
+        return [self._token] if self._token else []
 
     def of_topic(self, topic: str, path: str, **parameters: object) -> Answer:
         """The answer to a question about a topic; a name that is nearly right is told."""
@@ -81,12 +97,16 @@ class AdminPort:
         query = urlencode(
             {name: _text(value) for name, value in parameters.items() if value is not None}
         )
-        target = f"{path}?{query}" if query else path
+        return self._understood(self._exchange(method, f"{path}?{query}" if query else path))
+
+    def _exchange(self, method: str, target: str) -> Told:
+        """One request and its whole answer; AdminError when there is none."""
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
         try:
             connection.request(method, target, headers=headers)
-            return self._understood(connection.getresponse())
+            response = connection.getresponse()
+            return Told(response.status, response.read(MAX_ANSWER_BYTES))
         except HTTPException as error:
             raise self._is_no_http(error) from error
         except ConnectionResetError as error:
@@ -100,9 +120,9 @@ class AdminPort:
         finally:
             connection.close()
 
-    def _understood(self, response: HTTPResponse) -> Answer:
+    def _understood(self, response: Told) -> Answer:
         try:
-            content = json.loads(response.read(MAX_ANSWER_BYTES))
+            content = json.loads(response.body)
             error = None if response.status == 200 else content["error"]
         except (ValueError, KeyError, TypeError) as failed:
             raise AdminError(
