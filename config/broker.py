@@ -248,9 +248,9 @@ class BrokerConfig:
         "horolog.audit.topic",
         Text(r"[a-zA-Z0-9._-]{0,249}", "a topic's name, or empty"),
         "",
-        doc="Topic in which the broker notes who wrote which offsets with which times: a row for "
-        "each client, partition and interval, as JSON. Made when it is first needed, at most "
-        "256 MiB or a week; empty: nothing is noted.",
+        doc="Topic in which the broker notes who wrote which offsets with which times: a JSON row "
+        "for each client, partition and interval. Made when first needed, 256 MiB or a week at "
+        "most; empty: none.",
     )
     horolog_audit_interval_ms: int = broker_key(
         "horolog.audit.interval.ms",
