@@ -120,8 +120,9 @@ async def _store(
             raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
         transaction = Transactional(request.producer_id, request.producer_epoch)
         await wait_for(groups.transactional_commits.store(group, offsets, transaction))
-    finally:
+    except KafkaError:
         groups.drop_unused(group)
+        raise
 
 
 def _respond(request: TxnOffsetCommitRequest, codes: Codes) -> TxnOffsetCommitResponse:
