@@ -26,5 +26,18 @@ class FileChunk(NamedTuple):
         return self.end - self.start
 
 
-Chunk = FileChunk
+class WireChunk(NamedTuple):
+    """A range of offsets to be fetched from the partition's leader."""
+
+    view: PartitionView
+    address: str
+    """HOST:PORT of the leader."""
+    selection: Selection
+    is_committed: bool
+    size_bytes: int
+    """A guess, where nothing tells."""
+    fails_on_loss: bool = True
+
+
+Chunk = FileChunk | WireChunk
 Task = tuple[Chunk, ...]

@@ -16,6 +16,10 @@ class PartitionView(NamedTuple):
     """The first one that may not be read: high watermark, or last stable offset."""
     directory: str | None = None
     """Of the partition, on this machine; None: only over the wire."""
+    leader: str = ""
+    """HOST:PORT; empty where no broker was asked."""
+    size_bytes: int = 0
+    """Of the log, as the broker says; 0 where it was not asked."""
 
     def __str__(self) -> str:
         """For messages."""

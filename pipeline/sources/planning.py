@@ -60,6 +60,10 @@ def chunks_of(
     within = Bounds(
         bounds.offsets.within(offsets), times, bounds.arrivals, bounds.partitions, bounds.topics
     )
+    if view.directory is None:
+        from pipeline.sources.wire_plan import wire_chunks  # the messages take a while to load
+
+        return wire_chunks(options, view, within, most_bytes or MAX_INT64)
     return plan_partition(
         view,
         within,
@@ -71,12 +75,7 @@ def chunks_of(
 
 def views_of(options: ReadOptions) -> list[PartitionView]:
     """The partitions that were asked for, as they stand now."""
-    found = views_in(
-        options.log_dirs,
-        options.assigned or options.topics,
-        is_committed=options.is_committed,
-        is_offline=options.is_offline,
-    )
+    found = _all_views(options)
     views = [view for view in found if options.takes(view.topic, view.partition)]
     known = {(view.topic, view.partition) for view in views}
     for topic, indexes in (options.assigned or {}).items():
@@ -88,6 +87,19 @@ def views_of(options: ReadOptions) -> list[PartitionView]:
     return views
 
 
+def _all_views(options: ReadOptions) -> list[PartitionView]:
+    if options.bootstrap:
+        from pipeline.sources.broker_views import broker_views  # the messages take a while to load
+
+        return broker_views(options)
+    return views_in(
+        options.log_dirs,
+        options.assigned or options.topics,
+        is_committed=options.is_committed,
+        is_offline=options.is_offline,
+    )
+
+
 def _range_of(options: ReadOptions, view: PartitionView) -> Range:
     """The offsets from start to end, both included."""
     start = offset_of(options, view, EARLIEST if options.start is None else options.start)
@@ -95,7 +107,7 @@ def _range_of(options: ReadOptions, view: PartitionView) -> Range:
     if not options.is_by_record:
         low, high = options.times.bound(view.topic, view.partition)
         start = max(start, _start_by_time(options, view, low))
-        found = None if high is None else first_offset_at(view, high)
+        found = None if high is None else first_offset_at(options, view, high)
         end = end if found is None else min(end, found)
     return Range(start, end - 1)
 
@@ -122,9 +134,9 @@ def offset_of(options: ReadOptions, view: PartitionView, wanted: object) -> int:
     return min(max(offset, view.start_offset), view.end_offset)
 
 
-def first_offset_at(view: PartitionView, time_ms: int) -> int | None:
+def first_offset_at(options: ReadOptions, view: PartitionView, time_ms: int) -> int | None:
     """The first offset whose record has that time or a later one; None without any."""
-    for chunk in plan_partition(view, Bounds(times=Range(low=time_ms))):
+    for chunk in chunks_of(options, view, ANY, Bounds(times=Range(low=time_ms))):
         for batch in read_chunk(chunk, _OFFSETS):
             return int(batch.column(0)[0].as_py())
     return None
@@ -133,7 +145,7 @@ def first_offset_at(view: PartitionView, time_ms: int) -> int | None:
 def _start_by_time(options: ReadOptions, view: PartitionView, low: int | None) -> int:
     if low is None:
         return view.start_offset
-    found = first_offset_at(view, low)
+    found = first_offset_at(options, view, low)
     if found is None and options.fails_without_start:
         raise NothingThere(
             f"{view} has no record from {low} ms on; startingOffsetsByTimestampStrategy=latest "

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipeline.sources.chunks import Chunk, Task
+from pipeline.sources.chunks import Chunk, FileChunk, Task
 from pipeline.sources.file_reading import read_file_chunk
 
 
@@ -16,4 +16,8 @@ def read_task(task: Task, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 def read_chunk(chunk: Chunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The selected records of one chunk, with the columns of `schema`."""
-    return read_file_chunk(chunk, schema)
+    if isinstance(chunk, FileChunk):
+        return read_file_chunk(chunk, schema)
+    from pipeline.sources.wire_reading import read_wire_chunk  # the wire's messages take a while
+
+    return read_wire_chunk(chunk, schema)

@@ -4,15 +4,19 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from pipeline.errors import PipelineError
+from tests.support.broker_process import start_broker
+from tests.support.node_process import NodeProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+FAR = str(2**63 - 1)
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +45,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
         warnings.simplefilter("ignore")
         session.stop()
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """A broker whose data directory lies beside it, under `data`."""
+    data_dir = tmp_path_factory.mktemp("broker") / "data"
+    settings = {"log.initial.task.delay.ms": "86400000", "log.message.timestamp.after.max.ms": FAR}
+    with start_broker(data_dir, settings) as running:
+        running.facts["data_dir"] = str(data_dir)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def admin(node: NodeProcess) -> AdminClient:
+    return AdminClient({"bootstrap.servers": node.bootstrap})

@@ -1,0 +1,141 @@
+"""A blocking connection to a broker: typed requests of `protocol.apis`, one at a time.
+
+The version of each API is the highest that both sides have, or less where the caller wants that.
+Whatever goes wrong is a `BrokerRefused` that names the broker and the request. Plain text only: a
+broker that asks for TLS or for a login closes the connection, and the error says so.
+"""
+
+import itertools
+import socket
+from typing import Any, Self
+
+from pipeline.errors import BadOption, BrokerRefused
+from protocol.api import Api
+from protocol.apis.api_versions import ApiVersionsRequest
+from protocol.codec import decode, encode
+from protocol.errors import DecodeError, ErrorCode
+from protocol.frames import MAX_FRAME_BYTES
+from protocol.headers import API_VERSIONS_KEY, request_header_bytes
+from protocol.registry import by_name
+
+TIMEOUT_SECONDS = 30
+MOST_ANSWER_BYTES = 8 * MAX_FRAME_BYTES
+CLIENT_ID = "horolog-spark"
+
+
+class BrokerClient:
+    """One connection; the caller closes it. Not for several threads at once."""
+
+    def __init__(self, address: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        """Connect to HOST:PORT and learn its versions."""
+        self.address = address
+        host, port = split_address(address)
+        try:
+            self._socket = socket.create_connection((host, port), timeout_seconds)
+        except OSError as error:
+            raise BrokerRefused(f"no broker answers at {address}: {error}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._numbers = itertools.count(1)
+        self._versions: dict[int, tuple[int, int]] = {API_VERSIONS_KEY: (0, 0)}
+        try:
+            answer = self.call(ApiVersionsRequest())
+        except BrokerRefused:
+            self.close()
+            raise
+        self._versions |= {
+            each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+        }
+
+    def has(self, name: str) -> bool:
+        """Whether the broker serves an API (`"DescribeLogDirs"`)."""
+        return by_name()[name].key in self._versions
+
+    def call(self, request: Any, *, at_most: int | None = None) -> Any:
+        """The answer to a request, of version `at_most` or less. BrokerRefused."""
+        return self.receive(*self.send(request, at_most=at_most))
+
+    def send(self, request: Any, *, at_most: int | None = None) -> tuple[Api, int, int]:
+        """Send a request; `receive` wants what comes back. Answers come in order."""
+        api = by_name()[type(request).__name__.removesuffix("Request")]
+        version = self._version(api, at_most)
+        number = next(self._numbers)
+        header = request_header_bytes(api, version, number, CLIENT_ID)
+        parts = [header, *encode(request, version)]
+        size = sum(map(len, parts))
+        try:
+            self._socket.sendall(b"".join((size.to_bytes(4, "big"), *parts)))
+        except OSError as error:
+            raise self._refused(api, error) from None
+        return api, version, number
+
+    def receive(self, api: Api, version: int, number: int) -> Any:
+        """The answer to a request that was sent."""
+        try:
+            size = int.from_bytes(self._exactly(4), "big")
+            if not 4 <= size <= MOST_ANSWER_BYTES:
+                raise self._refused(api, f"an answer of {size} bytes")
+            answer = memoryview(self._exactly(size))
+            if int.from_bytes(answer[:4], "big") != number:
+                raise self._refused(api, "the answer belongs to another request")
+            begin = 5 if api.is_flexible(version) and api.key != API_VERSIONS_KEY else 4
+            return decode(api.response, version, answer, begin)
+        except (OSError, DecodeError) as error:
+            raise self._refused(api, error) from None
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        """Connected already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def _version(self, api: Api, at_most: int | None) -> int:
+        low, high = self._versions.get(api.key, (1, 0))
+        version = min(high, api.max_version, api.max_version if at_most is None else at_most)
+        if version < max(low, api.min_version):
+            raise self._refused(api, "the broker serves no version of it that we have")
+        return version
+
+    def _exactly(self, size: int) -> bytearray:
+        whole = bytearray(size)
+        view, at = memoryview(whole), 0
+        while at < size:
+            count = self._socket.recv_into(view[at:])
+            if not count:
+                raise ConnectionError("the broker closed the connection (does it ask for a login?)")
+            at += count
+        return whole
+
+    def _refused(self, api: Api, why: object) -> BrokerRefused:
+        return BrokerRefused(f"{self.address}, {api.name}: {why}")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of the first of HOST:PORT[,HOST:PORT…]. BadOption."""
+    host, colon, port = address.split(",", maxsplit=1)[0].strip().rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 1 << 16):
+        raise BadOption(f"{address!r} is no HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def connect(bootstrap: str) -> BrokerClient:
+    """A connection to the first of the listed brokers that answers. BrokerRefused."""
+    refusal: BrokerRefused | None = None
+    for address in bootstrap.split(","):
+        try:
+            return BrokerClient(address.strip())
+        except BrokerRefused as error:
+            refusal = error
+    raise refusal or BrokerRefused("no broker is named")
+
+
+def check(code: int, what: str) -> None:
+    """BrokerRefused unless the code is 0; `what` was asked for."""
+    if code:
+        name = ErrorCode(code).name if code in set(ErrorCode) else str(code)
+        raise BrokerRefused(f"{what}: {name}")

@@ -1,0 +1,137 @@
+"""Reads a range of offsets by Fetch from the partition's leader; the same decoder as for files.
+
+Batches come as they lie on the broker's disk. For committed records the broker names the
+transactions that were aborted; each ends with its marker. A topic that was deleted and made again
+is noticed before the first byte is taken.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.broker_client import BrokerClient, check
+from pipeline.columns import Origin
+from pipeline.compiled import Numbers
+from pipeline.decoder import Table, decode_rows, tabulate
+from pipeline.errors import BrokerRefused, DataLost
+from pipeline.rows import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, PRODUCER
+from pipeline.sources.chunks import WireChunk
+from protocol.api import Api
+from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.errors import ErrorCode
+from protocol.records.batch import CONTROL, MAX_INT64
+from storage.txn_index import AbortedTransaction
+
+FETCH_BYTES = 8 * 1024 * 1024
+MOST_VERSION = 12  # the last one with topics by name
+WAIT_MS = 500
+PATIENCE_SECONDS = 60
+"""How long nothing may come for offsets that were promised."""
+
+
+def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The selected records with the columns of `schema`. DataLost, DamagedLog, BrokerRefused."""
+    origin = Origin(chunk.view.topic, chunk.view.partition)
+    with BrokerClient(chunk.address) as client:
+        _refuse_another_topic(client, chunk)
+        for answer, table, first in _answers(client, chunk, origin):
+            aborted = _aborted(answer, table.rows) if chunk.is_committed else ()
+            selection = chunk.selection._replace(first_offset=first, aborted=aborted)
+            data = memoryview(answer.records)
+            yield from decode_rows(data, table.rows, origin, schema, selection)
+            if table.fault is not None:
+                raise table.fault
+
+
+def _answers(
+    client: BrokerClient, chunk: WireChunk, origin: Origin
+) -> Iterator[tuple[Any, Table, int]]:
+    """What the broker gives for the chunk's offsets, answer by answer; the batches in it; and the
+    offset that was asked for, before which records of its first batch may lie.
+    """
+    offset, last = chunk.selection.first_offset, chunk.selection.last_offset
+    under_way = client.send(_request(chunk, offset), at_most=MOST_VERSION)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while offset <= last:
+        answer = _received(client, chunk, under_way)
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            offset = _after_loss(client, chunk, offset)
+        table, first = tabulate(memoryview(answer.records or b""), origin), offset
+        if len(table.rows):
+            offset = int(table.rows[-1, LAST_OFFSET]) + 1
+            deadline = time.monotonic() + PATIENCE_SECONDS
+        elif time.monotonic() > deadline:
+            raise BrokerRefused(
+                f"{client.address}: {chunk.view} has nothing from offset {offset} on, though up "
+                f"to {last} was readable"
+            )
+        if offset <= last and table.fault is None:
+            under_way = client.send(_request(chunk, offset), at_most=MOST_VERSION)
+        yield answer, table, first  # the next one is made meanwhile
+
+
+def _received(client: BrokerClient, chunk: WireChunk, under_way: tuple[Api, int, int]) -> Any:
+    """The partition in the next answer; BrokerRefused for an error, but for a missing offset."""
+    whole = client.receive(*under_way)
+    check(whole.error_code, f"{client.address}, Fetch")
+    answer = whole.responses[0].partitions[0]
+    if answer.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+        check(answer.error_code, f"{client.address}, {chunk.view}")
+    return answer
+
+
+def _request(chunk: WireChunk, offset: int) -> FetchRequest:
+    wanted = FetchPartition(
+        partition=chunk.view.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
+    )
+    return FetchRequest(
+        max_wait_ms=WAIT_MS,
+        min_bytes=1,
+        max_bytes=FETCH_BYTES,
+        isolation_level=int(chunk.is_committed),
+        topics=[FetchTopic(topic=chunk.view.topic, partitions=[wanted])],
+    )
+
+
+def _after_loss(client: BrokerClient, chunk: WireChunk, offset: int) -> int:
+    """The first offset that is left; DataLost unless the user lets it pass."""
+    from pipeline.sources.broker_views import offsets_at
+    from pipeline.sources.options import EARLIEST
+
+    key = chunk.view.topic, chunk.view.partition
+    start = offsets_at(client, [key], EARLIEST)[key]
+    if chunk.fails_on_loss or start <= offset:
+        raise DataLost(
+            f"{chunk.view}: offset {offset} is not there; the log begins at {start} now "
+            "(failOnDataLoss=false reads what is left)"
+        )
+    return start
+
+
+def _refuse_another_topic(client: BrokerClient, chunk: WireChunk) -> None:
+    view = chunk.view
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=view.topic)], allow_auto_topic_creation=False
+    )
+    topic = client.call(request).topics[0]
+    check(topic.error_code, f"{client.address}, the topic {view.topic}")
+    if view.topic_id and topic.topic_id.int and topic.topic_id.hex != view.topic_id:
+        raise DataLost(f"the topic {view.topic} was deleted and made again while it was read")
+
+
+def _aborted(answer: Any, rows: Numbers) -> tuple[AbortedTransaction, ...]:
+    """The aborted transactions of an answer, each up to its marker, or to the answer's end."""
+    found = []
+    markers = rows[rows[:, ATTRIBUTES] & CONTROL != 0]
+    for each in answer.aborted_transactions or ():
+        ends = markers[
+            (markers[:, PRODUCER] == each.producer_id)
+            & (markers[:, BASE_OFFSET] >= each.first_offset),
+            BASE_OFFSET,
+        ]
+        last = int(ends[0]) if len(ends) else MAX_INT64
+        found.append(AbortedTransaction(each.producer_id, each.first_offset, last, last))
+    return tuple(found)

@@ -1,0 +1,183 @@
+"""The same records from a live broker's files and over the wire; nothing that may not be read."""
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pipeline.broker_client import BrokerClient
+from pipeline.errors import BadOption, BrokerRefused, DataLost, NothingThere
+from pipeline.schemas import ALL_COLUMNS, RECORDS
+from pipeline.sources.options import parse
+from pipeline.sources.planning import plan_tasks, views_of
+from pipeline.sources.reading import read_task
+from tests.support.node_process import NodeProcess
+from tests.support.pipeline_logs import HOUR_MS, NOON_MS, read_all
+
+_numbers = itertools.count()
+NOT_OVER_THE_WIRE = {"segment", "position", "appendTime", "appendTimeBound"}
+
+
+def make_topic(admin: AdminClient, partitions: int = 1, **config: str) -> str:
+    name = f"sources-{next(_numbers)}"
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
+    return name
+
+
+def produce(node: NodeProcess, topic: str, times: Sequence[int], **settings: str) -> None:
+    dice = random.Random(0)
+    producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 1, **settings})
+    for number, at in enumerate(times):
+        producer.produce(
+            topic,
+            key=f"k{number}" if number % 3 else None,
+            value=dice.randbytes(number % 50 * 400) if number % 7 else None,
+            timestamp=at,
+            headers=[("trace", b"x"), ("empty", None)] if number % 5 == 0 else None,
+        )
+        if number % 40 == 0:
+            producer.flush(30)
+    assert not producer.flush(30)
+
+
+def options(node: NodeProcess, topic: str, **more: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic, **more}
+
+
+def jumping(count: int) -> list[int]:
+    dice = random.Random(count)
+    return [NOON_MS + number * 1000 + dice.randint(-60_000, 60_000) for number in range(count)]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_files_and_wire_give_the_same(node: NodeProcess, admin: AdminClient, codec: str) -> None:
+    topic = make_topic(admin, 2, segment_bytes="1048576")
+    produce(node, topic, jumping(300), **{"compression.type": codec})
+    columns = [name for name in ALL_COLUMNS.names if name not in NOT_OVER_THE_WIRE]
+
+    by_files = read_all(options(node, topic, mode="files"), columns)
+    by_wire = read_all(options(node, topic, mode="wire", minPartitions="5"), columns)
+
+    assert len(by_files) == 300
+    assert by_files == by_wire
+    with_headers = [row["headers"] for row in by_files if row["headers"]]
+    assert len(with_headers) == 60
+    assert with_headers[0] == [{"key": "trace", "value": b"x"}, {"key": "empty", "value": None}]
+
+
+@pytest.mark.parametrize("mode", ["files", "wire"])
+def test_ranges_of_times_are_exact(node: NodeProcess, admin: AdminClient, mode: str) -> None:
+    topic = make_topic(admin, segment_bytes="1048576")
+    times = [*jumping(200), NOON_MS + 10**9, *jumping(100)]
+    produce(node, topic, times)
+    for low in range(NOON_MS - HOUR_MS, NOON_MS + HOUR_MS, HOUR_MS // 7):
+        bounds = {"startingTimestamp": str(low), "endingTimestamp": str(low + 30_000)}
+        rows = read_all(options(node, topic, mode=mode, **bounds), ["offset"])
+        wanted = [offset for offset, at in enumerate(times) if low <= at < low + 30_000]
+        assert [row["offset"] for row in rows] == wanted
+
+
+def test_a_search_by_another_clock_does_not_make_the_wire_lose_records(
+    node: NodeProcess, admin: AdminClient
+) -> None:
+    topic = make_topic(admin, horolog_search_clock="arrival")
+    times = [NOON_MS + HOUR_MS, NOON_MS]
+    produce(node, topic, times)
+    bounds = {"startingTimestamp": str(NOON_MS), "endingTimestamp": str(NOON_MS + 1)}
+
+    rows = read_all(options(node, topic, mode="wire", **bounds), ["offset"])
+
+    assert [row["offset"] for row in rows] == [1]
+
+
+@pytest.mark.parametrize("mode", ["files", "wire"])
+def test_records_of_open_and_aborted_transactions(
+    node: NodeProcess, admin: AdminClient, mode: str
+) -> None:
+    topic = make_topic(admin)
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    for value, is_kept in (("a", True), ("b", False), ("c", True), ("d", False)):
+        producer.begin_transaction()
+        for _ in range(3):
+            producer.produce(topic, value)
+        if is_kept:
+            producer.commit_transaction(30)
+        elif value == "b":
+            producer.flush(30)
+            producer.abort_transaction(30)
+        else:
+            producer.flush(30)
+
+    def values(level: str) -> str:
+        rows = read_all(options(node, topic, mode=mode, isolationLevel=level), ["value"])
+        return "".join(row["value"].decode() for row in rows)
+
+    assert values("read_committed") == "aaaccc"
+    assert values("read_uncommitted") == "aaabbbcccddd"
+    producer.abort_transaction(30)
+
+
+def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
+    node: NodeProcess, admin: AdminClient
+) -> None:
+    topic = make_topic(admin)
+    produce(node, topic, [NOON_MS] * 10)
+    tasks = {mode: plan_tasks(parse(options(node, topic, mode=mode))) for mode in ("files", "wire")}
+    admin.delete_topics([topic])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    produce(node, topic, [NOON_MS] * 20)
+
+    for planned in tasks.values():
+        with pytest.raises(DataLost, match="deleted"):
+            [batch for task in planned for batch in read_task(task, RECORDS)]
+
+
+def test_what_was_deleted_while_reading_is_told(node: NodeProcess, admin: AdminClient) -> None:
+    topic = make_topic(admin)
+    produce(node, topic, [NOON_MS] * 10)
+    told, passed = (
+        plan_tasks(parse(options(node, topic, mode="wire", failOnDataLoss=fails)))
+        for fails in ("true", "false")
+    )
+    with BrokerClient(node.bootstrap) as client:
+        from protocol.apis.delete_records import (
+            DeleteRecordsPartition,
+            DeleteRecordsRequest,
+            DeleteRecordsTopic,
+        )
+
+        partition = DeleteRecordsPartition(partition_index=0, offset=6)
+        wanted = DeleteRecordsTopic(name=topic, partitions=[partition])
+        client.call(DeleteRecordsRequest(topics=[wanted], timeout_ms=30_000))
+
+    with pytest.raises(DataLost, match=f"{topic}-0: offset 0 is not there; the log begins at 6"):
+        [batch for task in told for batch in read_task(task, RECORDS)]
+    left = [batch for task in passed for batch in read_task(task, RECORDS)]
+    assert sum(batch.num_rows for batch in left) == 4
+
+
+def test_a_broker_here_is_read_from_its_files_unless_told_otherwise(
+    node: NodeProcess, admin: AdminClient
+) -> None:
+    topic = make_topic(admin)
+    here = f"{node.facts['data_dir']}/{topic}-0"
+
+    assert [view.directory for view in views_of(parse(options(node, topic)))] == [here]
+    assert [view.directory for view in views_of(parse(options(node, topic, mode="wire")))] == [None]
+
+
+def test_mistakes_are_named(node: NodeProcess) -> None:
+    with pytest.raises(NothingThere, match="the topic 'nowhere' is not on"):
+        read_all(options(node, "nowhere"))
+    with pytest.raises(BrokerRefused, match=r"no broker answers at 127\.0\.0\.1:1:"):
+        read_all({"bootstrap": "127.0.0.1:1", "subscribe": "t"})
+    with pytest.raises(BadOption, match="'nonsense' is no HOST:PORT"):
+        read_all({"bootstrap": "nonsense", "subscribe": "t"})
+    http = f"127.0.0.1:{node.facts['http'].rsplit(':', 1)[1]}"
+    with pytest.raises(BrokerRefused, match="ApiVersions: "):
+        read_all({"bootstrap": http, "subscribe": "t"})
