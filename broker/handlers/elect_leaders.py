@@ -13,27 +13,29 @@ from protocol.apis.elect_leaders import (
 )
 from protocol.errors import ErrorCode, KafkaError
 
-PREFERRED, UNCLEAN = 0, 1
+KINDS = (0, 1)  # preferred replica, unclean
 
 
 def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """One result per named partition; INVALID_REQUEST (42) for a kind nobody knows."""
-    if request.election_type not in {PREFERRED, UNCLEAN}:
-        context.count_error(ErrorCode.INVALID_REQUEST)
-        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+    kind = request.election_type
     return ElectLeadersResponse(
+        error_code=ErrorCode.NONE if kind in KINDS else ErrorCode.INVALID_REQUEST,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,
-                partition_result=[_elect(topic.topic, each, context) for each in topic.partitions],
+                partition_result=[
+                    _elect(topic.topic, each, kind, context) for each in topic.partitions
+                ],
             )
             for topic in request.topic_partitions or ()
-        ]
+        ],
     )
 
 
-def _elect(topic: str, index: int, context: RequestContext) -> PartitionResult:
+def _elect(topic: str, index: int, kind: int, context: RequestContext) -> PartitionResult:
     try:
+        _check_kind(kind)
         context.broker.catalog.image.require(topic, index)
     except KafkaError as error:
         context.count_error(error.code)
@@ -42,3 +44,8 @@ def _elect(topic: str, index: int, context: RequestContext) -> PartitionResult:
         )
     code = ErrorCode.ELECTION_NOT_NEEDED
     return PartitionResult(partition_id=index, error_code=code, error_message=code.description)
+
+
+def _check_kind(kind: int) -> None:
+    if kind not in KINDS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")

@@ -29,6 +29,7 @@ from protocol.apis import (
 from protocol.records.batch import HEADER_BYTES, iter_headers, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
+from tests.support.administration_talk import administer
 from tests.support.broker_process import start_broker
 from tests.support.kafka_oracle import available, start_kafka
 from tests.support.wire import WireClient
@@ -224,6 +225,7 @@ def converse(talk: Talk) -> None:
     """Every step of the conversation."""
     for part in (_topics, _produce, _idempotence, _fetch, _times, _partitions, _configs, _rest):
         part(talk)
+    administer(talk.client, talk.told, "t")
 
 
 def _topics(talk: Talk) -> None:
