@@ -1,7 +1,7 @@
 """`horolog serve`: one broker in this process, from the command line to the exit status.
 
-Signals: SIGTERM and SIGINT stop gracefully, a second one at once. When ready, one line goes to
-standard output; everything else is the log on standard error.
+Signals: SIGTERM and SIGINT stop gracefully, a second one at once; SIGHUP reads the settings again.
+When ready, one line goes to standard output; everything else is the log on standard error.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from broker.app import Broker
 from broker.cli import NOT_DURABLE
@@ -19,6 +20,7 @@ from broker.held_clock import HeldClock
 from broker.instants import iso, parse_instant
 from broker.logs import configure, event
 from broker.refusals import WrongClock, check_clock, refusal_of
+from broker.reload import Reload
 from broker.server import ListenError
 from config.errors import ConfigError
 from config.sources import load
@@ -68,7 +70,8 @@ def serve(
     _tune()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         broker = Broker(env, config, runner.get_loop(), held_clock=held_clock)
-        return runner.run(_serve(broker))
+        reload = Reload(broker, partial(load, flags=flags, file=file))
+        return runner.run(_serve(broker, reload))
 
 
 def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
@@ -88,8 +91,8 @@ def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
     return clock
 
 
-async def _serve(broker: Broker) -> int:
-    stopping = _stop_on_signals(broker.loop)
+async def _serve(broker: Broker, reload: Reload) -> int:
+    stopping = _stop_on_signals(broker.loop, reload)
     try:
         await broker.start()
     except (ListenError, StorageError, ConfigError) as error:  # ConfigError: stored settings
@@ -99,6 +102,7 @@ async def _serve(broker: Broker) -> int:
     _say_ready(broker)
     await stopping.wait()
     event("stopping", "info")
+    await reload.stop()
     clean = await broker.stop()
     event("stopped", "info", clean=clean)
     return 0 if clean else NOT_DURABLE
@@ -118,7 +122,7 @@ def _say_ready(broker: Broker) -> None:
     )
 
 
-def _stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+def _stop_on_signals(loop: asyncio.AbstractEventLoop, reload: Reload) -> asyncio.Event:
     stopping = asyncio.Event()
 
     def stop() -> None:
@@ -129,6 +133,7 @@ def _stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, reload.begin)
     return stopping
 
 

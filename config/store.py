@@ -15,6 +15,7 @@ from config.errors import ConfigError, ConfigRequestError
 from config.layers import Layer, Setting, Source, candidates, snapshot
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
+from config.reload import Reloaded, reloaded
 from config.rules import check_broker, check_topic
 from config.topic import TopicConfig
 
@@ -175,6 +176,24 @@ class ConfigStore:
         self._overrides = overrides
         self._compute()
 
+    def reload(self, static: Sequence[Layer]) -> Reloaded:
+        """Takes over layers that were read again, as far as they may change at run time.
+
+        Raises ConfigError when they, or what would be in force, contradict one another: nothing has
+        changed then. Not between a `prepare` and its `commit`.
+        """
+        _checked([*self._dynamic_layers(self._overrides), *static])
+        outcome = reloaded(self._static, static)
+        layers = [*self._dynamic_layers(self._overrides), *outcome.layers]
+        _checked(layers)
+        for topic, own in self._overrides.topics.items():
+            check_topic(snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers]), topic)
+        self._static = outcome.layers
+        self._compute()
+        for listener in self._listeners:
+            listener(None)
+        return outcome
+
     def _topic_change(self, topic: str, settings: Mapping[str, Setting]) -> Change:
         own = Layer(Source.TOPIC, settings)
         check_topic(snapshot(TopicConfig, [own, *self._broker_layers(self._overrides)]), topic)
@@ -197,11 +216,13 @@ class ConfigStore:
         self._topics.clear()
 
     def _broker_layers(self, overrides: Overrides) -> list[Layer]:
+        return [*self._dynamic_layers(overrides), *self._static]
+
+    def _dynamic_layers(self, overrides: Overrides) -> list[Layer]:
         one, every = overrides.brokers.get(self._node, {}), overrides.brokers.get(EVERY_BROKER, {})
         return [
             Layer(Source.DYNAMIC_BROKER, one),
             Layer(Source.DYNAMIC_DEFAULT_BROKER, every),
-            *self._static,
         ]
 
     def _layers_of(self, topic: str) -> list[Layer]:

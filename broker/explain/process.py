@@ -26,6 +26,15 @@ PAGES: Mapping[str, Page] = {
         "given a value. It has no effect; the line says why.",
         "Remove it, or leave it: nothing depends on it.",
     ),
+    "settings_reloaded": Page(
+        "SIGHUP: the settings were read again and what may change at run time has changed. The "
+        "line names the keys that changed, and those that need a restart to count."
+    ),
+    "settings_not_reloaded": Page(
+        "SIGHUP: the settings were read again and are wrong, so none of them counts: the broker "
+        "goes on with those it had.",
+        "Mend what the line names, check with horolog config check FILE, send SIGHUP again.",
+    ),
     "test_clock": Page(
         "The broker was started with --test-clock: its time is moved by whoever reaches its admin "
         "port. Made for tests.",

@@ -25,7 +25,7 @@ from tests.support.simenv import SimClock, sim_env
 def _untouched_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_tune", lambda: None)
     monkeypatch.setattr(module, "configure", lambda **_: None)
-    monkeypatch.setattr(module, "_stop_on_signals", lambda loop: AlreadySet())
+    monkeypatch.setattr(module, "_stop_on_signals", lambda loop, reload: AlreadySet())
     monkeypatch.setattr(module.gc, "freeze", lambda: None)
     monkeypatch.setattr(journal, "threshold", 100)
 
