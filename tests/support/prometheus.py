@@ -55,7 +55,8 @@ def names_in(expression: str) -> set[str]:
 def hurried(seconds: int) -> str:
     """The rules with no window longer than that, and no wait: to see them fire and clear."""
     text = re.sub(r"^ +for: .*\n", "", RULES.read_text(), flags=re.MULTILINE)
-    return re.sub(r"\[\d+[mh]\]", f"[{seconds}s]", text)
+    text = re.sub(r"\[\d+[mh]\]", f"[{seconds}s]", text)
+    return re.sub(r"offset \d+[mh]", f"offset {seconds}s", text)
 
 
 class Prometheus:
@@ -79,19 +80,25 @@ class Prometheus:
         found: list[dict[str, Any]] = self.ask("query", query=expression)["result"]
         return found
 
+    def has_scraped(self) -> bool:
+        """Whether it is up and has seen the broker."""
+        try:
+            return bool(self.query("horolog_ready"))
+        except OSError:
+            return False
+
     def firing(self) -> dict[str, Mapping[str, str]]:
         """The labels of the alerts that fire, by name."""
-        try:
-            alerts = self.ask("alerts")["alerts"]
-        except OSError:
-            return {}
+        alerts = self.ask("alerts")["alerts"]
         return {a["labels"]["alertname"]: a["labels"] for a in alerts if a["state"] == "firing"}
 
     def until(self, what: str, holds: Callable[[], object]) -> None:
         """Returns as soon as `holds()`; fails with `what` and the log's end when it never does."""
         end = time.monotonic() + PATIENCE_SECONDS
         while not holds():
-            assert time.monotonic() < end, f"{what}; {self._log.read_text()[-2000:]}"
+            if time.monotonic() > end:
+                told = self._log.read_text()[-1000:]
+                raise AssertionError(f"{what}; firing: {sorted(self.firing())}; {told}")
             time.sleep(0.2)
 
 
@@ -113,8 +120,10 @@ def prometheus(target: str, directory: Path, rules_text: str | None = None) -> I
     log_file = directory / "prometheus.log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
+    watcher = Prometheus(address, log_file)
     try:
-        yield Prometheus(address, log_file)
+        watcher.until("a scrape", watcher.has_scraped)
+        yield watcher
     finally:
         process.terminate()
         process.wait(30)
