@@ -32,6 +32,7 @@ const detail = new Detail(api, {
 const page = {
   now: null, hold: null, inAll: 0, next: null, cursors: [null], dirty: null,
   axis: null, own: null, colours: palette(), paused: false, round: 0, timer: null, busy: false, width: 0,
+  turn: 0, // counts what people chose: an answer to what was asked before that is not shown
 };
 
 // --- asking ---
@@ -46,27 +47,37 @@ async function round() {
   clearTimeout(page.timer);
   if (page.busy) return;
   page.busy = true;
+  const turn = page.turn;
   let wait = EVERY_MS;
   try {
     if (page.round % ALL_EVERY === 0) await askAll();
     else await askInSight();
     page.round += 1;
-    connected();
     if (readsInSight()) wait = SOON_MS;
   } catch (error) {
     wait = RETRY_MS;
     page.round = 0;
-    failed(error);
+    if (turn === page.turn) failed(error);
   }
   page.busy = false;
-  if (!page.paused && !document.hidden) page.timer = setTimeout(round, wait);
+  if (turn !== page.turn) {
+    page.round = 0;
+    round();
+  } else if (!page.paused && !document.hidden) page.timer = setTimeout(round, wait);
+}
+
+/** The answer to a question, unless something else was chosen meanwhile. */
+async function ask(path, parameters) {
+  const turn = page.turn, answer = await api.get(path, parameters);
+  if (turn !== page.turn) throw new Error("Something else was chosen.");
+  return answer;
 }
 
 /** Something came into sight that has no bars yet: it is asked for at once. */
 function sooner() {
   const seen = rows.inSight;
   if (seen === null || page.busy || page.round === 0) return;
-  if (rows.all.slice(seen[0], seen[1] + 1).some((each) => !each.bars.length)) askInSight().catch(failed);
+  if (rows.all.slice(seen[0], seen[1] + 1).some((each) => !each.bars.length)) askInSight().catch(() => round());
 }
 
 /** Whether the broker still looks up what is in sight: each answer has some more of it. */
@@ -78,17 +89,17 @@ function readsInSight() {
 async function askAll() {
   const after = page.cursors.at(-1);
   if (page.now === null) {
-    const first = await api.get("/api/timeline", { ...choice(), after, limit: FIRST_ROWS, bars: BARS });
+    const first = await ask("/api/timeline", { ...choice(), after, limit: FIRST_ROWS, bars: BARS });
     take(first);
     rows.replace(first.partitions, first.columns);
     show();
   }
-  const answer = await api.get("/api/timeline", { ...choice(), after, limit: ROWS });
+  const answer = await ask("/api/timeline", { ...choice(), after, limit: ROWS });
   take(answer);
   page.next = answer.next;
   rows.replace(answer.partitions, answer.columns);
   await askInSight();
-  page.dirty = await api.get("/api/dirty", { topic: node("topic").value, limit: 50 });
+  page.dirty = await ask("/api/dirty", { topic: node("topic").value, limit: 50 });
   await askTopics();
   await detail.refresh();
   show();
@@ -99,7 +110,7 @@ async function askInSight() {
   if (seen === null) return;
   let missing = seen[1] - seen[0] + 1, after = before(rows.all[seen[0]]);
   while (missing > 0 && after !== null) {
-    const answer = await api.get("/api/timeline", { ...choice(), after, limit: missing, bars: BARS });
+    const answer = await ask("/api/timeline", { ...choice(), after, limit: missing, bars: BARS });
     take(answer);
     rows.update(answer.partitions, answer.columns);
     missing -= answer.partitions.length;
@@ -109,7 +120,7 @@ async function askInSight() {
 }
 
 async function askTopics() {
-  const { topics } = await api.get("/api/topics", { limit: MOST_TOPICS });
+  const { topics } = await ask("/api/topics", { limit: MOST_TOPICS });
   const select = node("topic"), chosen = select.value;
   const names = topics.map((each) => each.topic);
   if (chosen && !names.includes(chosen)) names.unshift(chosen);
@@ -121,6 +132,7 @@ function take(answer) {
   page.now = answer.now.ms;
   page.hold = answer.hold;
   page.inAll = answer.partitions_in_all;
+  connected();
 }
 
 // --- telling how it goes ---
@@ -208,6 +220,7 @@ function chooseTopic(topic) {
 }
 
 function startAt(cursors) {
+  page.turn += 1;
   page.cursors = cursors;
   page.round = 0;
   page.now = null;

@@ -34,6 +34,7 @@ export class Rows {
   #tip;
   #elements = new Map();
   #visible = new Set();
+  #isFresh = false; // what is out of sight is read too: by search, by screen readers
   #observer;
 
   /** `list` holds the rows; `chosen(row, bar)` is told when somebody picks one; `tip` floats. */
@@ -61,6 +62,7 @@ export class Rows {
     this.byKey = new Map(this.all.map((each) => [each.key, each]));
     for (const [key, element] of this.#elements) if (!this.byKey.has(key)) this.#drop(key, element);
     this.all.forEach((row, index) => this.#place(row, index));
+    this.#isFresh = true;
   }
 
   /** Newer states of some of them. */
@@ -85,12 +87,13 @@ export class Rows {
   paint(view = this.view) {
     this.view = view;
     if (view === null) return;
-    for (const key of this.#visible) {
-      const row = this.byKey.get(key), element = this.#elements.get(key);
-      if (row === undefined || element === undefined) continue;
-      this.#write(row, element, view);
-      paintRow(element.canvas, row, view.axis, view);
+    for (const [key, element] of this.#elements) {
+      const row = this.byKey.get(key), isVisible = this.#visible.has(key);
+      if (row === undefined) continue;
+      if (isVisible || this.#isFresh) this.#write(row, element, view);
+      if (isVisible) paintRow(element.canvas, row, view.axis, view);
     }
+    this.#isFresh = false;
   }
 
   /** Which row the details tell of; null for none. */

@@ -1,0 +1,67 @@
+"""Answers of /api/timeline as a broker of any size would give them: for the page alone, unserved.
+
+They have the form of the real ones; `test_timeline_api.py` holds the real ones to it.
+"""
+
+from typing import Any
+
+COLUMNS = [
+    "base_offset", "segments", "size_bytes", "first_record_ms", "last_record_ms",
+    "first_arrival_ms", "last_arrival_ms", "state",
+]  # fmt: skip
+STATES = ["closed", "active", "goes", "overdue", "compacted"]
+NOW = 1_780_000_000_000
+MINUTE = 60_000
+
+
+def instant(ms: int) -> dict[str, Any]:
+    return {"ms": ms, "iso": None}
+
+
+def partition(topic: str, index: int, segments: int, bars: int) -> dict[str, Any]:
+    """A partition of `segments` segments of ten minutes each, the last one active."""
+    begin = NOW - segments * 10 * MINUTE
+    told = []
+    for number in range(segments if bars else 0):
+        first = begin + number * 10 * MINUTE
+        last = first + 9 * MINUTE
+        state = 1 if number == segments - 1 else 2 if number < 3 else 0
+        told.append(
+            [number * 1000, 1, 700_000 + index * 1000, first, last, first + 50, last + 50, state]
+        )
+    return {
+        "topic": topic, "partition": index, "log_start_offset": 0,
+        "high_watermark": segments * 1000, "log_end_offset": segments * 1000,
+        "size_bytes": segments * 700_000, "segments": segments, "segment_bytes": 2**20,
+        "lag": None, "dirty": [], "oldest_record": instant(begin), "newest_record": instant(NOW),
+        "last_arrival": instant(NOW), "compaction": None,
+        "retention": {
+            "clock": "earlier", "horizon": instant(begin + 30 * MINUTE), "leaving_segments": 3,
+            "overdue_segments": 0, "overdue_ms": 0, "stays": 3000,
+            "stays_because": "not old enough for retention.ms",
+            "stays_until": instant(NOW + 10 * MINUTE),
+        },
+        "upcoming": [
+            {
+                "what": "removal", "at": instant(NOW + MINUTE), "because": "older",
+                "base_offset": 0, "segments": 3, "size_bytes": 2_100_000,
+            }
+        ],
+        "bars": told, "is_still_reading": False, "fault": None,
+    }  # fmt: skip
+
+
+def timeline(partitions: int, segments: int, asked: dict[str, str]) -> dict[str, Any]:
+    """The answer to a question about one topic `big` of so many partitions."""
+    after = int(asked.get("after", "big:-1").rpartition(":")[2])
+    bars, limit = int(asked.get("bars", "0")), int(asked.get("limit", "200"))
+    page = [
+        partition("big", index, segments, bars)
+        for index in range(after + 1, min(partitions, after + 1 + limit))
+    ]
+    last = page[-1]["partition"] if page else partitions - 1
+    return {
+        "now": instant(NOW), "hold": None, "retention_round": instant(NOW + MINUTE),
+        "columns": COLUMNS, "states": STATES, "partitions": page, "partitions_in_all": partitions,
+        "next": f"big:{last}" if last < partitions - 1 else None,
+    }  # fmt: skip
