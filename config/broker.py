@@ -391,21 +391,6 @@ class BrokerConfig:
         1000,
         doc="Members of one group (Kafka: no limit).",
     )
-    horolog_max_groups: int = broker_key(
-        "horolog.max.groups",
-        count(1),
-        10_000,
-        doc="Groups at one time, above which none is made.",
-    )
-    horolog_group_members_max_bytes: int = broker_key(
-        "horolog.group.members.max.bytes",
-        size(1, LONG_MAX),
-        67_108_864,
-        doc="Memory for what the members of all groups say of themselves and are told to do.",
-    )
-    horolog_max_committed_offsets: int = broker_key(
-        "horolog.max.committed.offsets",
-        count(1),
     group_consumer_session_timeout_ms: int = broker_key(
         "group.consumer.session.timeout.ms",
         millis(1, INT_MAX),
@@ -443,6 +428,21 @@ class BrokerConfig:
         600_000,
         doc="How often regular expressions that members subscribe by are matched anew, at least.",
     )
+    horolog_max_groups: int = broker_key(
+        "horolog.max.groups",
+        count(1),
+        10_000,
+        doc="Groups at one time, above which none is made.",
+    )
+    horolog_group_members_max_bytes: int = broker_key(
+        "horolog.group.members.max.bytes",
+        size(1, LONG_MAX),
+        67_108_864,
+        doc="Memory for what the members of all groups say of themselves and are told to do.",
+    )
+    horolog_max_committed_offsets: int = broker_key(
+        "horolog.max.committed.offsets",
+        count(1),
         1_000_000,
         doc="Committed offsets of all groups, above which commits for more partitions are refused.",
     )
