@@ -10,19 +10,31 @@ const WHAT = { removal: ["leaves", "leave"], roll: ["is ended", "are ended"], co
 export function showComing(list, totals, rows, now, inAll) {
   const events = rows.flatMap((row) => row.upcoming.map((event) => ({ row, event }))).filter(({ event }) => event.at !== null);
   events.sort((one, other) => one.event.at.ms - other.event.at.ms);
-  fill(list, ...events.slice(0, SHOWN).map(({ row, event }) => line(row, event, now)));
+  fill(list, ...alike(events).slice(0, SHOWN).map(({ row, event, more }) => line(row, event, now, more)));
   if (!events.length) fill(list, el("li", { class: "quiet" }, "Nothing is due by time."));
   fill(totals, ...facts(rows, inAll).flatMap(([name, value, isBad]) => [el("div", { class: isBad ? "bad" : null }, el("dt", {}, name), el("dd", {}, value))]));
 }
 
-function line(row, event, now) {
+/** Of what happens to several partitions of a topic the soonest, and how many more there are. */
+function alike(events) {
+  const found = new Map();
+  for (const { row, event } of events) {
+    const key = JSON.stringify([row.topic, event.what, event.because]);
+    const first = found.get(key);
+    if (first === undefined) found.set(key, { row, event, more: 0 });
+    else first.more += 1;
+  }
+  return [...found.values()];
+}
+
+function line(row, event, now, more) {
   const many = event.segments > 1;
   const subject = event.what === "compaction" ? "what is dirty" : many ? counted(event.segments, "segment") : `segment ${event.base_offset}`;
   const amount = event.size_bytes === null ? "" : ` (${size(event.size_bytes)})`;
   return el("li", {},
     el("strong", { title: `${when(event.at.ms)} UTC` }, event.at.ms < now ? `since ${span(now - event.at.ms)}` : distance(event.at.ms, now)), " ",
     named(place(row.topic, row.partition)), `: ${subject}${amount} ${WHAT[event.what][many ? 1 : 0]}`,
-    el("span", { class: "quiet" }, ` – ${event.because}`));
+    el("span", { class: "quiet" }, ` – ${event.because}${more ? `; then ${counted(more, "more partition")}` : ""}`));
 }
 
 function facts(rows, inAll) {
