@@ -5,9 +5,12 @@ is durable. A client before KIP-447 names no member, and is told from its predec
 producer's epoch alone. Rules: Kafka's `OffsetMetadataManager.commitTransactionalOffset`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from broker.deferred import Deferred
+from broker.groups.consumer.commits import EPOCHS_SINCE_VERSION, Asked, check_commit
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group import Group, Place, State
 from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
 from broker.groups.members import Claim
@@ -28,14 +31,30 @@ class TransactionalCommits:
         self._topic = topic
         self._pending = pending
 
-    def check(self, group: Group, claim: Claim) -> None:
+    def check(self, group: Group, claim: Claim, places: Sequence[tuple[UUID, int]]) -> None:
         """Whether this client may commit for the group now; unlike others, in a rebalance too."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if group.consumer is not None:
+            self._check_consumer(group.consumer, claim, places)
+            return
         is_named = bool(claim.member_id) or claim.instance_id is not None
         if claim.generation <= NO_GENERATION and (not is_named or group.state is State.EMPTY):
             return
         self._rebalances.alive(group.claimed_member(claim))
+
+    def _check_consumer(
+        self, consumer: ConsumerGroup, claim: Claim, places: Sequence[tuple[UUID, int]]
+    ) -> None:
+        """Producers know of generations only: a stale epoch is an illegal one."""
+        if claim.generation <= NO_GENERATION and not claim.member_id:
+            return
+        try:
+            check_commit(consumer, claim, Asked(EPOCHS_SINCE_VERSION, places))
+        except KafkaError as error:
+            if error.code != ErrorCode.STALE_MEMBER_EPOCH:
+                raise
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
 
     def store(
         self,

@@ -19,6 +19,7 @@ from protocol.errors import ErrorCode
 
 METADATA_VERSION = 30  # 4.3-IV0, of Kafka 4.3
 OLDEST_METADATA_VERSION = 7  # 3.3-IV3, the oldest that Kafka 4 can run at
+TRANSACTION_VERSION = 2  # every end of a transaction takes an epoch (KIP-890)
 GROUP_VERSION = 1  # the new protocol of consumer groups is served (KIP-848)
 CLIENT_SOFTWARE_SINCE_VERSION = 3
 
@@ -39,6 +40,9 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
                 max_version=METADATA_VERSION,
             ),
             SupportedFeatureKey(name="group.version", min_version=0, max_version=GROUP_VERSION),
+            SupportedFeatureKey(
+                name="transaction.version", min_version=0, max_version=TRANSACTION_VERSION
+            ),
         ],
         finalized_features_epoch=0,
         finalized_features=[
@@ -51,6 +55,11 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
                 name="group.version",
                 min_version_level=GROUP_VERSION,
                 max_version_level=GROUP_VERSION,
+            ),
+            FinalizedFeatureKey(
+                name="transaction.version",
+                min_version_level=TRANSACTION_VERSION,
+                max_version_level=TRANSACTION_VERSION,
             ),
         ],
     )

@@ -34,7 +34,7 @@ async def handle(
     codes, offsets = _judged(request, context)
     try:
         await _check_transaction(request, context)
-        group = _group(request, context)
+        group = _group(request, offsets, context)
         if offsets:
             await _store(group, offsets, request, context)
     except KafkaError as error:
@@ -96,14 +96,19 @@ async def _check_transaction(request: TxnOffsetCommitRequest, context: RequestCo
         raise
 
 
-def _group(request: TxnOffsetCommitRequest, context: RequestContext) -> Group:
+def _group(
+    request: TxnOffsetCommitRequest,
+    offsets: dict[Place, OffsetCommitValue],
+    context: RequestContext,
+) -> Group:
     groups = context.broker.groups
     if request.generation_id < 0:
         group = groups.find_or_make(request.group_id)
     else:
         group = groups.require(request.group_id, ErrorCode.ILLEGAL_GENERATION)
     claim = MemberClaim(request.member_id, request.group_instance_id, request.generation_id)
-    groups.transactional_commits.check(group, claim)
+    places = [(value.topic_id, place[1]) for place, value in offsets.items()]
+    groups.transactional_commits.check(group, claim, places)
     return group
 
 
@@ -113,16 +118,21 @@ async def _store(
     request: TxnOffsetCommitRequest,
     context: RequestContext,
 ) -> None:
+    transaction = Transactional(request.producer_id, request.producer_epoch)
+    try:
+        _check_room(len(offsets), context)
+        stored = context.broker.groups.transactional_commits.store(group, offsets, transaction)
+        await wait_for(stored)
+    except KafkaError:
+        context.broker.groups.drop_unused(group)
+        raise
+
+
+def _check_room(count: int, context: RequestContext) -> None:
     groups = context.broker.groups
     limit = context.broker.config.broker_config.horolog_max_committed_offsets
-    try:
-        if groups.commits.stored + len(groups.pending) + len(offsets) > limit:
-            raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
-        transaction = Transactional(request.producer_id, request.producer_epoch)
-        await wait_for(groups.transactional_commits.store(group, offsets, transaction))
-    except KafkaError:
-        groups.drop_unused(group)
-        raise
+    if groups.commits.stored + len(groups.pending) + count > limit:
+        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
 
 
 def _respond(request: TxnOffsetCommitRequest, codes: Codes) -> TxnOffsetCommitResponse:

@@ -72,6 +72,11 @@ class TransactionCoordinator:
             if code is not None:
                 raise KafkaError(code)
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether some ids are still being read."""
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._not_loaded.values()
+
     def require(self, claim: Claim) -> Transactional:
         """The id that a request names; INVALID_PRODUCER_ID_MAPPING (49) for an unknown one."""
         if not claim.transactional_id:

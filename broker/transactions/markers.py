@@ -1,8 +1,7 @@
 """Writes the markers that end a transaction in its partitions.
 
 A marker is written as durably as acks=all asks, and each partition takes it in its turn among the
-other writes. A partition that is gone needs none; one that knows a newer epoch of the producer has
-been ended by somebody else. Used from the event loop only.
+other writes. A partition that is gone needs none. Used from the event loop only.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from broker.logs import event
 from broker.partition import ACKS_ALL, Partition
 from broker.topic_names import CONSUMER_OFFSETS
 from broker.transactions.transaction import Place
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
 from storage.own_batch import own_batch
 from storage.snapshot import AppendResult
@@ -43,7 +42,7 @@ class Markers:
         self._broker = broker
 
     async def write(self, ending: Ending, places: Iterable[Place]) -> dict[Place, KafkaError]:
-        """Marks all partitions; the answer are those where that failed, and may be tried again."""
+        """Marks all partitions; the answer are those where that failed."""
         pending: list[tuple[Place, Deferred[AppendResult]]] = []
         failed: dict[Place, KafkaError] = {}
         for number, place in enumerate(sorted(places), 1):
@@ -55,7 +54,7 @@ class Markers:
         self._broker.waiters.answer_woken()
         for place, appended in pending:
             error = await _error_of(appended)
-            if error is not None and error.code != ErrorCode.INVALID_PRODUCER_EPOCH:
+            if error is not None:
                 failed[place] = error
         return failed
 

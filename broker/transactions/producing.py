@@ -50,9 +50,7 @@ class _Entrant(NamedTuple):
     base_sequence: int
 
 
-def produce(
-    request: ProduceRequest, context: RequestContext, find: Find, append: Append
-) -> Answer:
+def produce(request: ProduceRequest, context: RequestContext, find: Find, append: Append) -> Answer:
     """Appends what may be appended, at once or when the partitions have joined."""
     entrants = list(_entrants(request, context, find))
     owner = context.broker.transactions.ids.get(request.transactional_id or "")

@@ -19,10 +19,14 @@ from protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from broker.app import Broker
 
+ENDED_BY_OTHERS = {ErrorCode.INVALID_PRODUCER_EPOCH}
+"""What a partition says that knows a newer epoch of the producer: nothing is left to end."""
+
 
 class Steps:
     """Writes moments and markers."""
 
+    markers: Markers
     open: dict[str, Transactional]
     """Those with a transaction that has not ended, or whose end is not written yet."""
     ended: Counter[str]
@@ -32,7 +36,7 @@ class Steps:
         """No transaction is open."""
         self._broker = broker
         self._topic = topic
-        self._markers = Markers(broker)
+        self.markers = Markers(broker)
         self.open = {}
         self.ended = Counter()
 
@@ -91,8 +95,8 @@ class Steps:
         ending = Ending(
             facts.producer_id, facts.producer_epoch, facts.is_commit, state.log.leader_epoch
         )
-        failed = await self._markers.write(ending, facts.partitions)
-        if not failed:
+        failed = await self.markers.write(ending, facts.partitions)
+        if all(each.code in ENDED_BY_OTHERS for each in failed.values()):
             await self.write(owner, completed(facts, self.now_ms))
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
 """Consume-transform-produce, killed at random: every record comes out once under read_committed.
 
 In turns the application and the broker are killed with -9 in the midst of transactions. How many
-times is set by EXACTLY_ONCE_ROUNDS (4).
+times is set by EXACTLY_ONCE_ROUNDS (4, and 2 with Java).
 """
 
 import os
@@ -19,11 +19,13 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic, start_node
 from tests.conformance.test_kill import free_address
+from tests.support import java_programs
+from tests.support.java_programs import JavaProgram
 
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_ROUNDS", "4"))
+JAVA_ROUNDS = int(os.environ.get("EXACTLY_ONCE_ROUNDS", "2"))
 PARTITIONS = 3
 RECORDS_A_ROUND = 1500
-RECORDS = RECORDS_A_ROUND * ROUNDS
 SEED = 11
 pytestmark = pytest.mark.timeout(120 + 15 * ROUNDS)
 
@@ -67,17 +69,17 @@ def committed(address: str) -> list[str]:
     return found
 
 
-def group_is_done(address: str) -> bool:
+def group_is_done(address: str, count: int) -> bool:
     """Whether the group has committed all of the input, and nothing of it is pending."""
     asking = Consumer({"bootstrap.servers": address, "group.id": "group"})
     try:
         places = [TopicPartition("in", index) for index in range(PARTITIONS)]
-        return sum(max(each.offset, 0) for each in asking.committed(places, 30)) == RECORDS
+        return sum(max(each.offset, 0) for each in asking.committed(places, 30)) == count
     finally:
         asking.close()
 
 
-def killed_at_random(data_dir: Path, start: Start) -> list[str]:
+def killed_at_random(data_dir: Path, start: Start, rounds: int) -> list[str]:
     """The committed output, after the input was copied through all the kills."""
     dice = random.Random(SEED)
     address = free_address()
@@ -87,7 +89,7 @@ def killed_at_random(data_dir: Path, start: Start) -> list[str]:
         for topic in ("in", "out"):
             create_topic(admin, topic, PARTITIONS)
         application = start(address)
-        for turn in range(ROUNDS):
+        for turn in range(rounds):
             fill(address, turn)
             time.sleep(dice.uniform(0.1, 1.0))
             if turn % 2:
@@ -98,7 +100,7 @@ def killed_at_random(data_dir: Path, start: Start) -> list[str]:
                 application.wait()
                 application = start(address)
         deadline = time.monotonic() + 90
-        while not group_is_done(address):
+        while not group_is_done(address, rounds * RECORDS_A_ROUND):
             assert time.monotonic() < deadline, "the input was not copied within 90 s"
             if application.poll() is not None:  # fenced by its time-out: a supervisor restarts it
                 application = start(address)
@@ -108,6 +110,23 @@ def killed_at_random(data_dir: Path, start: Start) -> list[str]:
         return committed(address)
 
 
+def each_once(rounds: int) -> list[str]:
+    return [f"{number:06d}" for number in range(rounds * RECORDS_A_ROUND)]
+
+
 def test_a_confluent_application_copies_each_record_once(tmp_path: Path) -> None:
-    found = killed_at_random(tmp_path / "data", confluent_application)
-    assert sorted(found) == [f"{number:06d}" for number in range(RECORDS)]
+    found = killed_at_random(tmp_path / "data", confluent_application, ROUNDS)
+    assert sorted(found) == each_once(ROUNDS)
+
+
+@pytest.mark.kafka
+@pytest.mark.skipif(not java_programs.available(), reason="needs Java and Maven")
+def test_a_java_application_copies_each_record_once(tmp_path: Path) -> None:
+    program = JavaProgram("Transformer", java_programs.client_jars(), tmp_path / "classes")
+    log = tmp_path / "application.log"
+    found = killed_at_random(
+        tmp_path / "data",
+        lambda address: program.start(address, "in", "out", "group", "copier", log=log),
+        JAVA_ROUNDS,
+    )
+    assert sorted(found) == each_once(JAVA_ROUNDS), log.read_text()
