@@ -15,6 +15,8 @@ from pipeline.errors import PipelineError
 JOBS: Mapping[str, str] = MappingProxyType({
     "pinned": "pipeline.jobs.pinned",
     "verify": "pipeline.jobs.verify",
+    "audit-time": "pipeline.jobs.audit_time",
+    "latency": "pipeline.jobs.latency",
     "archive": "pipeline.jobs.archive",
     "compact": "pipeline.jobs.compact",
 })  # fmt: skip

@@ -1,0 +1,121 @@
+"""`horolog spark latency`: how long records take to the broker, and how long at the most."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.durations import Duration
+from pipeline.engines import choose_engine
+from pipeline.errors import BadOption
+from pipeline.job_options import Part, partition_parts, read_options, reading
+from pipeline.terminal import (
+    ALARM,
+    FINE,
+    instant,
+    named_errors,
+    number,
+    print_json,
+    print_table,
+    progress,
+    span,
+)
+from pipeline.transforms.latency import READ, TopicLatency, merged
+from pipeline.transforms.time_audit import Bounds
+
+if TYPE_CHECKING:
+    from pipeline.engines import Engine
+
+COLUMNS = (
+    "topic", ">records", ">p50", ">p99", ">p999", ">max", ">max latency", ">left out", ">unknown",
+)  # fmt: skip
+
+
+@click.command("latency", short_help="How long records take to the broker, at the most.")
+@reading
+@click.option("--share", type=float, default=1.0, show_default=True, help="Of records to cover.")
+@click.option(
+    "--behind", type=Duration(), default="1d", show_default=True, help="Beyond: no latency."
+)
+@click.option(
+    "--ahead", type=Duration(), default="1h", show_default=True, help="Further ahead: left out."
+)
+@click.option("--limit", type=Duration(), metavar="TIME", help="Alarm above it.")
+@click.option("--html", metavar="FILE", help="A report with a plot, in one file.")
+def command(
+    *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...], engine: str,
+    master: str | None, as_json: bool, share: float, behind: int, ahead: int, limit: int | None,
+    html: str | None,
+) -> int:  # fmt: skip
+    """How long do records take from their claimed time to the broker, and how long at the most?
+
+    The last is MaxLatencyOfCluster of KIP-33, which `failover` takes: with --share 1 the largest
+    latency that was seen, else the one that covers so many of the records. Records further back
+    than --behind are old data that was loaded, and left out; so are bad times.
+    """
+    bounds = Bounds(ahead, behind, time.time_ns() // 1_000_000)
+    if not 0 < share <= 1:
+        raise BadOption("--share is a number above 0, at most 1")
+    with named_errors():
+        parts = partition_parts(read_options(log_dirs, bootstrap, topics))
+        with choose_engine(engine, "latency", master=master) as chosen:
+            found = measure(chosen, parts, bounds)
+    rows = [each.as_json(share) for each in found]
+    worst = max((row["max_latency_ms"] or 0 for row in rows), default=0)
+    if html is not None:
+        from pipeline.reports.latency import write_report
+
+        write_report(html, found)
+    if as_json:
+        print_json({"share": share, "max_latency_ms": worst, "topics": rows})
+    else:
+        print_table(COLUMNS, [_cells(row) for row in rows])
+        if rows and rows[0]["hours"]:
+            slow = max(
+                ((row["topic"], hour) for row in rows for hour in row["hours"]),
+                key=lambda pair: pair[1]["p99"],
+            )
+            click.echo(
+                f"The slowest hour: {instant(slow[1]['hour_ms'])}, {slow[0]}, "
+                f"p99 {span(slow[1]['p99'])}"
+            )
+    return ALARM if limit is not None and worst > limit else FINE
+
+
+def measure(engine: "Engine", parts: Sequence[Part], bounds: Bounds) -> list[TopicLatency]:
+    """The latencies of each topic."""
+    with progress("partitions", len(parts)) as done:
+        found = []
+        for each in engine.run(partial(measure_part, bounds=bounds), parts):
+            found.append(each)
+            done(1)
+    return merged(found)
+
+
+def measure_part(part: Part, bounds: Bounds) -> TopicLatency:
+    """The latencies of one partition. Runs in a worker."""
+    from pipeline.sources.reading import read_task
+
+    latency = TopicLatency(part.view.topic)
+    for batch in read_task(part.chunks, READ):
+        latency.add(batch, bounds)
+    return latency
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    found = row["latency_ms"]
+    return (
+        row["topic"],
+        number(row["records"]),
+        *(_span(found[name]) for name in ("p50", "p99", "p999")),
+        _span(row["max_ms"]),
+        _span(row["max_latency_ms"]),
+        number(row["outside"]),
+        number(row["unknown"]),
+    )
+
+
+def _span(ms: int | None) -> str:
+    return "-" if ms is None else span(ms)
