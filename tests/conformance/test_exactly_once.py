@@ -89,6 +89,7 @@ def killed_at_random(data_dir: Path, start: Start, rounds: int) -> list[str]:
         for topic in ("in", "out"):
             create_topic(admin, topic, PARTITIONS)
         application = start(address)
+        stack.callback(ended, application)
         for turn in range(rounds):
             fill(address, turn)
             time.sleep(dice.uniform(0.1, 1.0))
@@ -96,18 +97,23 @@ def killed_at_random(data_dir: Path, start: Start, rounds: int) -> list[str]:
                 node.kill()
                 node = stack.enter_context(start_node(data_dir, listen=address))
             else:
-                application.kill()
-                application.wait()
+                ended(application)
                 application = start(address)
+                stack.callback(ended, application)
         deadline = time.monotonic() + 90
         while not group_is_done(address, rounds * RECORDS_A_ROUND):
             assert time.monotonic() < deadline, "the input was not copied within 90 s"
             if application.poll() is not None:  # fenced by its time-out: a supervisor restarts it
                 application = start(address)
+                stack.callback(ended, application)
             time.sleep(0.5)
-        application.kill()
-        application.wait()
+        ended(application)
         return committed(address)
+
+
+def ended(application: subprocess.Popen[bytes]) -> None:
+    application.kill()
+    application.wait()
 
 
 def each_once(rounds: int) -> list[str]:
