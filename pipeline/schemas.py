@@ -56,3 +56,64 @@ def records_schema(*, headers: bool = False, metadata: bool = False) -> pa.Schem
     if metadata:
         fields += METADATA
     return pa.schema(fields)
+
+
+def _table(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind) for name, kind in columns.items()])
+
+
+_PLACE = {"topic": pa.string(), "partition": pa.int32()}
+
+BATCHES = _table(
+    **_PLACE,
+    segment=pa.int64(),
+    position=pa.int64(),
+    sizeBytes=pa.int64(),
+    baseOffset=pa.int64(),
+    lastOffset=pa.int64(),
+    recordCount=pa.int32(),
+    codec=pa.string(),
+    baseTimeMs=pa.int64(),
+    maxTimeMs=pa.int64(),
+    timestampType=pa.int32(),
+    isTransactional=pa.bool_(),
+    isControl=pa.bool_(),
+    producerId=pa.int64(),
+    producerEpoch=pa.int32(),
+    baseSequence=pa.int32(),
+    leaderEpoch=pa.int32(),
+)
+"""A row for each record batch, markers of transactions included; every CRC was checked."""
+
+SEGMENTS = _table(
+    **_PLACE,
+    baseOffset=pa.int64(),
+    endOffset=pa.int64(),  # up to where it may be read
+    sizeBytes=pa.int64(),
+    isActive=pa.bool_(),
+    minTimeMs=pa.int64(),  # times by the zone map; null where there is none
+    maxTimeMs=pa.int64(),
+    firstArrivalMs=pa.int64(),
+    lastArrivalMs=pa.int64(),
+    isArrivalEstimated=pa.bool_(),
+    modifiedMs=pa.int64(),
+)
+TIME_INDEX = _table(**_PLACE, segment=pa.int64(), timestampMs=pa.int64(), offset=pa.int64())
+OFFSET_INDEX = _table(**_PLACE, segment=pa.int64(), offset=pa.int64(), position=pa.int64())
+PARTITIONS = _table(
+    **_PLACE,
+    topicId=pa.string(),
+    startOffset=pa.int64(),
+    endOffset=pa.int64(),  # high watermark; for committed records the last stable offset
+    sizeBytes=pa.int64(),
+    directory=pa.string(),
+)
+
+VIEWS = {
+    "batches": BATCHES,
+    "segments": SEGMENTS,
+    "time_index": TIME_INDEX,
+    "offset_index": OFFSET_INDEX,
+    "partitions": PARTITIONS,
+}
+"""What there is besides records, by the option `view`."""

@@ -88,12 +88,13 @@ def _planned(
             )
         bounds = replace(bounds, offsets=bounds.offsets.within(Range(low=first)))
     aborted = _aborted(view.directory, listing, bounds.offsets) if is_committed else ()
-    for facts in _segments(view, listing):
+    for facts in segments_of(view, listing):
         for chunk in _chunks(view, facts, bounds, aborted, most_bytes):
             yield chunk._replace(fails_on_loss=fails_on_loss)
 
 
-def _segments(view: PartitionView, listing: PartitionListing) -> Iterator[SegmentFacts]:
+def segments_of(view: PartitionView, listing: PartitionListing) -> Iterator[SegmentFacts]:
+    """The segments of a partition on this machine, in order."""
     assert view.directory is not None
     bases = listing.bases
     for index, base in enumerate(bases):

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipeline import lockstep
 from pipeline.columns import Arrivals, Origin
+from pipeline.compiled import Numbers
 from pipeline.decoder import DEFAULT_ENGINE, Table, decode_rows, tabulate
 from pipeline.errors import DamagedLog, DataLost
 from pipeline.rows import LAST_OFFSET
@@ -48,6 +49,18 @@ def read_file_chunk(chunk: FileChunk, schema: pa.Schema) -> Iterator[pa.RecordBa
                 "read; read again, or from the broker (mode=wire)"
             )
         yield from _read(again, file, schema)
+
+
+def batches_of(chunk: FileChunk) -> Iterator[tuple[Numbers, int]]:
+    """The chunk's batches as rows of numbers, and the position that theirs count from."""
+    file = _opened(chunk)
+    if file is None:
+        raise DataLost(f"{chunk.view}: the segment at {chunk.segment} was replaced or removed")
+    try:
+        for _, table, position in _tables(chunk, file):
+            yield table.rows, position
+    finally:
+        file.close()
 
 
 def _opened(chunk: FileChunk) -> PosixFile | None:

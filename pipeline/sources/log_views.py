@@ -118,7 +118,9 @@ def _view(found: LocalPartition, directory: _Directory, *, is_committed: bool) -
     if is_committed:
         end = max(start, last_stable_offset(found.path, end))
     topic, partition = found.name
-    return PartitionView(topic, partition, topic_id_of(found.path), start, end, found.path)
+    size = sum(entry.size_bytes for entry in listing.logs.values())
+    topic_id = topic_id_of(found.path)
+    return PartitionView(topic, partition, topic_id, start, end, found.path, size_bytes=size)
 
 
 def _newest_snapshot(

@@ -19,7 +19,7 @@ class PartitionView(NamedTuple):
     leader: str = ""
     """HOST:PORT; empty where no broker was asked."""
     size_bytes: int = 0
-    """Of the log, as the broker says; 0 where it was not asked."""
+    """Of the whole log; 0 where nothing says it."""
 
     def __str__(self) -> str:
         """For messages."""

@@ -100,16 +100,27 @@ def _all_views(options: ReadOptions) -> list[PartitionView]:
     )
 
 
+def start_of(options: ReadOptions, view: PartitionView, usual: int) -> int:
+    """The offset at which a read begins, when nothing is left out by single records.
+
+    `usual`: earliest or latest, when the options say nothing.
+    """
+    low, _ = options.times.bound(view.topic, view.partition)
+    if low is not None:
+        return _start_by_time(options, view, low)
+    return offset_of(options, view, usual if options.start is None else options.start)
+
+
 def _range_of(options: ReadOptions, view: PartitionView) -> Range:
     """The offsets from start to end, both included."""
-    start = offset_of(options, view, EARLIEST if options.start is None else options.start)
     end = offset_of(options, view, options.end)
-    if not options.is_by_record:
-        low, high = options.times.bound(view.topic, view.partition)
-        start = max(start, _start_by_time(options, view, low))
-        found = None if high is None else first_offset_at(options, view, high)
-        end = end if found is None else min(end, found)
-    return Range(start, end - 1)
+    if options.is_by_record:
+        start = offset_of(options, view, EARLIEST if options.start is None else options.start)
+        return Range(start, end - 1)
+    start = start_of(options, view, EARLIEST)
+    _, high = options.times.bound(view.topic, view.partition)
+    found = None if high is None else first_offset_at(options, view, high)
+    return Range(start, (end if found is None else min(end, found)) - 1)
 
 
 def offset_of(options: ReadOptions, view: PartitionView, wanted: object) -> int:
@@ -142,9 +153,7 @@ def first_offset_at(options: ReadOptions, view: PartitionView, time_ms: int) -> 
     return None
 
 
-def _start_by_time(options: ReadOptions, view: PartitionView, low: int | None) -> int:
-    if low is None:
-        return view.start_offset
+def _start_by_time(options: ReadOptions, view: PartitionView, low: int) -> int:
     found = first_offset_at(options, view, low)
     if found is None and options.fails_without_start:
         raise NothingThere(

@@ -12,18 +12,25 @@ takes a `load()` for each query; the options of times and offsets prune as well,
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipeline.errors import BadOption
-from pipeline.schemas import ALL_COLUMNS, records_schema
+from pipeline.schemas import ALL_COLUMNS, VIEWS, records_schema
 from pipeline.sources.bounds import EVERYTHING
-from pipeline.sources.chunks import Task
-from pipeline.sources.options import ReadOptions, parse
+from pipeline.sources.options import RECORDS_VIEW, ReadOptions, parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.pushdown import narrowed
-from pipeline.sources.reading import read_task
+from pipeline.sources.spark_stream import RecordsStream
+from pipeline.sources.spark_task import TaskPartition, read_partition
+from pipeline.sources.spark_views import ViewReader
 
 
 class HorologSource(DataSource):
@@ -37,6 +44,8 @@ class HorologSource(DataSource):
     def schema(self) -> StructType:
         """The columns that the options ask for, unless the user narrows them by `.schema(...)`."""
         options = parse(self.options)
+        if options.view != RECORDS_VIEW:
+            return from_arrow_schema(VIEWS[options.view])
         return from_arrow_schema(
             records_schema(headers=options.has_headers, metadata=options.has_metadata)
         )
@@ -44,17 +53,18 @@ class HorologSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
         options = parse(self.options)
+        if options.view != RECORDS_VIEW:
+            return ViewReader(options, to_arrow_schema(schema, timezone="UTC"))
         columns = arrow_columns(schema)
         reader = PushingReader if options.pushes_filters else RecordsReader
         return reader(options, columns)
 
-
-class TaskPartition(InputPartition):
-    """A task as Spark carries it."""
-
-    def __init__(self, task: Task) -> None:
-        """Plain values."""
-        self.task = task
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        """A stream."""
+        options = parse(self.options)
+        if options.view != RECORDS_VIEW:
+            raise BadOption(f"view={options.view} is for batch reads; a stream has records")
+        return RecordsStream(options, arrow_columns(schema))
 
 
 class RecordsReader(DataSourceReader):
@@ -72,8 +82,7 @@ class RecordsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor."""
-        assert isinstance(partition, TaskPartition)
-        return read_task(partition.task, self.columns)
+        return read_partition(partition, self.columns)
 
 
 class PushingReader(RecordsReader):

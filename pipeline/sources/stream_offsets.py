@@ -1,0 +1,109 @@
+"""How far a stream has come, and how far its next batch may go. Pure: views in, offsets out.
+
+An offset is what Spark's Kafka connector writes into a checkpoint, and the topic's id with it:
+`{"orders": {"0": 17, "1": 4, "id": "6f1c…"}}`. So a topic that was deleted and made again under the
+same name is noticed at once, and never read on from where the old one had come to.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipeline.errors import DataLost
+from pipeline.sources.bounds import Range
+from pipeline.sources.partition_view import PartitionView
+
+Offset = dict[str, dict[str, Any]]
+TOPIC_ID = "id"
+
+
+def offset_of(views: Iterable[PartitionView], ends: Mapping[tuple[str, int], int]) -> Offset:
+    """The offset that stands at `ends`, by topic and partition."""
+    made: Offset = {}
+    for view in views:
+        topic = made.setdefault(view.topic, {})
+        topic[str(view.partition)] = ends[view.topic, view.partition]
+        if view.topic_id:
+            topic[TOPIC_ID] = view.topic_id
+    return made
+
+
+def position_in(offset: Offset, view: PartitionView) -> int | None:
+    """Where a partition stands in an offset; None for one that it does not know."""
+    found = offset.get(view.topic, {}).get(str(view.partition))
+    return None if found is None else int(found)
+
+
+def begin_of(start: Offset, view: PartitionView, *, fails_on_loss: bool) -> int:
+    """From where a partition is to be read on; one that was added begins at its earliest offset.
+
+    DataLost when its topic is another one, or when offsets have gone, or went backwards.
+    """
+    known = position_in(start, view)
+    if known is None:
+        return view.start_offset
+    what = _loss(start, view, known)
+    if what is None:
+        return known
+    if fails_on_loss:
+        raise DataLost(f"{view}: {what}; failOnDataLoss=false goes on with what is there")
+    return view.start_offset if known < view.start_offset or _is_other(start, view) else known
+
+
+def refuse_missing(start: Offset, views: Iterable[PartitionView]) -> None:
+    """DataLost for a partition that was read before and is not there any more."""
+    there = {(view.topic, str(view.partition)) for view in views}
+    for topic, positions in start.items():
+        for partition in positions.keys() - {TOPIC_ID}:
+            if (topic, partition) not in there:
+                raise DataLost(
+                    f"{topic}-{partition} was read before and is gone; failOnDataLoss=false goes "
+                    "on without it"
+                )
+
+
+def limited(ranges: list[tuple[PartitionView, int, int]], most: int) -> dict[tuple[str, int], int]:
+    """How far each partition goes when all together may have `most` offsets: in fair shares.
+
+    `ranges` are from where to where each could go. None that has something stands still for ever:
+    shares are rounded up as long as there is room.
+    """
+    left = sum(max(0, end - begin) for _, begin, end in ranges)
+    ends = {}
+    for view, begin, end in ranges:
+        lag = max(0, end - begin)
+        share = min(lag, -(-lag * most // left)) if left else 0
+        ends[view.topic, view.partition] = begin + share
+        most, left = most - share, left - lag
+    return ends
+
+
+def ranges_between(
+    start: Offset, end: Offset, views: Iterable[PartitionView], *, fails_on_loss: bool
+) -> list[tuple[PartitionView, Range]]:
+    """The offsets of each partition that a batch has to read. DataLost."""
+    ranges = []
+    for view in views:
+        until = position_in(end, view)
+        if until is None:
+            continue
+        if _is_other(end, view) and fails_on_loss:
+            raise DataLost(f"{view}: its topic was deleted and made again")
+        begin = begin_of(start, view, fails_on_loss=fails_on_loss)
+        if until > begin:
+            ranges.append((view, Range(begin, until - 1)))
+    return ranges
+
+
+def _loss(start: Offset, view: PartitionView, known: int) -> str | None:
+    if _is_other(start, view):
+        return "its topic was deleted and made again"
+    if known < view.start_offset:
+        return f"offsets from {known} to before {view.start_offset} are gone"
+    if known > view.end_offset:
+        return f"it was read up to {known} and ends at {view.end_offset} now"
+    return None
+
+
+def _is_other(offset: Offset, view: PartitionView) -> bool:
+    known = offset.get(view.topic, {}).get(TOPIC_ID, "")
+    return bool(known and view.topic_id and known != view.topic_id)
