@@ -125,7 +125,10 @@ def _partition(view: _View, log: "Log") -> dict[str, object]:
         "size_bytes": snapshot.size_bytes,
         "segments": len(snapshot.segments),
         "segment_bytes": log.config.segment_bytes,
-        "lag": lag_in_time(view.behind.get((log.topic, log.partition))),
+        "lag": lag_in_time(
+            view.behind.get((log.topic, log.partition)),
+            may_wait=view.broker.probes.monotonic() < view.until,
+        ),
         "dirty": view.dirty.get((log.topic, log.partition), []),
     }
     try:

@@ -12,6 +12,7 @@ from broker.groups.lag import Standing, standings
 from broker.http.dirty import told
 from protocol.errors import KafkaError
 from storage.log_times import lag_of
+from storage.look import NotInMemory
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -36,13 +37,16 @@ def furthest_behind(broker: "Broker") -> dict[Place, Standing]:
     return found
 
 
-def lag_in_time(standing: Standing | None) -> dict[str, object] | None:
-    """How far behind, in records and in time by both clocks; reads files, so never on the loop."""
+def lag_in_time(standing: Standing | None, *, may_wait: bool) -> dict[str, object] | None:
+    """How far behind, in records and in time by both clocks; without times where they are unknown.
+
+    `may_wait`: whether files may be read, which is never done on the loop.
+    """
     if standing is None:
         return None
     try:
-        lag = lag_of(standing.log, standing.value.offset)
-    except KafkaError:
+        lag = lag_of(standing.log, standing.value.offset, may_wait=may_wait)
+    except (KafkaError, NotInMemory):
         return {"group": standing.group, "records": standing.records, **_NO_TIMES}
     return {
         "group": standing.group,

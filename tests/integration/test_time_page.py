@@ -92,6 +92,33 @@ def test_names_that_clients_chose_are_text_and_nothing_else(opened: Opened) -> N
         assert page.locator("img").count() == 0
 
 
+def test_a_topic_may_have_any_name(browser: "Browser", live: LiveBroker) -> None:
+    """No broker of ours has such a topic; the page does not rely on that."""
+    origin, name = (
+        f"http://{live.http.address}",
+        "<img src=x onerror=document.title='owned'>:\u202e",
+    )
+    with watched_page(browser, origin, viewport=WIDE) as page:
+
+        def answer(route: "Route") -> None:
+            asked = dict(parse_qsl(urlsplit(route.request.url).query))
+            route.fulfill(json=timeline(3, 4, asked, name))
+
+        page.route("**/api/timeline?*", answer)
+        topics = {"topics": [{"topic": name}], "next": None}
+        page.route("**/api/topics?*", lambda route: route.fulfill(json=topics))
+        page.goto(f"{origin}/")
+        page.locator("#rows .row .next", has_text="goes in").nth(2).wait_for()
+        page.locator("#topic option").nth(1).wait_for(state="attached")
+        shown = name.replace("\u202e", "\\u{202e}")
+        assert page.locator("#rows button").all_text_contents() == [
+            f"{shown}-{n}" for n in range(3)
+        ]
+        assert page.title() == "Horolog: time"
+        assert page.locator("img").count() == 0
+        page.unroute_all()
+
+
 def test_a_record_of_2055_squashes_no_axis(opened: Opened) -> None:
     with opened() as page:
         pinned = row(page, "pinned-0").locator("canvas")
@@ -145,7 +172,7 @@ def test_a_search_says_where_it_lands_and_marks_it_in_every_row(
         assert "the search finds nothing here" in picture(page, "empty-0")
         page.get_by_text("The same as a table").click()
         at = f"offset {found['kept']['offset']}, segment {found['kept']['segment']}"
-        assert at in page.locator("#table").inner_text()
+        page.locator("#table", has_text=at).wait_for()
         page.get_by_role("button", name="Clear").click()
         assert "search" not in picture(page, "orders-0")
 
@@ -269,6 +296,7 @@ def test_details_tell_what_keeps_a_segment_and_what_frees_it(opened: Opened) -> 
         detail.get_by_text("What frees it").wait_for()
         assert "its time lies in the future (largest record time 2055" in detail.inner_text()
         assert "Set horolog.retention.clock=earlier: it goes" in detail.inner_text()
+        assert "ahead of its arrival, offset 0." in detail.inner_text()
         first = detail.locator("#segments tbody tr").first.inner_text()
         assert "2055-02-26 12:00:00" in first
 

@@ -51,17 +51,19 @@ def partition(topic: str, index: int, segments: int, bars: int) -> dict[str, Any
     }  # fmt: skip
 
 
-def timeline(partitions: int, segments: int, asked: dict[str, str]) -> dict[str, Any]:
-    """The answer to a question about one topic `big` of so many partitions."""
-    after = int(asked.get("after", "big:-1").rpartition(":")[2])
+def timeline(
+    partitions: int, segments: int, asked: dict[str, str], topic: str = "big"
+) -> dict[str, Any]:
+    """The answer to a question about one topic of so many partitions."""
+    after = int(asked.get("after", ":-1").rpartition(":")[2])
     bars, limit = int(asked.get("bars", "0")), int(asked.get("limit", "200"))
     page = [
-        partition("big", index, segments, bars)
+        partition(topic, index, segments, bars)
         for index in range(after + 1, min(partitions, after + 1 + limit))
     ]
     last = page[-1]["partition"] if page else partitions - 1
     return {
         "now": instant(NOW), "hold": None, "retention_round": instant(NOW + MINUTE),
         "columns": COLUMNS, "states": STATES, "partitions": page, "partitions_in_all": partitions,
-        "next": f"big:{last}" if last < partitions - 1 else None,
+        "next": f"{topic}:{last}" if last < partitions - 1 else None,
     }  # fmt: skip

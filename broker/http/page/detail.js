@@ -2,7 +2,7 @@
 
 import { Refused } from "/page/api.js";
 import { el, fill, fillTable, named } from "/page/dom.js";
-import { at, counted, distance, name, number, place, size } from "/page/words.js";
+import { at, counted, distance, name, number, place, size, span } from "/page/words.js";
 
 const SEGMENTS = [
   { title: "offset", number: true }, { title: "offsets", number: true }, { title: "size", number: true }, { title: "first record" },
@@ -81,6 +81,7 @@ export class Detail {
     const state = this.#state, blocker = state.blocker, lines = [el("p", {}, limits(answer.settings))];
     if (state.leaving_count) lines.push(el("p", {}, `${counted(state.leaving_count, "segment")} may go at the next round of retention.`));
     if (blocker !== null) lines.push(el("p", {}, keeper(blocker, now)), ...people(blocker), ...this.#ways(blocker, now));
+    if (this.row.dirty.length) lines.push(el("p", {}, "Bad times that came here since the broker started:"), el("ul", {}, ...this.row.dirty.map(badTime)));
     const roll = state.roll;
     if (roll.deadline !== null) lines.push(el("p", {}, `Its last segment ends ${distance(roll.deadline.ms, now)} (${roll.because}) or with ${size(roll.ends_at_bytes)}; it has ${size(roll.size_bytes)}.`));
     return lines;
@@ -109,6 +110,13 @@ function keeper(blocker, now) {
 function people(blocker) {
   return blocker.clients.map((each) => el("p", {}, "Sent by ", named(name(each.client_id)), " at ", named(name(each.address)),
     `: ${counted(each.count, "record")} with bad times (${each.reason}), worst ${at(each.worst_timestamp)}.`));
+}
+
+function badTime(each) {
+  const offset = each.worst_offset === null ? "not stored" : `offset ${each.worst_offset}`;
+  const skew = `${span(Math.abs(each.worst_skew_ms))} ${each.worst_skew_ms < 0 ? "ahead of" : "behind"} its arrival`;
+  return el("li", {}, named(name(each.client_id)), " at ", named(name(each.address)), `: ${counted(each.count, "record")} (${each.direction}, ${each.reason}; ${each.action}), `,
+    `worst ${at(each.worst_timestamp)}, ${skew}, ${offset}.`);
 }
 
 function way(each, now) {
