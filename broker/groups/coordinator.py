@@ -92,9 +92,7 @@ class GroupCoordinator:
         )
         self.commits = Commits(self.rebalances, self.topic)
         self.pending = PendingOffsets()
-        self.transactional_commits = TransactionalCommits(
-            self.rebalances, self.topic, self.pending
-        )
+        self.transactional_commits = TransactionalCommits(self.rebalances, self.topic, self.pending)
         self.unreadable_records = 0
         self._not_loaded: dict[int, ErrorCode] = {}
         """Partitions that are not served, and what is told of their groups."""

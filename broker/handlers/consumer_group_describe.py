@@ -65,10 +65,19 @@ def _member(
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.names),
         subscribed_topic_regex=member.regex,
-        assignment=_assignment(member.assigned, image),
+        assignment=_assignment(_held(member), image),
         target_assignment=_assignment(consumer.targets.get(member.member_id, {}), image),
         member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     )
+
+
+def _held(member: ConsumerMember) -> Mapping[UUID, Iterable[int]]:
+    """What it reads, with what it has yet to give back."""
+    topics = {*member.assigned, *member.revoking}
+    return {
+        topic: [*member.assigned.get(topic, ()), *member.revoking.get(topic, ())]
+        for topic in topics
+    }
 
 
 def _assignment(

@@ -3,7 +3,7 @@
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after
-from broker.groups.consumer.beats import Beat, check
+from broker.groups.consumer.beats import Beat, check, check_expression
 from broker.groups.consumer.groups import Told
 from broker.groups.consumer.member import Assigned
 from broker.groups.group import Group
@@ -55,6 +55,7 @@ def _heard(beat: Beat, context: RequestContext) -> Told:
     group = groups.find_or_make(beat.group_id)
     try:
         _check_room(group, beat, context)
+        check_expression(beat, group.consumer)
         if not beat.member_id:
             beat = beat._replace(member_id=str(context.broker.env.rng.uuid()))
         return groups.consumers.heartbeat(group, groups.migration.consumer_of(group), beat)

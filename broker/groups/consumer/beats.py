@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from broker.groups.consumer.automaton import PatternError
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Assigned
 from broker.groups.consumer.reconciliation import Owned
 from broker.groups.consumer.regex import topic_pattern
@@ -104,15 +105,17 @@ def _check_join(beat: Beat) -> None:
         )
 
 
-def check_expression(text: str) -> None:
-    """INVALID_REGULAR_EXPRESSION (128) for what is none."""
+def check_expression(beat: Beat, consumer: ConsumerGroup | None) -> None:
+    """INVALID_REGULAR_EXPRESSION (128) for a new one that is none."""
+    if not beat.regex or (consumer is not None and beat.regex in consumer.patterns):
+        return
     try:
-        topic_pattern(text)
+        topic_pattern(beat.regex)
     except PatternError as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{text[:MAX_ID_CHARACTERS]}` is not a valid regular expression: "
-            f"{error}.",
+            f"SubscribedTopicRegex `{beat.regex[:MAX_ID_CHARACTERS]}` is not a valid regular "
+            f"expression: {error}.",
         ) from error
 
 

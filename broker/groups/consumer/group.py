@@ -31,6 +31,8 @@ from broker.metadata import MetadataImage
 from broker.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
 
+FIRST_EPOCH = 1
+
 
 class ConsumerState(Enum):
     """Where a group is; the values are what clients are told."""
@@ -55,7 +57,7 @@ class ConsumerGroup:
     def __init__(self, group_id: str, footprint: Footprint) -> None:
         """Without members; what they take is counted in `footprint`."""
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.target_epoch = 0
         self.metadata_hash = 0
         self.members: dict[str, ConsumerMember] = {}

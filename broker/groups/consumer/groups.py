@@ -46,8 +46,7 @@ class ConsumerGroups:
 
     def heartbeat(self, group: Group, consumer: ConsumerGroup, beat: Beat) -> Told:
         """A member joins, or lives. The group is a consumer group, and has room."""
-        if beat.regex and beat.regex not in consumer.patterns:
-            check_expression(beat.regex)
+        check_expression(beat, consumer)
         member = self._member_of(consumer, beat)
         updated = _updated(member, beat)
         changed = self.subscribe(consumer, member, updated)
@@ -122,7 +121,7 @@ class ConsumerGroups:
         if regex_changed and member.regex and member.regex not in consumer.patterns:
             consumer.forget_expression(member.regex)
         is_known = not updated.regex or updated.regex in consumer.expressions
-        bumps = consumer.epoch == 0 or names_changed or (regex_changed and is_known)
+        bumps = names_changed or (regex_changed and is_known)
         if bumps or consumer.seen_image is not image:
             topics_changed = consumer.sees(image)
             if bumps or topics_changed:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.group import FIRST_EPOCH, ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember, with_current, with_said
 from broker.groups.consumer.records import (
     ConsumerRow,
@@ -22,7 +22,7 @@ from broker.groups.members import Footprint
 class RememberedConsumers:
     """One group, by the kinds of its records."""
 
-    group: GroupValue = field(default_factory=GroupValue)
+    group: GroupValue = field(default_factory=lambda: GroupValue(epoch=FIRST_EPOCH))
     target_epoch: TargetEpochValue = field(default_factory=TargetEpochValue)
     members: dict[str, MemberValue] = field(default_factory=dict)
     targets: dict[str, TargetValue] = field(default_factory=dict)
