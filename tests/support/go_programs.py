@@ -1,0 +1,49 @@
+"""Programs written in Go, for tests: built once from a folder, kept in `.cache/go`.
+
+Modules are fetched at the versions of go.mod and checked against go.sum. The program lies under the
+digest of its sources, put there in one rename.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "go"
+USUAL_PLACE = Path("/usr/local/go/bin/go")
+BUILD_SECONDS = 600
+QUICK_BUILD = "-gcflags=all=-N -l"  # a third less time; nobody waits for these programs
+
+
+def go() -> str | None:
+    """The Go command, None when there is none on this machine."""
+    return shutil.which("go") or (str(USUAL_PLACE) if USUAL_PLACE.exists() else None)
+
+
+def built_program(folder: Path) -> Path:
+    """The program that the module in `folder` is; an unhappy build fails with all it said."""
+    sources = sorted([*folder.glob("*.go"), folder / "go.mod", folder / "go.sum"])
+    digest = hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest()
+    target = CACHE / digest[:16]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / ".lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not target.exists():
+            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+                _build(folder, Path(scratch) / "program")
+                Path(scratch, "program").rename(target)
+    return target
+
+
+def _build(folder: Path, program: Path) -> None:
+    command = go()
+    assert command is not None, "there is no Go on this machine"
+    done = subprocess.run(
+        [command, "build", "-mod=readonly", "-buildvcs=false", QUICK_BUILD, "-o", program, "."],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=BUILD_SECONDS, cwd=folder, env={**os.environ, "GOTOOLCHAIN": "local"},
+    )  # fmt: skip
+    assert done.returncode == 0, f"go build: {done.stdout}\n{done.stderr}"
