@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from broker.audit import AuditStream
 from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
+from broker.closing import close_logs
 from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
 from broker.crash_guard import CrashGuard
@@ -253,6 +254,7 @@ class Broker:
             await self.audit.flush()
         await self.transactions.stop()
         await self.commit.close()
+        await close_logs(self.loop, self.log_manager)
         clean = await self.lanes.run(self.log_dir, self._close_logs)
         await self._stop_network()
         await self._stop_threads()

@@ -5,7 +5,7 @@ there; `__cluster_metadata-0` and directories that are no partitions are left al
 touch the disk block: run them on a lane. `logs` is replaced, never changed, so any thread may read.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -69,6 +69,7 @@ class LogManager:
         """What gives way on a full disk."""
         self._save_gate = [None]
         self._is_loaded = False
+        self._has_closed_badly = False
 
     @property
     def log_dir(self) -> str:
@@ -216,18 +217,26 @@ class LogManager:
             )
         )
 
-    def close(self) -> bool:
-        """Close all logs and let the directory go; whether it is left clean.
+    def close_logs(self, logs: Iterable[Log]) -> None:
+        """Close some logs before `close` does; several threads may, each with logs of its own.
 
-        The fsync thread must be at rest. A log that fails is left to recovery.
+        The fsync threads must be at rest. A log that fails is left to recovery.
         """
-        is_clean = self._is_loaded
-        for log in self.logs.values():
+        for log in logs:
             try:
                 log.close()
             except StorageError:
-                is_clean = False
-            is_clean = is_clean and log.failed is None
+                self._has_closed_badly = True
+            if log.failed is not None:
+                self._has_closed_badly = True
+
+    def close(self) -> bool:
+        """Close all logs and let the directory go; whether it is left clean.
+
+        The fsync threads must be at rest. A log that fails is left to recovery.
+        """
+        self.close_logs(self.logs.values())
+        is_clean = self._is_loaded and not self._has_closed_badly
         try:
             if self._is_loaded:
                 self.ballast.making_room(self.checkpoint)
