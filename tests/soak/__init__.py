@@ -1,0 +1,1 @@
+"""A long run under load, and the verdict on it: scripts/soak."""
