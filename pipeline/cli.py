@@ -17,6 +17,8 @@ JOBS: Mapping[str, str] = MappingProxyType({
     "verify": "pipeline.jobs.verify",
     "audit-time": "pipeline.jobs.audit_time",
     "latency": "pipeline.jobs.latency",
+    "lag": "pipeline.jobs.lag",
+    "failover": "pipeline.jobs.failover",
     "archive": "pipeline.jobs.archive",
     "compact": "pipeline.jobs.compact",
 })  # fmt: skip

@@ -1,0 +1,232 @@
+"""`horolog spark failover`: where consumers of one cluster go on in another, missing nothing."""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from pipeline.durations import Duration
+from pipeline.errors import BadOption, NothingThere
+from pipeline.job_options import read_options
+from pipeline.jobs.lag import read_commits
+from pipeline.terminal import (
+    ALARM,
+    FINE,
+    instant,
+    named_errors,
+    number,
+    print_json,
+    print_table,
+    progress,
+)
+from pipeline.transforms.failover import (
+    Consumed,
+    Resume,
+    compare,
+    latest_credible,
+    reset_plan,
+    starting_offsets,
+    wanted_from,
+)
+
+if TYPE_CHECKING:
+    from pipeline.sources.options import ReadOptions
+    from pipeline.sources.partition_view import PartitionView
+
+COLUMNS = (
+    "partition",
+    ">read up to",
+    "wanted from",
+    ">offset there",
+    ">records",
+    ">twice",
+    ">missed",
+)
+LOOKED_BACK = 10_000
+"""So many of the records that were read last say how late it was."""
+
+
+class Row(NamedTuple):
+    """A record: the time it claims, when it came (or a little before), what a producer gave."""
+
+    claimed_ms: int
+    arrival_ms: int | None
+    mark: bytes
+
+
+@click.command("failover", short_help="Where consumers go on in another cluster.")
+@click.option("--from-dirs", metavar="DIR[,DIR]", required=True, help="Of the first cluster.")
+@click.option("--to-dirs", metavar="DIR[,DIR]", help="Of the other cluster.")
+@click.option("--to-bootstrap", metavar="HOST:PORT", help="A broker of the other cluster.")
+@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
+@click.option("--group", metavar="GROUP", help="Its committed offsets say what was read.")
+@click.option("--offsets", metavar="JSON", help='Or this: {"topic": {"0": 23}}, as Spark has it.')
+@click.option(
+    "--max-latency", type=Duration(), required=True,
+    help="How late a record of the first cluster can be: `horolog spark latency` measures it.",
+)  # fmt: skip
+@click.option("--compare", "compares", is_flag=True, help="Count what comes twice, and never.")
+@click.option("--csv", "csv_file", metavar="FILE", help="For kafka-consumer-groups --from-file.")
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(
+    *, from_dirs: str, to_dirs: str | None, to_bootstrap: str | None, topics: tuple[str, ...],
+    group: str | None, offsets: str | None, max_latency: int, compares: bool,
+    csv_file: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Where does a consumer of one cluster go on in another that gets the same records?
+
+    The offset of a partition there is the first whose record is not older than the last one that
+    was read less the largest latency; times that are ahead of their arrival do not count. Nothing
+    is missed; what lies between comes twice, and --compare counts it by looking at both. "offsets"
+    in the answer is what Spark's startingOffsets takes, --csv what Kafka's tool takes.
+
+    Exit status: 10 when the comparison finds a record that would be missed.
+    """
+    with named_errors():
+        first = read_options(from_dirs, None, topics)
+        other = read_options(to_dirs, to_bootstrap, topics)
+        read = _read_up_to(from_dirs, topics, group, offsets)
+        found = resume(first, other, read, max_latency, compares=compares)
+    if csv_file is not None:
+        Path(csv_file).write_text(reset_plan([each for _, each in found]), encoding="ascii")
+    answer = {
+        "max_latency_ms": max_latency,
+        "offsets": starting_offsets(each for _, each in found),
+        "partitions": [
+            {**each._asdict(), "read_up_to": consumed.offset} for consumed, each in found
+        ],
+    }
+    if as_json:
+        print_json(answer)
+    else:
+        print_table(COLUMNS, [_cells(*each) for each in found])
+        click.echo(json.dumps(answer["offsets"]))
+    return ALARM if any(each.missed for _, each in found) else FINE
+
+
+def resume(
+    first: "ReadOptions", other: "ReadOptions", read: dict[tuple[str, int], int],
+    max_latency_ms: int, *, compares: bool = False,
+) -> list[tuple[Consumed, Resume]]:  # fmt: skip
+    """Each partition of the first cluster that was read: how far, and where it goes on."""
+    from pipeline.sources.planning import views_of
+
+    here = {(view.topic, view.partition): view for view in views_of(first)}
+    there = {(view.topic, view.partition): view for view in views_of(other)}
+    found = []
+    with progress("partitions", len(read)) as done:
+        for place, offset in sorted(read.items()):
+            if place not in here or place not in there:
+                raise NothingThere(f"{place[0]}-{place[1]} is not in both clusters")
+            consumed = last_read(first, here[place], offset)
+            found.append(
+                (consumed, _resume(first, other, here[place], there[place], consumed,
+                                   max_latency_ms, compares=compares))
+            )  # fmt: skip
+            done(1)
+    return found
+
+
+def last_read(options: "ReadOptions", view: "PartitionView", offset: int) -> Consumed:
+    """What is known of the records before `offset`."""
+    begin = max(view.start_offset, offset - LOOKED_BACK)
+    rows = ((row.claimed_ms, row.arrival_ms) for row in _rows(options, view, begin, offset))
+    return Consumed(
+        view.topic, view.partition, offset, latest_credible(rows, time.time_ns() // 1_000_000)
+    )
+
+
+def _resume(  # noqa: PLR0917 - private, called by position
+    first: "ReadOptions", other: "ReadOptions", here: "PartitionView", there: "PartitionView",
+    consumed: Consumed, max_latency_ms: int, *, compares: bool,
+) -> Resume:  # fmt: skip
+    from pipeline.sources.planning import first_offset_at
+
+    since = wanted_from(consumed, max_latency_ms)
+    offset = there.start_offset
+    if since is not None:
+        found = first_offset_at(other, there, since)
+        offset = there.end_offset if found is None else found
+    duplicates = missed = None
+    if compares:
+        after = list(_rows(other, there, offset, there.end_offset))
+        low = min((row.claimed_ms for row in after), default=0)  # what is older came once
+        duplicates, missed = compare(
+            (row.mark for row in _rows(first, here, here.start_offset, consumed.offset, low)),
+            (row.mark for row in _rows(first, here, consumed.offset, here.end_offset)),
+            (row.mark for row in _rows(other, there, there.start_offset, offset)),
+            (row.mark for row in after),
+        )
+    return Resume(
+        there.topic, there.partition, offset, since, there.end_offset - offset, duplicates, missed
+    )
+
+
+def _rows(
+    options: "ReadOptions", view: "PartitionView", first: int, until: int, low_ms: int = -1
+) -> Iterator[Row]:
+    """Records from `first` to before `until` whose claimed time is `low_ms` or later."""
+    import pyarrow as pa
+
+    from pipeline.schemas import ALL_COLUMNS
+    from pipeline.sources.bounds import EVERYTHING, Range
+    from pipeline.sources.planning import chunks_of
+    from pipeline.sources.reading import read_chunk
+
+    names = ("createTimeMs", "appendTime", "key", "value")
+    schema = pa.schema([ALL_COLUMNS.field(name) for name in names])
+    if first >= until:
+        return
+    for chunk in chunks_of(options, view, Range(first, until - 1), EVERYTHING):
+        for batch in read_chunk(chunk, schema):
+            arrivals = batch.column("appendTime").cast(pa.int64()).to_pylist()
+            columns = [batch.column(name).to_pylist() for name in ("createTimeMs", "key", "value")]
+            for micros, claimed, key, value in zip(arrivals, *columns, strict=True):
+                if claimed >= low_ms:
+                    arrival = None if micros is None else micros // 1000
+                    yield Row(claimed, arrival, _mark(key, value, claimed))
+
+
+def _mark(*given: object) -> bytes:
+    return hashlib.blake2b(repr(given).encode(), digest_size=12).digest()
+
+
+def _read_up_to(
+    from_dirs: str, topics: Sequence[str], group: str | None, offsets: str | None
+) -> dict[tuple[str, int], int]:
+    """By partition: the offset that would have been read next. BadOption, NothingThere."""
+    if (group is None) == (offsets is None):
+        raise BadOption("--group or --offsets says what was read: one of them")
+    if offsets is not None:
+        try:
+            given: dict[str, dict[str, Any]] = json.loads(offsets)
+            return {
+                (topic, int(index)): int(at)
+                for topic, each in given.items()
+                for index, at in each.items()
+            }
+        except (ValueError, AttributeError, TypeError) as error:
+            raise BadOption('--offsets is no JSON like {"topic": {"0": 23}}') from error
+    found = {
+        (place.topic, place.partition): known[-1].offset
+        for place, known in read_commits(from_dirs).items()
+        if place.group == group and place.topic in topics
+    }
+    if not found:
+        raise NothingThere(f"the group {group!r} has committed nothing of {', '.join(topics)}")
+    return found
+
+
+def _cells(consumed: Consumed, found: Resume) -> tuple[str, ...]:
+    return (
+        f"{found.topic}-{found.partition}",
+        number(consumed.offset),
+        "the begin" if found.from_ms is None else instant(found.from_ms),
+        number(found.offset),
+        number(found.records),
+        *("-" if each is None else number(each) for each in (found.duplicates, found.missed)),
+    )

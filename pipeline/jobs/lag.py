@@ -1,0 +1,176 @@
+"""`horolog spark lag`: how far groups are behind, in records and in time, and until when."""
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.durations import Duration
+from pipeline.job_options import partition_parts, read_options
+from pipeline.terminal import (
+    ALARM,
+    FINE,
+    named_errors,
+    number,
+    print_json,
+    print_table,
+    progress,
+    span,
+)
+from pipeline.transforms.group_offsets import TOPIC, Commits, Committed, apply, rate
+from pipeline.transforms.lag import Lag
+
+if TYPE_CHECKING:
+    from pipeline.sources.options import ReadOptions
+    from pipeline.sources.partition_view import PartitionView
+
+COLUMNS = ("group", "partition", ">records", ">behind", ">record time", ">caught up in", ">lost")
+RATE_WINDOW_MS = 600_000
+
+
+@click.command("lag", short_help="How far groups are behind, in records and in time.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="The broker at work there, for fresh ends.")
+@click.option("--group", "groups", multiple=True, help="This one only; may be repeated.")
+@click.option("--topic", "topics", multiple=True, help="This one only; may be repeated.")
+@click.option("--now", "now_ms", type=int, metavar="MS", help="As of then (default: now).")
+@click.option("--limit", type=Duration(), metavar="TIME", help="Alarm when further behind.")
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(
+    *, log_dirs: str, bootstrap: str | None, groups: tuple[str, ...], topics: tuple[str, ...],
+    now_ms: int | None, limit: int | None, as_json: bool,
+) -> int:  # fmt: skip
+    """How far is each group behind, in records and in time, and when will it have caught up?
+
+    Behind is the time since the first record that the group has not read came to the broker, by
+    the zone map; beside it stands the age that the record claims. The rates come from the group's
+    last commits and from what arrived in the last ten minutes. A running broker without
+    --bootstrap is seen as it was at its last checkpoint.
+
+    Exit status: 10 when a group is further behind than --limit.
+    """
+    moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    with named_errors():
+        commits = read_commits(log_dirs, bootstrap)
+        wanted = {
+            place: known
+            for place, known in commits.items()
+            if (not groups or place.group in groups) and (not topics or place.topic in topics)
+        }
+        found = lags(wanted, log_dirs, bootstrap, moment)
+    if as_json:
+        print_json({"now_ms": moment, "lags": [each.as_json() for each in found]})
+    else:
+        print_table(COLUMNS, [_cells(each) for each in found])
+    late = [each for each in found if (each.by_arrival_ms or each.by_record_ms or 0) > (limit or 0)]
+    return ALARM if limit is not None and late else FINE
+
+
+def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
+    """What all groups have committed. NothingThere without any."""
+    import pyarrow as pa
+
+    from pipeline.schemas import RECORDS
+    from pipeline.sources.reading import read_task
+
+    schema = pa.schema([RECORDS.field("key"), RECORDS.field("value")])
+    commits: Commits = {}
+    for part in partition_parts(read_options(log_dirs, bootstrap, [TOPIC])):
+        for batch in read_task(part.chunks, schema):
+            keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+            apply(commits, zip(keys, values, strict=True))
+    return commits
+
+
+def lags(commits: Commits, log_dirs: str, bootstrap: str | None, now_ms: int) -> list[Lag]:
+    """Of each group and partition, those furthest behind first."""
+    from pipeline.sources.planning import views_of
+
+    names = sorted({place.topic for place in commits})
+    if not names:
+        return []
+    options = read_options(log_dirs, bootstrap, names)
+    views = {(view.topic, view.partition): view for view in views_of(options)}
+    found = []
+    with progress("partitions", len(commits)) as done:
+        for place, known in commits.items():
+            view = views.get((place.topic, place.partition))
+            if view is not None:
+                found.append(_lag(options, place.group, view, known, now_ms))
+            done(1)
+    return sorted(found, key=lambda each: (-(each.by_arrival_ms or 0), -each.records))
+
+
+def _lag(
+    options: "ReadOptions", group: str, view: "PartitionView", known: Iterable[Committed],
+    now_ms: int,
+) -> Lag:  # fmt: skip
+    commits = list(known)
+    committed = commits[-1].offset
+    first = max(committed, view.start_offset)
+    arrival = record = None
+    if first < view.end_offset:
+        arrival, record = first_unread(options, view, first)
+    return Lag(
+        group,
+        view.topic,
+        view.partition,
+        committed,
+        view.end_offset,
+        max(0, view.end_offset - first),
+        None if arrival is None else max(0, now_ms - arrival),
+        None if record is None else now_ms - record,
+        rate(commits),
+        _produced(options, view, now_ms),
+        max(0, view.start_offset - committed),
+    )
+
+
+def first_unread(
+    options: "ReadOptions", view: "PartitionView", offset: int
+) -> tuple[int | None, int | None]:
+    """When the first record from `offset` on came, and the time that it claims; in ms."""
+    import pyarrow as pa
+
+    from pipeline.schemas import ALL_COLUMNS
+    from pipeline.sources.bounds import EVERYTHING, Range
+    from pipeline.sources.planning import chunks_of
+    from pipeline.sources.reading import read_chunk
+
+    schema = pa.schema([ALL_COLUMNS.field(name) for name in ("appendTime", "timestampMs")])
+    for chunk in chunks_of(options, view, Range(offset, offset), EVERYTHING):
+        for batch in read_chunk(chunk, schema):
+            micros = batch.column("appendTime").cast(pa.int64())[0].as_py()
+            claimed = batch.column("timestampMs")[0].as_py()
+            return (None if micros is None else micros // 1000), (claimed if claimed >= 0 else None)
+    return None, None
+
+
+def _produced(options: "ReadOptions", view: "PartitionView", now_ms: int) -> float | None:
+    """Records a second that arrived in the last minutes, by the zones."""
+    from pipeline.sources.bounds import ANY, Bounds, Range
+    from pipeline.sources.planning import chunks_of
+
+    bounds = Bounds(arrivals=Range(low=now_ms - RATE_WINDOW_MS))
+    if view.directory is None:
+        return None
+    chunks = chunks_of(options, view, ANY.within(Range(0, view.end_offset - 1)), bounds)
+    count = sum(
+        min(chunk.selection.last_offset, view.end_offset - 1) - chunk.selection.first_offset + 1
+        for chunk in chunks
+    )
+    return count / (RATE_WINDOW_MS / 1000)
+
+
+def _cells(lag: Lag) -> tuple[str, ...]:
+    soon = lag.catches_up_ms
+    row: dict[str, Any] = {"arrival": lag.by_arrival_ms, "record": lag.by_record_ms}
+    return (
+        lag.group,
+        f"{lag.topic}-{lag.partition}",
+        number(lag.records),
+        *("-" if ms is None else span(ms) for ms in row.values()),
+        "never, or unknown" if soon is None else span(soon),
+        number(lag.lost),
+    )

@@ -1,0 +1,36 @@
+"""How far a group is behind, in records and in time, and when it will have caught up. Pure."""
+
+from typing import Any, NamedTuple
+
+
+class Lag(NamedTuple):
+    """Of one group and partition. Times in ms, rates in records a second; None: not known."""
+
+    group: str
+    topic: str
+    partition: int
+    committed: int
+    end_offset: int
+    records: int
+    by_arrival_ms: int | None
+    """For how long the first record that was not read has been there."""
+    by_record_ms: int | None
+    """How old it says it is."""
+    consumed_a_second: float | None
+    produced_a_second: float | None
+    lost: int
+    """Records that retention took before the group read them."""
+
+    @property
+    def catches_up_ms(self) -> int | None:
+        """When it has read all there is, at these rates; None: never, or not known."""
+        if not self.records:
+            return 0
+        if self.consumed_a_second is None:
+            return None
+        gain = self.consumed_a_second - (self.produced_a_second or 0)
+        return round(1000 * self.records / gain) if gain > 0 else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole answer."""
+        return {**self._asdict(), "catches_up_ms": self.catches_up_ms}
