@@ -49,7 +49,7 @@ func franzSurvey(bootstrap, topic, group string) map[string]any {
 	defer cancel()
 	versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
 	must(err)
-	guess := kversion.FromApiVersionsResponse(versions)
+	served := kversion.FromApiVersionsResponse(versions)
 	admin := kadm.NewClient(client)
 	starts, err := admin.ListStartOffsets(ctx, topic)
 	must(err)
@@ -68,10 +68,11 @@ func franzSurvey(bootstrap, topic, group string) map[string]any {
 	must(err)
 	moving, err := admin.ListPartitionReassignments(ctx, nil)
 	must(err)
-	topics, err := admin.ListTopics(ctx)
+	topics, err := admin.ListTopicsWithInternal(ctx)
 	must(err)
 	return map[string]any{
-		"guess":     guess.VersionGuess(),
+		"guess":     served.VersionGuess(),
+		"unlike":    unlike(served),
 		"records":   sum(ends) - sum(starts),
 		"lag":       lags[group].Lag.Total(),
 		"bytes":     bytes,
@@ -80,6 +81,18 @@ func franzSurvey(bootstrap, topic, group string) map[string]any {
 		"in_sync":   len(topics[topic].Partitions[0].ISR),
 		"internals": topics["__consumer_offsets"].IsInternal,
 	}
+}
+
+// unlike gives the keys that the broker serves up to another version than Kafka 4.3 does.
+func unlike(served *kversion.Versions) []int16 {
+	keys := []int16{}
+	kafka := kversion.V4_3_0()
+	served.EachMaxKeyVersion(func(key, highest int16) {
+		if theirs, known := kafka.LookupMaxKeyVersion(key); !known || theirs != highest {
+			keys = append(keys, key)
+		}
+	})
+	return keys
 }
 
 func sum(offsets kadm.ListedOffsets) (total int64) {

@@ -1,0 +1,82 @@
+"""What monitoring tools and consoles ask: the calls of kminion and Console, and of kafka_exporter.
+
+The tools themselves are built on franz-go (kminion, Redpanda Console) and sarama (kafka_exporter);
+these libraries ask here what the tools ask, and derive what they derive.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.conformance.conftest import NO_RETENTION, create_topic
+from tests.conformance.test_group_clients import QUICK
+from tests.support.broker_process import start_broker
+from tests.support.go_programs import built_program, go
+
+pytestmark = [
+    pytest.mark.skipif(go() is None, reason="there is no Go here"),
+    pytest.mark.timeout(700),
+]
+FOLDER = Path(__file__).parent / "go"
+TOPIC, GROUP, PARTITIONS, RECORDS, BEHIND = "watched", "watcher", 2, 30, 4
+LIST_TRANSACTIONS = 66  # served up to version 1; version 2 filters by a pattern
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker with a topic, and a group that is four records behind in each partition."""
+    data = tmp_path_factory.mktemp("watched") / "data"
+    with start_broker(data, {**QUICK, **NO_RETENTION}) as node:
+        create_topic(AdminClient({"bootstrap.servers": node.bootstrap}), TOPIC, PARTITIONS)
+        producer = Producer({"bootstrap.servers": node.bootstrap})
+        for partition in range(PARTITIONS):
+            for number in range(RECORDS):
+                producer.produce(TOPIC, b"%d" % number, partition=partition)
+        assert producer.flush(30) == 0
+        consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": GROUP})
+        offsets = [TopicPartition(TOPIC, number, RECORDS - BEHIND) for number in range(PARTITIONS)]
+        consumer.commit(offsets=offsets, asynchronous=False)
+        consumer.close()
+        yield node.bootstrap
+
+
+def survey(library: str, bootstrap: str) -> Any:
+    done = subprocess.run(
+        [built_program(FOLDER), library, "survey", bootstrap, TOPIC, GROUP],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_kminion_and_console_find_a_version_sizes_and_lag(bootstrap: str) -> None:
+    told = survey("franz-go", bootstrap)
+    assert told["records"] == PARTITIONS * RECORDS
+    assert told["lag"] == PARTITIONS * BEHIND
+    assert told["bytes"] > PARTITIONS * RECORDS
+    assert told["settings"] > 50
+    assert told["moving"] == 0
+    assert told["in_sync"] == 1
+    assert told["internals"]
+    assert set(told["unlike"]) <= {LIST_TRANSACTIONS}
+
+
+def test_the_guess_of_kminion_and_console_is_stable(bootstrap: str) -> None:
+    """They guess by what is missing: SaslHandshake came with 0.10, and there is no SASL here."""
+    assert survey("franz-go", bootstrap)["guess"] == "between v0.9.0 and v0.10.0"
+
+
+def test_the_exporter_finds_offsets_lag_groups_and_replicas(bootstrap: str) -> None:
+    told = survey("sarama", bootstrap)
+    assert told["records"] == PARTITIONS * RECORDS
+    assert told["lag"] == PARTITIONS * BEHIND
+    assert told["kind"] in {"", "consumer"}
+    assert told["settings"] > 20
+    assert told["quotas"] == 0
+    assert told["in_sync"] == 1
