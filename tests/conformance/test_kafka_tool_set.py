@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.conformance.conftest import MakeTopic, create_topic
 from tests.conformance.samples import FIRST_TIME_MS, samples
 from tests.conformance.test_confluent_client import produce
-from tests.support.kafka_oracle import OFFSETS_TOOL, available, run_tool
+from tests.support.kafka_oracle import CONFIGS_TOOL, OFFSETS_TOOL, available, run_tool
 
 pytestmark = [
     pytest.mark.kafka,
@@ -174,3 +174,15 @@ def committed(bootstrap: str, topic: str) -> int:
     (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
     consumer.close()
     return int(found.offset)
+
+
+def test_quotas_of_clients_are_set_described_and_removed(bootstrap: str) -> None:
+    of = ("--bootstrap-server", bootstrap, "--entity-type", "clients", "--entity-name", "by-tool")
+    rates = "producer_byte_rate=10485760,request_percentage=150"
+    run_tool(CONFIGS_TOOL, *of, "--alter", "--add-config", rates)
+    described = run_tool(CONFIGS_TOOL, *of, "--describe")
+    assert "producer_byte_rate=1.048576E7" in described, described
+    assert "request_percentage=150.0" in described
+    gone = ("--delete-config", "producer_byte_rate,request_percentage")
+    run_tool(CONFIGS_TOOL, *of, "--alter", *gone)
+    assert "producer_byte_rate" not in run_tool(CONFIGS_TOOL, *of, "--describe")
