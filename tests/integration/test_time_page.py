@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from tests.support.browser import chromium, missing, watched_page
+from tests.support.browser import chromium, missing, until, watched_page
 from tests.support.live_topic import LiveBroker
 from tests.support.node_packages import commands, installed_packages
 from tests.support.timeline_answers import timeline
@@ -273,7 +273,7 @@ def test_the_keyboard_alone_opens_a_partition_and_comes_back(opened: Opened) -> 
         assert seen[-3:] == ["kept-0", "orders-0", "pinned-0"], "in the order that the eye reads"
         page.keyboard.press("Enter")
         page.get_by_text("Sent by").wait_for()
-        page.wait_for_function("document.activeElement.id === 'detail'")
+        until(page, "document.activeElement.id === 'detail'")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Close"
         page.keyboard.press("Enter")
@@ -366,19 +366,15 @@ def test_200_partitions_of_100_segments_are_asked_for_as_they_come_into_sight(
         page.goto(f"{origin}/")
         page.locator("#rows .row").nth(199).wait_for(state="attached")
         page.locator("#pages-said").wait_for(state="attached")
-        page.wait_for_function("document.querySelector('#totals')?.textContent.includes('20')")
+        page.locator("#totals", has_text="200").wait_for()
         page.get_by_role("button", name="Pause").click()
         assert big.bytes < 1_000_000
         assert max(big.bars) < 60, "of those in sight, and a few around them"
         assert len(row(page, "big-0").locator("canvas").evaluate(_PAINTED)["columns"]) > 100
         far = page.get_by_role("button", name="big-150")
         far.scroll_into_view_if_needed()
-        page.wait_for_function(
-            "document.querySelector('[data-key=\"big:150\"] canvas').getAttribute('aria-label')"
-        )
-        page.wait_for_timeout(300)
-        painted = row(page, "big-150").locator("canvas").evaluate(_PAINTED)
-        assert len(painted["columns"]) > 100
+        canvas = """document.querySelector('[data-key="big:150"] canvas')"""
+        until(page, f"({_PAINTED})({canvas}).columns.length > 100")
 
 
 def test_more_partitions_than_a_page_holds_are_on_the_next(

@@ -6,6 +6,7 @@ of its own policy, exceptions, requests to anybody else, dialogs.
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -65,6 +66,14 @@ def watched_page(browser: "Browser", origin: str, **how: Any) -> Iterator["Page"
     finally:
         context.close()
     assert not [each for each in seen if not _is_a_broken_line(each)]
+
+
+def until(page: "Page", truth: str) -> None:
+    """Waits until an expression holds. (The page's policy forbids what Playwright's own does.)"""
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not page.evaluate(truth):
+        assert time.monotonic() < deadline, truth
+        page.wait_for_timeout(50)
 
 
 def _is_a_broken_line(said: str) -> bool:

@@ -97,7 +97,8 @@ export class Detail {
 function limits(settings) {
   const value = (key) => settings[key]?.value ?? "";
   if (!value("cleanup.policy").includes("delete")) return `cleanup.policy is ${value("cleanup.policy") || "empty"}: nothing goes by age.`;
-  return `retention.ms ${value("retention.ms")}, retention.bytes ${value("retention.bytes")}, by the ${value("horolog.retention.clock")} clock.`;
+  const limit = (key, text) => (Number(value(key)) < 0 ? "unlimited" : text(Number(value(key))));
+  return `retention.ms ${limit("retention.ms", span)}, retention.bytes ${limit("retention.bytes", size)}, by the ${value("horolog.retention.clock")} clock.`;
 }
 
 function keeper(blocker, now) {
@@ -132,7 +133,7 @@ function way(each, now) {
 
 function segment(each) {
   const decision = each.retention;
-  let why = decision.reason.replaceAll("_", " ");
+  let why = decision.because;
   if (decision.goes) why = `goes: ${why}`;
   else if (decision.blocked_by !== null) why = `behind ${decision.blocked_by}`;
   if (each.state === "active") why = `active; ${why}`;

@@ -53,7 +53,7 @@ async function round() {
     if (page.round % ALL_EVERY === 0) await askAll();
     else await askInSight();
     page.round += 1;
-    if (readsInSight()) wait = SOON_MS;
+    if (lacksInSight()) wait = SOON_MS;
   } catch (error) {
     wait = RETRY_MS;
     page.round = 0;
@@ -75,15 +75,13 @@ async function ask(path, parameters) {
 
 /** Something came into sight that has no bars yet: it is asked for at once. */
 function sooner() {
-  const seen = rows.inSight;
-  if (seen === null || page.busy || page.round === 0) return;
-  if (rows.all.slice(seen[0], seen[1] + 1).some((each) => !each.bars.length)) askInSight().catch(() => round());
+  if (!page.busy && page.round > 0 && lacksInSight()) askInSight().catch(() => round());
 }
 
-/** Whether the broker still looks up what is in sight: each answer has some more of it. */
-function readsInSight() {
+/** Whether something in sight has no bars: it came there just now, or the broker still looks up its times. */
+function lacksInSight() {
   const seen = rows.inSight;
-  return seen !== null && rows.all.slice(seen[0], seen[1] + 1).some((each) => each.is_still_reading);
+  return seen !== null && rows.all.slice(seen[0], seen[1] + 1).some((each) => !each.bars.length && each.fault === null);
 }
 
 async function askAll() {
