@@ -16,6 +16,10 @@ from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import samples
 from tests.conformance.test_confluent_client import produce
 
+EXERCISES = {
+    "confluent-kafka": "administration",
+}
+
 
 def settings_of(admin: AdminClient, topic: str) -> dict[str, ConfigEntry]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)

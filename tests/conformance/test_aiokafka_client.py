@@ -6,6 +6,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import CODECS, FIRST_TIME_MS, STEP_MS, Sample, offset_at, samples
 
+EXERCISES = {
+    "aiokafka": "all codecs, idempotence, offsets by time",
+}
+
 COUNT = 500
 
 

@@ -21,6 +21,12 @@ from tests.conformance.test_group_clients import QUICK
 from tests.conformance.test_kill import free_address
 from tests.support.client_programs import CLIENTS, ClientProgram, Running
 
+EXERCISES = {
+    "confluent-kafka, kafka-python, aiokafka, kafkajs, franz-go, sarama, kafka-go, kafka-clients": (
+        "writes; two members share a topic, one is killed (-9), then the broker, then an heir comes"
+    ),
+}
+
 PARTITIONS = 4
 FIRST, MORE = 100, 20  # records: by the client itself, and to each partition later
 PATIENCE_SECONDS = 30

@@ -9,6 +9,10 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import CODECS, FIRST_TIME_MS, STEP_MS, Sample, offset_at, samples
 
+EXERCISES = {
+    "confluent-kafka": "codecs, acks, idempotence, offsets by time, both kinds of record time",
+}
+
 COUNT = 3000
 
 

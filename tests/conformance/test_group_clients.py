@@ -23,6 +23,12 @@ from kafka.structs import TopicPartition as PythonPartition
 from tests.conformance.conftest import create_topic, start_node
 from tests.support.kafka_oracle import start_kafka
 
+EXERCISES = {
+    "confluent-kafka": "groups: range, round robin, cooperative, static members",
+    "kafka-python": "groups",
+    "aiokafka": "groups",
+}
+
 QUICK = {
     "group.initial.rebalance.delay.ms": "100",
     "group.min.session.timeout.ms": "1000",

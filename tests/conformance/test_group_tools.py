@@ -14,6 +14,10 @@ from tests.conformance.test_group_clients import QUICK, confluent, share, until
 from tests.support.broker_process import start_broker
 from tests.support.kafka_oracle import DUMP_TOOL, OFFSETS_TOOL, available, run_tool
 
+EXERCISES = {
+    "Kafka's command-line tools": "consumer-groups with reset by time, dump-log",
+}
+
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.skipif(not available(), reason="needs java and mvn"),

@@ -8,6 +8,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import CODECS, FIRST_TIME_MS, STEP_MS, Sample, offset_at, samples
 
+EXERCISES = {
+    "kafka-python": "all codecs, idempotence, offsets by time",
+}
+
 COUNT = 500
 
 

@@ -17,6 +17,12 @@ from tests.conformance.samples import FIRST_TIME_MS, samples
 from tests.conformance.test_confluent_client import produce
 from tests.support.kafka_oracle import CONFIGS_TOOL, OFFSETS_TOOL, available, run_tool
 
+EXERCISES = {
+    "Kafka's command-line tools": "api-versions, features, cluster, get-offsets, delete-records, "
+    "log-dirs, leader-election, reassign-partitions, configs (quotas), producer-perf, "
+    "consumer-perf, verifiable-producer, verifiable-consumer",
+}
+
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.skipif(not available(), reason="needs java and mvn"),

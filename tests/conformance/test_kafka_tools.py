@@ -9,6 +9,10 @@ from tests.conformance.samples import FIRST_TIME_MS, samples
 from tests.conformance.test_confluent_client import produce
 from tests.support.kafka_oracle import CONFIGS_TOOL, OFFSETS_TOOL, TOPICS_TOOL, available, run_tool
 
+EXERCISES = {
+    "Kafka's command-line tools": "topics, configs",
+}
+
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.skipif(not available(), reason="needs java and mvn"),

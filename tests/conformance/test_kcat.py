@@ -9,6 +9,10 @@ import pytest
 
 from tests.conformance.conftest import MakeTopic
 
+EXERCISES = {
+    "kcat": "files in and out, keys, codecs, offsets and ranges by time",
+}
+
 LINES = 100_000
 pytestmark = pytest.mark.skipif(not shutil.which("kcat"), reason="kcat is not installed")
 

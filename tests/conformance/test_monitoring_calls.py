@@ -19,6 +19,11 @@ from tests.conformance.test_group_clients import QUICK
 from tests.support.broker_process import start_broker
 from tests.support.go_programs import built_program, go
 
+EXERCISES = {
+    "franz-go": "what kminion and Redpanda Console ask",
+    "sarama": "what kafka_exporter asks",
+}
+
 pytestmark = [
     pytest.mark.skipif(go() is None, reason="there is no Go here"),
     pytest.mark.timeout(700),

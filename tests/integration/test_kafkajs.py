@@ -12,6 +12,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.broker_process import start_broker
 from tests.support.node_packages import commands, installed_packages, run_node
 
+EXERCISES = {
+    "kafkajs": "every version of Produce, Fetch and ListOffsets since 0.8",
+}
+
 FOLDER = Path(__file__).parent / "kafkajs"
 COUNT = 300
 NEWEST = {"Produce": 7, "Fetch": 11, "ListOffsets": 3}
