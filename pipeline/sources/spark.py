@@ -16,6 +16,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     Filter,
     InputPartition,
 )
@@ -23,13 +25,13 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipeline.errors import BadOption
-from pipeline.schemas import ALL_COLUMNS, VIEWS, records_schema
+from pipeline.schemas import VIEWS, records_schema
 from pipeline.sources.bounds import EVERYTHING
 from pipeline.sources.options import RECORDS_VIEW, ReadOptions, parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.pushdown import narrowed
 from pipeline.sources.spark_stream import RecordsStream
-from pipeline.sources.spark_task import TaskPartition, read_partition
+from pipeline.sources.spark_task import TaskPartition, arrow_columns, named_as, read_partition
 from pipeline.sources.spark_views import ViewReader
 
 
@@ -55,25 +57,43 @@ class HorologSource(DataSource):
         options = parse(self.options)
         if options.view != RECORDS_VIEW:
             return ViewReader(options, to_arrow_schema(schema, timezone="UTC"))
-        columns = arrow_columns(schema)
         reader = PushingReader if options.pushes_filters else RecordsReader
-        return reader(options, columns)
+        return reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         """A stream."""
         options = parse(self.options)
         if options.view != RECORDS_VIEW:
             raise BadOption(f"view={options.view} is for batch reads; a stream has records")
-        return RecordsStream(options, arrow_columns(schema))
+        return RecordsStream(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A batch write: records are added, a topic is never replaced."""
+        if overwrite:
+            raise BadOption('a topic cannot be overwritten: use mode("append")')
+        from pipeline.sinks.spark_topic import TopicSink, sink_options
+
+        return TopicSink(sink_options(self.options, schema.names))
+
+    def streamWriter(  # noqa: N802 - Spark's
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002
+    ) -> DataSourceStreamWriter:
+        """The write of a stream."""
+        from pipeline.sinks.spark_topic import TopicStreamSink, sink_options
+
+        return TopicStreamSink(sink_options(self.options, schema.names))
 
 
 class RecordsReader(DataSourceReader):
     """A batch read of records."""
 
-    def __init__(self, options: ReadOptions, columns: pa.Schema) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         """Reads nothing yet."""
         self.options = options
-        self.columns = columns
+        self.columns = arrow_columns(schema)
+        self.names = schema.names
         self.bounds = EVERYTHING
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -82,7 +102,7 @@ class RecordsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor."""
-        return read_partition(partition, self.columns)
+        return named_as(read_partition(partition, self.columns), self.names)
 
 
 class PushingReader(RecordsReader):
@@ -92,20 +112,3 @@ class PushingReader(RecordsReader):
         """Take note of what can prune; Spark applies all of them again."""
         self.bounds = narrowed(self.bounds, filters)
         return filters
-
-
-def arrow_columns(schema: StructType) -> pa.Schema:
-    """The columns of a schema as the decoder wants them; BadOption for one that we have not.
-
-    Names as in `schemas.ALL_COLUMNS`, upper and lower case alike; types as they are there.
-    """
-    known = {field.name.lower(): field for field in ALL_COLUMNS}
-    wanted = []
-    for field in to_arrow_schema(schema, timezone="UTC"):
-        ours = known.get(field.name.lower())
-        if ours is None or ours.type != field.type:
-            names = ", ".join(each.name for each in ALL_COLUMNS)
-            what = "is no column" if ours is None else f"is {ours.type}, not {field.type}:"
-            raise BadOption(f"{field.name} {what} of the source: {names}")
-        wanted.append(ours)
-    return pa.schema(wanted)

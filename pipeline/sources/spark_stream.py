@@ -16,13 +16,14 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
 from pipeline.errors import BadOption
 from pipeline.sources.bounds import EVERYTHING
 from pipeline.sources.options import LATEST, ReadOptions
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.planning import plan_ranges, start_of, views_of
-from pipeline.sources.spark_task import TaskPartition, read_partition
+from pipeline.sources.spark_task import TaskPartition, arrow_columns, named_as, read_partition
 from pipeline.sources.stream_offsets import (
     Offset,
     begin_of,
@@ -37,14 +38,15 @@ from pipeline.sources.stream_offsets import (
 class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream of records."""
 
-    def __init__(self, options: ReadOptions, columns: pa.Schema) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         """Reads nothing yet. BadOption for what a stream cannot have."""
         if options.end != LATEST or options.times.high is not None or options.times.high_of:
             raise BadOption(
                 "a stream has no end: endingOffsets and endingTimestamp are for batches"
             )
         self.options = replace(options, is_by_record=False)  # a time says where to begin, no more
-        self.columns = columns
+        self.columns = arrow_columns(schema)
+        self.names = schema.names
         self._target: Offset | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
@@ -91,7 +93,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor."""
-        return read_partition(partition, self.columns)
+        return named_as(read_partition(partition, self.columns), self.names)
 
     def _end_of(self, view: PartitionView, begin: int) -> int:
         if self._target is None:

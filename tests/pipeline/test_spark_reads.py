@@ -11,8 +11,8 @@ from pipeline.errors import BadOption
 from pipeline.schemas import RECORDS
 from pipeline.session import FOUND
 from pipeline.sources.options import parse
-from pipeline.sources.spark import arrow_columns
 from pipeline.sources.spark_stream import RecordsStream
+from pipeline.sources.spark_task import arrow_columns
 from storage.log import Log
 from tests.support.logs import append
 from tests.support.pipeline_logs import NOON_MS, checkpoint, directory_log, disordered, read_all
@@ -102,7 +102,7 @@ def test_a_stream_that_has_an_end_is_refused() -> None:
     options = parse({"log_dirs": "/data", "subscribe": "t", "endingTimestamp": "5"})
 
     with pytest.raises(BadOption, match="a stream has no end"):
-        RecordsStream(options, RECORDS)
+        RecordsStream(options, StructType([]))
 
 
 def test_the_source_is_found_without_registration() -> None:

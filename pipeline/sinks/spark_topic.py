@@ -1,0 +1,112 @@
+"""Spark's face of the topic sink: `df.write.format("horolog")`, and the same for streams.
+
+Options: `kafka.bootstrap.servers`, `topic`, `compression` (none, gzip, snappy, lz4, zstd), and
+`allowLogAppendTime`. A topic that stamps records with their arrival would lose the times of the
+frame; it is refused unless that is said to be right.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from pipeline.broker_client import connect
+from pipeline.errors import BadOption
+from pipeline.sinks.topic_columns import check_columns
+from pipeline.sinks.topic_writer import TopicWriter
+from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.records.compression import Codec
+
+TYPE_KEY = "message.timestamp.type"
+_KNOWN = ("bootstrap", "topic", "compression", "allowlogappendtime", "checkpointlocation")
+_TOPIC = 2
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """How many records a task has written."""
+
+    records: int
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """Where to, and how packed."""
+
+    bootstrap: str
+    topic: str
+    codec: Codec
+
+
+def sink_options(options: Mapping[str, str], columns: list[str]) -> SinkOptions:
+    """Check the options and the frame. BadOption, BrokerRefused."""
+    given = {name.lower(): value for name, value in options.items()}
+    given.setdefault("bootstrap", given.get("kafka.bootstrap.servers", ""))
+    for name in given:
+        if name not in _KNOWN and not name.startswith("kafka."):
+            raise BadOption(f"there is no option {name!r}; options: {', '.join(_KNOWN)}")
+    if not given["bootstrap"]:
+        raise BadOption("kafka.bootstrap.servers is needed: where the records go")
+    codec = given.get("compression", "none").upper()
+    if codec not in Codec.__members__:
+        names = ", ".join(each.name.lower() for each in Codec)
+        raise BadOption(f"compression={codec.lower()!r} is none of {names}")
+    made = SinkOptions(given["bootstrap"], given.get("topic", ""), Codec[codec])
+    check_columns(columns, has_topic=bool(made.topic))
+    keeps = {"timestamp", "timestampMs"} & set(columns)
+    if made.topic and keeps and given.get("allowlogappendtime", "false").lower() != "true":
+        _refuse_stamping(made)
+    return made
+
+
+def _refuse_stamping(options: SinkOptions) -> None:
+    resource = DescribeConfigsResource(
+        resource_type=_TOPIC, resource_name=options.topic, configuration_keys=[TYPE_KEY]
+    )
+    with connect(options.bootstrap) as client:
+        described = client.call(DescribeConfigsRequest(resources=[resource])).results[0]
+    if any(each.value == "LogAppendTime" for each in described.configs):
+        raise BadOption(
+            f"{options.topic} stamps records with their arrival and would lose the frame's times: "
+            f"set {TYPE_KEY}=CreateTime there, or allowLogAppendTime=true here"
+        )
+
+
+class TopicSink(DataSourceArrowWriter):
+    """A batch write."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        """Nothing is open."""
+        self.options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """On an executor: every record is acknowledged when it returns."""
+        return write_all(self.options, iterator)
+
+
+class TopicStreamSink(DataSourceStreamArrowWriter):
+    """The write of a stream's batches; one that is run again is written again."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        """Nothing is open."""
+        self.options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """As of a batch."""
+        return write_all(self.options, iterator)
+
+
+def write_all(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Write the batches of one task."""
+    writer = TopicWriter(options.bootstrap, options.topic, options.codec)
+    try:
+        for batch in batches:
+            writer.write(batch)
+    finally:
+        writer.close()
+    return Written(writer.written)

@@ -1,0 +1,190 @@
+"""Frames into topics: times, headers, keys and partitions are kept; refusals are told in words."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from pipeline.broker_client import BrokerClient
+from pipeline.errors import BadOption, BrokerRefused, NothingThere
+from pipeline.schemas import HEADERS, RECORDS, records_schema
+from pipeline.sinks.spark_topic import sink_options
+from pipeline.sinks.topic_writer import TopicWriter
+from protocol.records.compression import Codec
+from tests.pipeline.test_broker_sources import jumping, make_topic, options, produce
+from tests.support.node_process import NodeProcess
+from tests.support.pipeline_logs import NOON_MS, read_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEPT = ["key", "value", "partition", "timestampMs", "headers"]
+
+
+@pytest.fixture
+def writer(node: NodeProcess) -> Iterator[TopicWriter]:
+    made = TopicWriter(node.bootstrap)
+    yield made
+    made.close()
+
+
+def kept(node: NodeProcess, topic: str) -> list[dict[str, Any]]:
+    return read_all(options(node, topic), KEPT)
+
+
+def frame(**columns: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(columns)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_copy_has_the_same_times_headers_keys_and_partitions(
+    node: NodeProcess, admin: AdminClient, codec: Codec
+) -> None:
+    source, target = make_topic(admin, 3), make_topic(admin, 3)
+    produce(node, source, jumping(250))
+    rows = kept(node, source)
+    schema = records_schema(headers=True, metadata=True)
+    whole = pa.Table.from_pylist(rows, pa.schema([f for f in schema if f.name in KEPT]))
+    copier = TopicWriter(node.bootstrap, target, codec)
+
+    for batch in whole.to_batches(max_chunksize=100):
+        copier.write(batch)
+    copier.close()
+
+    assert copier.written == 250
+    assert kept(node, target) == rows
+
+
+def test_keys_go_where_kafka_s_own_producers_send_them(
+    node: NodeProcess, admin: AdminClient, writer: TopicWriter
+) -> None:
+    theirs, ours = make_topic(admin, 7), make_topic(admin, 7)
+    keys = [f"key-{number}".encode() for number in range(100)]
+    producer = Producer({"bootstrap.servers": node.bootstrap, "partitioner": "murmur2_random"})
+    for key in keys:
+        producer.produce(theirs, key=key, value=b"v", timestamp=NOON_MS)
+    assert not producer.flush(30)
+
+    topic = pa.array([ours] * 100)
+    writer.write(frame(key=pa.array(keys), value=pa.array([b"v"] * 100), topic=topic))
+
+    def where(topic: str) -> dict[bytes, int]:
+        return {row["key"]: row["partition"] for row in kept(node, topic)}
+
+    assert where(ours) == where(theirs)
+
+
+def test_times_come_from_either_column_and_default_to_now(
+    node: NodeProcess, admin: AdminClient
+) -> None:
+    topic = make_topic(admin)
+    to = TopicWriter(node.bootstrap, topic)
+    micros = pa.array([1_000_999, None, -1], pa.int64()).view(pa.timestamp("us", "UTC"))
+    to.write(frame(value=pa.array(["a", "b", "c"]), timestamp=micros))
+    to.write(frame(value=pa.array(["d"]), timestampMs=pa.array([7])))
+    to.close()
+
+    times = [row["timestampMs"] for row in kept(node, topic)]
+
+    assert (times[0], times[2], times[3]) == (1000, -1, 7)
+    assert times[1] > NOON_MS
+
+
+def test_a_lost_answer_doubles_nothing(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(admin)
+    to = TopicWriter(node.bootstrap, topic)
+    receive, calls = BrokerClient.receive, iter(range(100))
+
+    def losing(client: BrokerClient, api: Any, version: int, number: int) -> Any:
+        answer = receive(client, api, version, number)
+        if api.name == "Produce" and next(calls) % 2 == 0:
+            raise BrokerRefused("the answer is lost")
+        return answer
+
+    monkeypatch.setattr(BrokerClient, "receive", losing)
+    for number in range(3):
+        to.write(frame(value=pa.array([f"{number}-{index}" for index in range(5)])))
+    to.close()
+
+    found = [row["value"].decode() for row in kept(node, topic)]
+    assert found == [f"{number}-{index}" for number in range(3) for index in range(5)]
+
+
+def test_large_frames_become_batches_that_the_broker_takes(
+    node: NodeProcess, admin: AdminClient
+) -> None:
+    topic = make_topic(admin)
+    to = TopicWriter(node.bootstrap, topic)
+    headers = pa.array([[{"key": "h", "value": b"x" * 100}]] * 5000, HEADERS)
+    to.write(frame(value=pa.array([b"v" * 1000] * 5000), headers=headers))
+    to.close()
+
+    assert len(kept(node, topic)) == 5000
+
+
+def test_refusals_are_told(node: NodeProcess, admin: AdminClient) -> None:
+    topic = make_topic(admin, message_timestamp_after_max_ms="1000")
+    cases: list[tuple[str, type[Exception], str, dict[str, pa.Array]]] = [
+        (topic, BrokerRefused, f"refuses records of {topic}-0: INVALID_TIMESTAMP",
+         {"value": pa.array(["a"]), "timestampMs": pa.array([2**62])}),
+        (topic, BadOption, "has 1 partitions, and a record asks for 4",
+         {"value": pa.array(["a"]), "partition": pa.array([4])}),
+        (topic, BrokerRefused, "MESSAGE_TOO_LARGE", {"value": pa.array([b"v" * 2_000_000])}),
+        ("nowhere", NothingThere, "'nowhere' is not on", {"value": pa.array(["a"])}),
+    ]  # fmt: skip
+    for name, kind, told, columns in cases:
+        with closing(TopicWriter(node.bootstrap, name)) as to, pytest.raises(kind, match=told):
+            to.write(frame(**columns))
+
+
+def test_options_that_cannot_be_meant(node: NodeProcess, admin: AdminClient) -> None:
+    there = {"kafka.bootstrap.servers": node.bootstrap}
+    stamped = make_topic(admin, message_timestamp_type="LogAppendTime")
+    for given, columns, told in (
+        ({**there, "topic": "t"}, ["key"], "needs the column value"),
+        (there, ["value"], "option topic or the column topic"),
+        ({**there, "topic": "t"}, ["value", "colour"], "colour is no column of a record"),
+        ({**there, "topic": "t", "compression": "brotli"}, ["value"], "none of none, gzip"),
+        ({**there, "topics": "t"}, ["value"], "there is no option 'topics'"),
+        ({"topic": "t"}, ["value"], "kafka.bootstrap.servers is needed"),
+        ({**there, "topic": stamped}, ["value", "timestamp"], "stamps records with their arrival"),
+    ):
+        with pytest.raises(BadOption, match=told):
+            sink_options(given, columns)
+    sink_options({**there, "topic": stamped, "allowLogAppendTime": "true"}, RECORDS.names)
+    sink_options({**there, "topic": stamped}, ["key", "value"])
+
+
+def test_spark_writes_a_frame_and_a_stream(
+    spark: "SparkSession", node: NodeProcess, admin: AdminClient, tmp_path: Path
+) -> None:
+    source, copy, streamed = (make_topic(admin, 2) for _ in range(3))
+    produce(node, source, jumping(60))
+    there = options(node, source, includeHeaders="true")
+    to = {"kafka.bootstrap.servers": node.bootstrap, "topic": copy}
+
+    frame = spark.read.format("horolog").options(**there).load()
+    frame.write.format("horolog").options(**to).mode("append").save()
+    query = (
+        spark.readStream.format("horolog")
+        .options(**there, startingOffsets="earliest")
+        .load()
+        .writeStream.format("horolog")
+        .options(**{**to, "topic": streamed})
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(100)
+
+    def ordered(topic: str) -> list[dict[str, Any]]:
+        return sorted(kept(node, topic), key=repr)
+
+    assert ordered(copy) == ordered(streamed) == ordered(source)
