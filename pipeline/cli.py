@@ -19,6 +19,10 @@ JOBS: Mapping[str, str] = MappingProxyType({
     "latency": "pipeline.jobs.latency",
     "lag": "pipeline.jobs.lag",
     "failover": "pipeline.jobs.failover",
+    "reindex": "pipeline.jobs.reindex",
+    "compact-plan": "pipeline.jobs.compact_plan",
+    "compact-check": "pipeline.jobs.compact_check",
+    "sql": "pipeline.jobs.sql",
     "archive": "pipeline.jobs.archive",
     "compact": "pipeline.jobs.compact",
 })  # fmt: skip

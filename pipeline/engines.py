@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from pipeline.errors import PipelineError
+from pipeline.terminal import progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,6 +141,16 @@ class SparkEngine:
         trace: TracebackType | None,
     ) -> None:
         """The session goes on."""
+
+
+def run_all(engine: Engine, work: Callable[[T], R], items: Sequence[T], what: str) -> list[R]:
+    """All results, in no particular order, with a bar that counts `what`."""
+    results = []
+    with progress(what, len(items)) as done:
+        for result in engine.run(work, items):
+            results.append(result)
+            done(1)
+    return results
 
 
 def choose_engine(name: str, job: str, *, master: str | None = None) -> Engine:

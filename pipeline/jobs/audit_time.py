@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pipeline.durations import Duration
-from pipeline.engines import choose_engine
+from pipeline.engines import choose_engine, run_all
 from pipeline.job_options import Part, partition_parts, read_options, reading
 from pipeline.terminal import (
     ALARM,
@@ -20,7 +20,6 @@ from pipeline.terminal import (
     number,
     print_json,
     print_table,
-    progress,
     span,
 )
 from pipeline.transforms.time_audit import (
@@ -112,11 +111,7 @@ def command(
 
 def audit(engine: "Engine", parts: Sequence[Part], bounds: Bounds) -> list[Audited]:
     """The times of each partition, in order of their names."""
-    with progress("partitions", len(parts)) as done:
-        found = []
-        for each in engine.run(partial(audit_part, bounds=bounds), parts):
-            found.append(each)
-            done(1)
+    found = run_all(engine, partial(audit_part, bounds=bounds), parts, "partitions")
     return sorted(found, key=lambda each: (each.audit.topic, each.audit.partition))
 
 

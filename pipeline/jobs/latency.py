@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.durations import Duration
-from pipeline.engines import choose_engine
+from pipeline.engines import choose_engine, run_all
 from pipeline.errors import BadOption
 from pipeline.job_options import Part, partition_parts, read_options, reading
 from pipeline.terminal import (
@@ -19,7 +19,6 @@ from pipeline.terminal import (
     number,
     print_json,
     print_table,
-    progress,
     span,
 )
 from pipeline.transforms.latency import READ, TopicLatency, merged
@@ -86,12 +85,7 @@ def command(
 
 def measure(engine: "Engine", parts: Sequence[Part], bounds: Bounds) -> list[TopicLatency]:
     """The latencies of each topic."""
-    with progress("partitions", len(parts)) as done:
-        found = []
-        for each in engine.run(partial(measure_part, bounds=bounds), parts):
-            found.append(each)
-            done(1)
-    return merged(found)
+    return merged(run_all(engine, partial(measure_part, bounds=bounds), parts, "partitions"))
 
 
 def measure_part(part: Part, bounds: Bounds) -> TopicLatency:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from pipeline.engines import NATIVE, SPARK, Engine, choose_engine
+from pipeline.engines import NATIVE, SPARK, Engine, choose_engine, run_all
 from pipeline.errors import NothingThere
-from pipeline.terminal import FINE, named_errors, number, print_json, print_table, progress, size
+from pipeline.terminal import FINE, named_errors, number, print_json, print_table, size
 from storage.env import FileSystem
 from storage.layout import parse_partition_dir
 from storage.verify import Survey
@@ -79,13 +79,8 @@ def parts_of(
 
 def prove(engine: Engine, parts: Sequence[Part]) -> list[PartitionReport]:
     """The report of each part that is still there, by name."""
-    reports: list[PartitionReport] = []
-    with progress("partitions", len(parts)) as done:
-        for report in engine.run(prove_part, parts):
-            done(1)
-            if report is not None:
-                reports.append(report)
-    return sorted(reports, key=lambda report: report.path)
+    reports = run_all(engine, prove_part, parts, "partitions")
+    return sorted(filter(None, reports), key=lambda report: report.path)
 
 
 def prove_part(part: Part) -> PartitionReport | None:

@@ -1,0 +1,110 @@
+"""`horolog spark compact-check`: the cleaner's work compared with a model of compaction."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from pipeline.engines import NATIVE, SPARK, choose_engine, run_all
+from pipeline.errors import NothingThere
+from pipeline.terminal import FINE, named_errors, number, print_json, print_table
+
+if TYPE_CHECKING:
+    from pipeline.sources.partition_view import PartitionView
+
+WRONG = 3
+COLUMNS = ("partition", ">clean below", ">before", ">after", ">lost", ">left over", ">strange")
+
+
+class Part(NamedTuple):
+    """One partition, before and after."""
+
+    before: "PartitionView"
+    after: "PartitionView"
+    clean_below: int
+
+
+@click.command("compact-check", short_help="The cleaner's work compared with a model.")
+@click.option("--before", metavar="DIR[,DIR]", required=True, help="A copy from before.")
+@click.option("--after", metavar="DIR[,DIR]", required=True, help="The data directories now.")
+@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
+@click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
+@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(
+    *, before: str, after: str, topics: tuple[str, ...], engine: str, master: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Did compaction keep the last record of each key, and nothing else?
+
+    The log from before is compacted by a model that knows nothing of the cleaner, up to the offset
+    that the cleaner has noted in the directory, and compared with what lies there now: records
+    that are lost, that should have gone, or that were never there. A tombstone may have gone.
+    What was appended since the copy is not looked at.
+
+    Exit status: 3 when they differ.
+    """
+    with named_errors():
+        parts = parts_of(before.split(","), after.split(","), topics)
+        with choose_engine(engine, "compact-check", master=master) as chosen:
+            rows = run_all(chosen, check_part, parts, "partitions")
+    rows.sort(key=lambda row: (row["topic"], row["partition"]))
+    if as_json:
+        print_json({"partitions": rows})
+    else:
+        print_table(COLUMNS, [_cells(row) for row in rows])
+        for row in rows:
+            for example in row["examples"]:
+                click.echo(f"{row['topic']}-{row['partition']}: {example}")
+    return FINE if all(row["is_right"] for row in rows) else WRONG
+
+
+def parts_of(before: Sequence[str], after: Sequence[str], topics: Sequence[str]) -> list[Part]:
+    """The partitions of both. NothingThere, DiskError."""
+    from pipeline.local.compaction_facts import clean_below
+    from pipeline.local.partitions import partitions_in
+    from pipeline.sources.log_views import views_in
+    from storage.posix import real_env
+
+    fs = real_env().fs
+    old = {(view.topic, view.partition): view for view in views_in(before, topics)}
+    new = {(view.topic, view.partition): view for view in views_in(after, topics)}
+    parts = []
+    for each in partitions_in(fs, after, topics):
+        if each.name not in old:
+            raise NothingThere(f"{each.name.topic}-{each.name.partition} is not in the copy")
+        below = clean_below(fs, each)
+        if below is not None:
+            parts.append(Part(old[each.name], new[each.name], below))
+    if not parts:
+        raise NothingThere(f"no cleaner has noted a run over {', '.join(topics)}")
+    return parts
+
+
+def check_part(part: Part) -> dict[str, Any]:
+    """Compare one partition. Runs in a worker."""
+    import pyarrow.compute as pc
+
+    from pipeline.jobs.compact_plan import read_keys
+    from pipeline.transforms.compaction import check
+
+    before, after = read_keys(part.before), read_keys(part.after)
+    end = part.before.end_offset
+    start = part.after.start_offset
+    before = before.filter(pc.field("offset") >= start)
+    after = after.filter(pc.field("offset") < end)
+    checked = check(before, after, part.clean_below)
+    return {
+        "topic": part.after.topic,
+        "partition": part.after.partition,
+        "clean_below": part.clean_below,
+        "before": before.num_rows,
+        "after": after.num_rows,
+        **checked._asdict(),
+        "is_right": checked.is_right,
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    names = ("clean_below", "before", "after", "lost", "left_over", "strange")
+    return (f"{row['topic']}-{row['partition']}", *(number(row[name]) for name in names))

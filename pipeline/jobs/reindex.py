@@ -1,0 +1,141 @@
+"""`horolog spark reindex`: index files made anew from the logs, into another folder."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from pipeline.engines import NATIVE, SPARK, choose_engine, run_all
+from pipeline.local.partitions import partitions_in
+from pipeline.local.settings import TopicSettings
+from pipeline.terminal import FINE, named_errors, number, print_json, print_table
+
+if TYPE_CHECKING:
+    from pipeline.local.rebuilt_indexes import Rebuilt
+    from storage.env import FileSystem
+    from storage.segment import IndexRules
+
+DAMAGED = 3
+COLUMNS = ("partition", ">segments", ">same", ">different", ">missing", ">damaged logs")
+
+
+class Part(NamedTuple):
+    """A segment to be indexed."""
+
+    directory: str
+    name: str
+    base_offset: int
+    target: str
+    rules: "IndexRules"
+    is_active: bool
+
+
+@click.command("reindex", short_help="Index files made anew, into another folder.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
+@click.option("--out", metavar="DIR", required=True, help="Gets a folder for each partition.")
+@click.option("--topic", "topics", multiple=True, help="This one only; may be repeated.")
+@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="A setting of the broker.")
+@click.option("--config", metavar="FILE", help="The broker's settings file.")
+@click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
+@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(
+    *, log_dirs: str, out: str, topics: tuple[str, ...], flags: tuple[str, ...],
+    config: str | None, engine: str, master: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Make offset index, time index and zone map of every segment from its log alone.
+
+    They are written to a folder of the partition's name in --out, byte for byte as the broker
+    makes them, and compared with what lies beside the log. Times of arrival are in no log: they
+    are taken from a zone map that is there, and estimated where there is none. Copy the files to
+    their place while no broker is at work there, or leave it to the broker, which makes anew what
+    it finds wrong.
+
+    Exit status: 3 when a log itself is damaged.
+    """
+    with named_errors():
+        parts = parts_of(log_dirs.split(","), topics, out, flags, config)
+        with choose_engine(engine, "reindex", master=master) as chosen:
+            found = run_all(chosen, reindex_part, parts, "segments")
+    damaged = [each for _, each in found if each.fault]
+    if as_json:
+        rows = [{"partition": name, **each._asdict()} for name, each in sorted(found)]
+        print_json({"segments": rows})
+    else:
+        _show(found)
+        for each in damaged:
+            click.echo(f"damaged: {each.path} {each.fault}")
+    return DAMAGED if damaged else FINE
+
+
+def parts_of(
+    directories: Sequence[str], topics: Sequence[str], out: str, flags: Sequence[str] = (),
+    config: str | None = None,
+) -> list[Part]:  # fmt: skip
+    """The segments that there are. NothingThere, ConfigError, DiskError."""
+    from storage.partition_listing import look_at
+    from storage.posix import real_env
+    from storage.segment import IndexRules
+
+    fs = real_env().fs
+    found = partitions_in(fs, directories, topics)
+    folders = {each.directory for each in found}
+    settings = {each: TopicSettings(fs, each, flags, config) for each in folders}
+    at_work = {each for each in folders if _is_at_work(fs, each)}
+    parts = []
+    for each in found:
+        name = each.path.rpartition("/")[2]
+        fs.make_dir(f"{out}/{name}")
+        rules = IndexRules.of(settings[each.directory].of(each.name.topic))
+        bases = look_at(fs, each.path).bases
+        parts += [
+            Part(
+                each.path,
+                name,
+                base,
+                f"{out}/{name}",
+                rules,
+                base == bases[-1] and each.directory in at_work,
+            )
+            for base in bases
+        ]
+    return parts
+
+
+def _is_at_work(fs: "FileSystem", directory: str) -> bool:
+    """Whether a broker writes there, or was killed: it has left no mark of a clean stop."""
+    from storage.layout import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARKS_FILE
+
+    is_clean = fs.exists(f"{directory}/{CLEAN_SHUTDOWN_FILE}")
+    return not is_clean and fs.exists(f"{directory}/{HIGH_WATERMARKS_FILE}")
+
+
+def reindex_part(part: Part) -> "tuple[str, Rebuilt]":
+    """Index one segment. Runs in a worker."""
+    from pipeline.errors import PipelineError
+    from pipeline.local.rebuilt_indexes import rebuild_segment
+    from storage.errors import StorageError
+    from storage.posix import real_env
+
+    try:
+        return part.name, rebuild_segment(
+            real_env().fs, part.directory, part.base_offset, part.target, part.rules,
+            is_active=part.is_active,
+        )  # fmt: skip
+    except StorageError as error:
+        raise PipelineError(str(error)) from error
+
+
+def _show(found: "Sequence[tuple[str, Rebuilt]]") -> None:
+    rows = []
+    for name in sorted({name for name, _ in found}):
+        mine = [each for other, each in found if other == name]
+        counts = [
+            len(mine),
+            sum(len(each.same) for each in mine),
+            sum(len(each.different) for each in mine),
+            sum(len(each.missing) for each in mine),
+            sum(bool(each.fault) for each in mine),
+        ]
+        rows.append((name, *map(number, counts)))
+    print_table(COLUMNS, rows)

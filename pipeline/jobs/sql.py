@@ -1,0 +1,111 @@
+"""`horolog spark sql`: topics as views of Spark's, to be asked in SQL."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.errors import BadOption
+from pipeline.terminal import FINE, named_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_ROWS = 1000
+
+
+@click.command("sql", short_help="Topics as views, to be asked in SQL.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire.")
+@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
+@click.option("--execute", "-e", "statements", multiple=True, help="Run this and end.")
+@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
+def command(
+    *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...],
+    statements: tuple[str, ...], master: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Ask topics in SQL: each is a view of its name, with all columns, both times included.
+
+    Without --execute, statements are read from standard input, each ends with a semicolon. At most
+    1000 rows of an answer are shown. In names of topics other than letters, digits and _ the
+    others become _.
+    """
+    given = {"log_dirs": log_dirs, "bootstrap": bootstrap}
+    options = {name: value for name, value in given.items() if value is not None}
+    if not options:
+        raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
+    with named_errors():
+        session = _session(options, topics, master)
+    for statement in statements or _typed():
+        _run(session, statement, as_json=as_json)
+    return FINE
+
+
+def view_name(topic: str) -> str:
+    """The name of a topic's view."""
+    name = "".join(each if each.isalnum() and each.isascii() else "_" for each in topic)
+    return name if not name[:1].isdigit() else f"_{name}"
+
+
+def register_views(
+    session: "SparkSession", options: dict[str, str], topics: tuple[str, ...]
+) -> None:
+    """Make a view of each topic."""
+    for topic in topics:
+        frame = (
+            session.read.format("horolog")
+            .options(**options, subscribe=topic, includeHeaders="true", metadataColumns="true")
+            .load()
+        )
+        frame.createOrReplaceTempView(view_name(topic))
+
+
+def _session(
+    options: dict[str, str], topics: tuple[str, ...], master: str | None
+) -> "SparkSession":
+    from pipeline.session import open_session
+    from pipeline.sources.options import parse
+    from pipeline.sources.planning import views_of
+
+    views_of(parse({**options, "subscribe": ",".join(topics)}))  # mistakes before Java starts
+    session = open_session("horolog sql", master=master, is_short=True)
+    register_views(session, options, topics)
+    return session
+
+
+def _typed() -> Any:
+    """Statements from standard input."""
+    waiting = ""
+    is_person = sys.stdin.isatty()
+    while True:
+        if is_person:
+            click.echo("sql> " if not waiting else "...> ", nl=False)
+        line = sys.stdin.readline()
+        if not line:
+            break
+        waiting += line
+        while ";" in waiting:
+            statement, _, waiting = waiting.partition(";")
+            yield statement
+    if waiting.strip():
+        yield waiting
+
+
+def _run(session: "SparkSession", statement: str, *, as_json: bool) -> None:
+    from pyspark.errors import PySparkException
+
+    if not statement.strip():
+        return
+    try:
+        answer = session.sql(statement)
+        if as_json:
+            for row in answer.toJSON().take(MOST_ROWS):
+                click.echo(row)
+        else:
+            answer.show(MOST_ROWS, truncate=60)
+    except PySparkException as error:
+        message = (error.getMessage() or str(error)).strip().splitlines()[0]
+        if not sys.stdin.isatty():
+            raise BadOption(message) from error
+        click.echo(message, err=True)
