@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "retention": "broker.cli_retention",
     "compaction": "broker.cli_compaction",
     "groups": "broker.cli_groups",
+    "transactions": "broker.cli_transactions",
     "clock": "broker.cli_clock",
     "dump": "broker.cli_dump",
     "verify": "broker.cli_verify",
@@ -97,8 +98,8 @@ def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
     serve runs it, health tells whether it is ready. top, segments, time, retention, compaction,
-    groups and clock ask a running one, over its HTTP port. dump and verify read files of a data
-    directory and need no broker. spark runs jobs over whole topics.
+    groups, transactions and clock ask a running one, over its HTTP port. dump and verify read files
+    of a data directory and need no broker. spark runs jobs over whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -84,15 +84,21 @@ class StateTopic:
             await asyncio.shield(self._making())
 
     def write(
-        self, owner: str, rows: Sequence[Row], transaction: Transactional | None = None
+        self,
+        owner: str,
+        rows: Sequence[Row],
+        transaction: Transactional | None = None,
+        *,
+        acks: int = ACKS_ALL,
     ) -> Deferred[None]:
         """Writes rows of one owner as one batch, all or nothing.
 
+        With `acks` of 1 it is done when it is written, and durable before anything written later.
         Fails with COORDINATOR_NOT_AVAILABLE (15), NOT_COORDINATOR (16) for a sick disk,
         MESSAGE_TOO_LARGE (10), or as part of a `transaction` INVALID_PRODUCER_EPOCH (47).
         """
         answer: Deferred[None] = Deferred()
-        write = partial(self._append, owner, rows, transaction, answer)
+        write = partial(self._append, owner, rows, transaction, acks, answer)
         if self.partitions:
             write()
         else:
@@ -104,6 +110,7 @@ class StateTopic:
         owner: str,
         rows: Sequence[Row],
         transaction: Transactional | None,
+        acks: int,
         answer: Deferred[None],
     ) -> None:
         now_ms = self._broker.clock.now_ms()
@@ -113,7 +120,7 @@ class StateTopic:
         try:
             if transaction is None:
                 batch = build_batch(records, codec=codec)
-                outcome = partition.append(memoryview(batch), ACKS_ALL)
+                outcome = partition.append(memoryview(batch), acks)
             else:
                 producer_id, epoch = transaction
                 batch = build_batch(
@@ -121,7 +128,7 @@ class StateTopic:
                     transactional=True,
                 )  # fmt: skip
                 _check_size(len(batch), partition)
-                outcome = partition.append_own(own_batch(batch, now_ms), ACKS_ALL)
+                outcome = partition.append_own(own_batch(batch, now_ms), acks)
         except KafkaError as error:
             answer.fail(as_coordinator_says(error))
             return

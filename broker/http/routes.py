@@ -15,6 +15,7 @@ from broker.http import (
     timeline,
     times,
     topics,
+    transactions,
 )
 from broker.http.route import Route
 
@@ -26,6 +27,7 @@ ROUTES: tuple[Route, ...] = (
     *times.ROUTES,
     *dirty.ROUTES,
     *groups.ROUTES,
+    *transactions.ROUTES,
     *timeline.ROUTES,
     *landing.ROUTES,
     *clock.ROUTES,

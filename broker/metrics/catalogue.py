@@ -14,6 +14,7 @@ from broker.metrics.quotas import QUOTA_METRICS
 from broker.metrics.retention import RETENTION_METRICS
 from broker.metrics.scrub import SCRUB_METRICS
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS
+from broker.metrics.transactions import TRANSACTION_METRICS
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ METRICS: tuple[Metric, ...] = (
     *SCRUB_METRICS,
     *PARTITION_METRICS,
     *GROUP_METRICS,
+    *TRANSACTION_METRICS,
     *QUOTA_METRICS,
     *RETENTION_METRICS,
     *COMPACTION_METRICS,

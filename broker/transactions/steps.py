@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from broker.gathering import wait_for
+from broker.partition import ACKS_ALL
 from broker.state_topic import StateTopic
 from broker.transactions.markers import Ending, Markers
 from broker.transactions.transaction import PREPARED, Facts, State, completed, fenced
@@ -19,6 +20,7 @@ from protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from broker.app import Broker
 
+ACKS_WRITTEN = 1
 ENDED_BY_OTHERS = {ErrorCode.INVALID_PRODUCER_EPOCH}
 """What a partition says that knows a newer epoch of the producer: nothing is left to end."""
 
@@ -45,10 +47,10 @@ class Steps:
         """Wall time, which dates moments."""
         return self._broker.clock.now_ms()
 
-    async def write(self, owner: Transactional, facts: Facts) -> None:
-        """The next moment counts once it is durable. KafkaError: all is as before."""
+    async def write(self, owner: Transactional, facts: Facts, *, acks: int = ACKS_ALL) -> None:
+        """The next moment counts once written as `acks` asks. KafkaError: all is as before."""
         row = transaction_key(owner.transactional_id), transaction_value(facts.remembered())
-        await wait_for(self._topic.write(owner.transactional_id, [row]))
+        await wait_for(self._topic.write(owner.transactional_id, [row], acks=acks))
         began = facts.state is State.ONGOING and owner.facts.state is not State.ONGOING
         owner.facts = facts
         if began:
@@ -63,7 +65,7 @@ class Steps:
 
     def notice(self, owner: Transactional) -> None:
         """Whether its transaction is open may have changed."""
-        if owner.facts.state is State.ONGOING or owner.facts.state in PREPARED:
+        if owner.is_open:
             self.open[owner.transactional_id] = owner
         else:
             self.open.pop(owner.transactional_id, None)
@@ -87,7 +89,11 @@ class Steps:
         await self.complete(owner)
 
     async def complete(self, owner: Transactional) -> None:
-        """Markers, and then that they are written; what fails is tried again later."""
+        """Markers, and then that they are written; what fails is tried again later.
+
+        That the end is complete need not be durable at once: a start that does not find it writes
+        the markers again, and nothing that comes later is durable before it.
+        """
         facts = owner.facts
         if facts.state not in PREPARED:
             return
@@ -97,7 +103,7 @@ class Steps:
         )
         failed = await self.markers.write(ending, facts.partitions)
         if all(each.code in ENDED_BY_OTHERS for each in failed.values()):
-            await self.write(owner, completed(facts, self.now_ms))
+            await self.write(owner, completed(facts, self.now_ms), acks=ACKS_WRITTEN)
 
     @asynccontextmanager
     async def turn(self, owner: Transactional) -> AsyncIterator[None]:

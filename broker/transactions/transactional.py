@@ -2,7 +2,7 @@
 
 import asyncio
 
-from broker.transactions.transaction import OVER, Facts
+from broker.transactions.transaction import OVER, PREPARED, Facts, State
 
 
 class Transactional:
@@ -22,6 +22,11 @@ class Transactional:
         """Requests that wait for partitions to join; others of its producer wait behind them."""
         self.is_gone = False
         """Whether it has expired while somebody waited for a turn."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a transaction whose end is not written yet."""
+        return self.facts.state is State.ONGOING or self.facts.state in PREPARED
 
     def may_expire(self, before_ms: int) -> bool:
         """Whether it has no transaction, and nobody has used it since `before_ms`."""

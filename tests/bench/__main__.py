@@ -33,6 +33,7 @@ from tests.bench import (
     single_cells,
     start_cells,
     time_cells,
+    transaction_cells,
 )
 from tests.bench.cell import FULL, QUICK, TINY, Cell, Scale
 from tests.bench.peers import Peer
@@ -55,6 +56,7 @@ FAMILIES = (
     choice_cells,
     cleaner_cells,
     scrape_cells,
+    transaction_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}

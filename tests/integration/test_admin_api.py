@@ -18,6 +18,7 @@ from protocol.apis.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from protocol.apis.init_producer_id import InitProducerIdRequest
 from protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -374,6 +375,8 @@ async def test_a_token_file_that_holds_none_ends_the_start(
 async def test_the_document_lists_exactly_what_is_served(world: World) -> None:
     await world.make_topic("t")
     await world.commit("g", "t")
+    begins = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000)
+    assert (await world.client.call(begins, 4)).error_code == 0
     document = await world.get("/api/openapi.json")
     listed = {
         (method.upper(), path)
@@ -382,7 +385,7 @@ async def test_the_document_lists_exactly_what_is_served(world: World) -> None:
     }
     assert listed == {(route.method, route.path) for route in ROUTES}
     for path, operations in document["paths"].items():
-        real = path.replace("{topic}", "t").replace("{group}", "g")
+        real = path.replace("{topic}", "t").replace("{group}", "g").replace("{transaction}", "x")
         for method in ("GET", "POST", "PUT", "DELETE", "PATCH"):
             answered = await world.ask(method, real)
             served = method.lower() in operations

@@ -1,0 +1,75 @@
+"""Gauges of transactions: how many are open, and how long the oldest holds each partition up.
+
+A partition has a series while a transaction is open in it; of more than `MAX_EXACT` those that are
+held up longest are shown.
+"""
+
+from collections.abc import Iterable
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from broker.metrics.declare import Sample, counter, gauge, one
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+MAX_EXACT = 1000
+ENDS = ("committed", "aborted", "timed_out", "fenced")
+
+
+def _ages(broker: "Broker") -> Iterable[Sample]:
+    now_ms = broker.clock.now_ms()
+    ages: dict[tuple[str, ...], float] = {}
+    for owner in list(broker.transactions.steps.open.values()):
+        facts = owner.facts
+        age = max(now_ms - facts.started_ms, 0) / 1000
+        for topic, index in facts.partitions:
+            labels = topic, str(index)
+            ages[labels] = max(age, ages.get(labels, 0.0))
+    return nlargest(MAX_EXACT, ages.items(), key=lambda each: each[1])
+
+
+def _ended(broker: "Broker") -> Iterable[Sample]:
+    ended = dict(broker.transactions.steps.ended)
+    return [((how,), float(ended.get(how, 0))) for how in ENDS]
+
+
+TRANSACTION_METRICS = (
+    gauge(
+        "horolog_transactional_ids",
+        "Transactional ids that are remembered.",
+        (),
+        one(lambda broker: len(broker.transactions.ids)),
+    ),
+    gauge(
+        "horolog_transactions_open",
+        "Transactions that have not ended.",
+        (),
+        one(lambda broker: len(broker.transactions.steps.open)),
+    ),
+    gauge(
+        "horolog_transaction_oldest_open_seconds",
+        "How long the oldest open transaction holds readers of committed records up.",
+        ("topic", "partition"),
+        _ages,
+    ),
+    counter(
+        "horolog_transactions_ended",
+        "Transactions that ended: committed or aborted by their producer, aborted by their "
+        "time-out, or because another producer took over.",
+        ("how",),
+        _ended,
+    ),
+    gauge(
+        "horolog_transaction_pending_offsets",
+        "Offsets of groups that wait for the end of their transaction.",
+        (),
+        one(lambda broker: len(broker.groups.pending)),
+    ),
+    counter(
+        "horolog_transaction_records_unreadable",
+        "Records of transactions that could not be read back at the start.",
+        (),
+        one(lambda broker: broker.transactions.unreadable_records),
+    ),
+)
