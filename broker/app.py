@@ -36,7 +36,7 @@ from broker.http.pages import Pages
 from broker.http.token import read_token
 from broker.intake import Intake
 from broker.lanes import DiskLanes
-from broker.limits import ConnectionLimits, connections_within
+from broker.limits import ConnectionLimits, connections_within, or_unlimited
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from broker.networks import is_outside
@@ -184,6 +184,7 @@ class Broker:
                 max_by_open_files=connections_within(getrlimit(RLIMIT_NOFILE)[0]),
                 max_frame_bytes=settings.socket_request_max_bytes,
                 max_queued_bytes=settings.horolog_queued_max_response_bytes,
+                all_received_bytes=or_unlimited(settings.queued_max_request_bytes),
                 idle_seconds=settings.connections_max_idle_ms / 1000,
             ),
             self.probes,

@@ -8,6 +8,8 @@ as a copy, a large frame in a body buffer of this pool, which returns when the f
 Rule: a frame's bytes are valid until the handler returns. Whoever needs them longer copies them.
 """
 
+from broker.limits import UNLIMITED, CloseConnection
+
 SHARED_BYTES = 256 * 1024
 SMALLEST_BODY = 256 * 1024
 KEPT_BYTES = 32 * 1024 * 1024  # idle body buffers the pool holds on to
@@ -16,18 +18,38 @@ KEPT_BYTES = 32 * 1024 * 1024  # idle body buffers the pool holds on to
 class BufferPool:
     """Body buffers by size class (powers of two), last used first."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        """`kept_bytes`: how much idle memory stays for reuse; `trim` lets it go."""
+    def __init__(self, kept_bytes: int = KEPT_BYTES, most_bytes: int = UNLIMITED) -> None:
+        """`kept_bytes`: how much idle memory stays for reuse; `trim` lets it go.
+
+        `most_bytes`: what may be in use at one time.
+        """
         self.shared = bytearray(SHARED_BYTES)
         self.shared_view = memoryview(self.shared)
         self._kept_limit = kept_bytes
         self._kept = 0
         self._used_since_trim = False
         self._free: dict[int, list[bytearray]] = {}
+        self._most = most_bytes
+        self.used_bytes = 0
+        """In body buffers that were taken and not given back."""
+
+    def has(self, size: int) -> bool:
+        """Whether a buffer of `size` bytes can be taken now."""
+        return self.used_bytes + _capacity(size) <= self._most
 
     def take(self, size: int) -> bytearray:
-        """A buffer of at least `size` bytes, with whatever lies in it."""
-        capacity = max(SMALLEST_BODY, 1 << (size - 1).bit_length())
+        """A buffer of at least `size` bytes, with whatever lies in it.
+
+        CloseConnection (request_memory) when all together would be over their limit.
+        """
+        capacity = _capacity(size)
+        if self.used_bytes + capacity > self._most:
+            raise CloseConnection(
+                "request_memory",
+                f"{self.used_bytes} bytes of requests are under way: another {capacity} would be "
+                "above queued.max.request.bytes",
+            )
+        self.used_bytes += capacity
         self._used_since_trim = True
         free = self._free.get(capacity)
         if free:
@@ -38,6 +60,7 @@ class BufferPool:
     def give_back(self, buffer: bytearray) -> None:
         """The frame was handled; nobody may look at the buffer any more."""
         capacity = len(buffer)
+        self.used_bytes -= capacity
         if self._kept + capacity <= self._kept_limit:
             self._kept += capacity
             self._free.setdefault(capacity, []).append(buffer)
@@ -53,3 +76,7 @@ class BufferPool:
     def kept_bytes(self) -> int:
         """Idle memory held at the moment."""
         return self._kept
+
+
+def _capacity(size: int) -> int:
+    return max(SMALLEST_BODY, 1 << (size - 1).bit_length())

@@ -44,6 +44,7 @@ class FrameReader:
         "_need",
         "_next_is_large",
         "_pool",
+        "_refused",
         "_stash",
         "_working",
         "frames",
@@ -60,6 +61,7 @@ class FrameReader:
         self._need = PREFIX  # bytes until the frame in progress is complete or its length known
         self._largest = 0
         self._next_is_large = False
+        self._refused: CloseConnection | None = None
         self._stash: bytes | bytearray = b""
         self._working = False
         self.frames = 0
@@ -75,10 +77,14 @@ class FrameReader:
         body = self._body
         if body is not None:
             if self._filled == len(body):
-                body = self._grow(body)
+                try:
+                    body = self._grow(body)
+                except CloseConnection as error:
+                    self._refused = error  # a transport cannot be closed while it asks: `received`
+                    return self._pool.shared_view
             return memoryview(body)[self._filled : max(self._need, self._filled + PREFIX)]
         stashed = len(self._stash)
-        if self._next_is_large:
+        if self._next_is_large and self._pool.has(self._largest):
             body = self._begin(self._largest, self._stash)
             return memoryview(body)[stashed : self._largest]
         view = self._pool.shared_view
@@ -90,13 +96,15 @@ class FrameReader:
     def received(self, size: int) -> None:
         """`size` bytes lie where `buffer` said; handles what is complete.
 
-        Raises CloseConnection for a length that cannot be, or another protocol.
+        Raises CloseConnection for a length that cannot be, another protocol, or too much memory.
         """
         if self._body is None:
             end = len(self._stash) + size
             view = self._pool.shared_view
             self._keep(view, self._consume(view, end), end)
             return
+        if self._refused is not None:
+            raise self._refused
         self._filled += size
         if self._filled >= self._need:
             self._consume_body(self._body)
@@ -154,8 +162,10 @@ class FrameReader:
             raise
         if position:
             self._body, self._filled = None, 0
-            self._keep(memoryview(body), position, filled)
-            self._pool.give_back(body)
+            try:
+                self._keep(memoryview(body), position, filled)
+            finally:
+                self._pool.give_back(body)
 
     def _keep(self, view: memoryview, position: int, end: int) -> None:
         """Saves what is left of a read: a cut-off frame, or everything when we are held."""

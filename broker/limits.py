@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 MIN_FRAME_RATE = 64 * 1024  # bytes per second that a large frame must arrive with, beyond the grace
 
-UNLIMITED = 1 << 30
+UNLIMITED = 1 << 62
 RESERVED_FILES_LEAST, RESERVED_FILES_MOST = 64, 5000  # not for connections: a quarter between these
 
 
@@ -19,6 +19,7 @@ class ConnectionLimits:
     max_queued_bytes: int = 8 * 1024 * 1024  # of memory, waiting for the peer to read
     max_queued_parts: int = 256  # buffers and file pieces, waiting likewise
     all_queued_bytes: int = 256 * 1024 * 1024  # of memory, of all connections together
+    all_received_bytes: int = UNLIMITED  # of large requests that are under way, likewise
     first_frame_seconds: float = 10.0
     frame_seconds: float = 30.0
     stalled_seconds: float = 60.0  # with output queued and nothing taken
@@ -33,6 +34,11 @@ def connections_within(open_files: int) -> int:
     if open_files < 0:
         return UNLIMITED
     return open_files - min(max(open_files // 4, RESERVED_FILES_LEAST), RESERVED_FILES_MOST)
+
+
+def or_unlimited(size_bytes: int) -> int:
+    """A bound as a setting gives it, where -1 (and 0, which nothing would fit) means none."""
+    return size_bytes if size_bytes > 0 else UNLIMITED
 
 
 class CloseConnection(Exception):  # noqa: N818 - an order, not a fault
@@ -60,6 +66,7 @@ CLOSE_REASONS = frozenset(
         "frame_late",
         "stalled_reader",
         "memory",  # all queues together are over their limit, and this one is the longest
+        "request_memory",  # all requests that are being received are over theirs
         "idle",
         "broken",  # the socket failed, or a file ended early
         "stopping",

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
+from broker.arrival_rate import ArrivalRate
 from broker.buffers import BufferPool
 from broker.connection import Connection
 from broker.context import Peer
@@ -38,6 +39,10 @@ class Settings(Protocol):
     @property
     def max_connections_per_ip(self) -> int:
         """Connections at one time from one address."""
+
+    @property
+    def horolog_max_connection_rate_per_ip(self) -> int:
+        """New connections in a second from one address; 0 is no limit."""
 
 
 class ListenError(Exception):
@@ -67,7 +72,7 @@ class Server:
         self.loop = loop
         self.limits = limits
         self.probes = probes
-        self.pool = BufferPool()
+        self.pool = BufferPool(most_bytes=limits.all_received_bytes)
         self.page_cache = page_cache
         self.dispatch = dispatch
         self.lockstep = Lockstep(loop, probes.monotonic)
@@ -78,6 +83,7 @@ class Server:
         self._sockets: list[tuple[str, socket.socket]] = []
         self._servers: list[asyncio.Server] = []
         self._by_host: Counter[str] = Counter()
+        self._arrivals = ArrivalRate()
         self._by_number: dict[int, Connection] = {}
         self._numbers = count(1)
 
@@ -145,6 +151,12 @@ class Server:
             reason = "open_files"
         elif self._by_host[client_host] >= settings.max_connections_per_ip:
             reason = "max_connections_per_ip"
+        elif not self._arrivals.admits(
+            client_host,
+            self.probes.monotonic(),
+            settings.horolog_max_connection_rate_per_ip,
+        ):
+            reason = "max_connection_rate_per_ip"
         if reason is not None:
             self.probes.connection_refused(reason)
             event("connection_not_admitted", "warning", reason=reason, client_host=client_host)
@@ -195,6 +207,7 @@ class Server:
                 connection.sweep(now)
             await asyncio.sleep(0)
         self.pool.trim()
+        self._arrivals.forget(now)
         self._bound_memory()
 
     def _bound_memory(self) -> None:

@@ -152,6 +152,21 @@ class BrokerConfig:
         dynamic=True,
         doc="Connections at one time from one address (Kafka: no limit).",
     )
+    horolog_max_connection_rate_per_ip: int = broker_key(
+        "horolog.max.connection.rate.per.ip",
+        count(),
+        200,
+        dynamic=True,
+        doc="New connections in a second from one address, ten seconds' worth of them at once; "
+        "more are closed. 0: no limit.",
+    )
+    queued_max_request_bytes: int = broker_key(
+        "queued.max.request.bytes",
+        size(-1, LONG_MAX),
+        536_870_912,
+        doc="Memory that requests of more than 128 KiB are received into, of all clients together; "
+        "a request that would need more closes its connection. -1 (Kafka's default): no limit.",
+    )
     connections_max_idle_ms: int = broker_key(
         "connections.max.idle.ms",
         millis(),

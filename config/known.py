@@ -79,7 +79,7 @@ _WITHOUT_EFFECT = (
     (r"producer\.purgatory\..*|delete\.records\.purgatory\..*", _ANY, _REPLICATION),
     (r"num\.(network|io|recovery)\.threads.*|background\.threads", _ANY, _THREADS),
     (r"socket\.(send|receive)\.buffer\.bytes", _ANY, _BUFFERS),
-    (r"queued\.max\.(requests|request\.bytes)", _ANY, _THREADS),
+    (r"queued\.max\.requests", _ANY, _THREADS),
     (r"offsets\.topic\.replication\.factor", _ANY, _REPLICATION),
     (r"offsets\.commit\..*|group\.coordinator\.(threads|append\..*)", _ANY, _GROUP_THREADS),
     (r"group\.coordinator\.(new\.enable|rebalance\.protocols)", _ANY, _NEW_GROUPS),

@@ -9,7 +9,8 @@ PAGES: Mapping[str, Page] = {
         "A connection was closed because of what it sent: reason says which rule, detail the rest. "
         "foreign_protocol: it spoke TLS, HTTP or SSH on the Kafka port. frame_size: a length that "
         "no request has. malformed: bytes that are no request. unsupported_version: an API version "
-        "that is not served.",
+        "that is not served. request_memory: large requests of all clients together take more than "
+        "queued.max.request.bytes.",
         "Look at the client that peer names. TLS on a plaintext port is a wrong security.protocol.",
     ),
     "connection_broken": Page(

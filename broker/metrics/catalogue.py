@@ -107,6 +107,12 @@ METRICS: tuple[Metric, ...] = (
         one(lambda broker: broker.server.queued_bytes),
     ),
     gauge(
+        "horolog_network_request_buffer_bytes",
+        "Memory that large requests are being received into.",
+        (),
+        one(lambda broker: broker.server.pool.used_bytes),
+    ),
+    gauge(
         "horolog_connections",
         "Open connections.",
         (),

@@ -178,3 +178,32 @@ def test_slow_readers_are_held_back_themselves(tmp_path: Path) -> None:
         for sock in readers:
             sock.close()
         broker.check_unharmed()
+
+
+def test_who_connects_too_often_is_turned_away_and_others_are_not(tmp_path: Path) -> None:
+    limits = {"horolog.max.connection.rate.per.ip": "2"}
+    with WatchedBroker(tmp_path / "data", limits) as broker:
+        with crowd(broker, 60) as many:
+            assert sum(is_closed(sock) for sock in many[-20:]) > 10
+            refused = "horolog_connections_refused_total"
+            assert broker.metric(refused, reason="max_connection_rate_per_ip") > 10
+            with contextlib.closing(connect(broker, PER_ADDRESS)) as other:
+                other.sendall(HELLO)
+                assert other.recv(4)
+        broker.check_unharmed()
+
+
+def test_large_requests_of_all_clients_together_are_bounded(tmp_path: Path) -> None:
+    limits = {"queued.max.request.bytes": str(8 * MIB)}
+    with WatchedBroker(tmp_path / "data", limits) as broker:
+        broker.make_topic("t")
+        with contextlib.ExitStack() as stack:
+            for number in range(12):
+                sock = stack.enter_context(contextlib.closing(connect(broker, number)))
+                with contextlib.suppress(OSError):
+                    sock.sendall((4 * MIB).to_bytes(4, "big") + bytes(2 * MIB))
+            broker.wait_for("horolog_connections_closed_total", reason="request_memory")
+            assert broker.metric("horolog_network_request_buffer_bytes") <= 8 * MIB
+            with broker.client() as client:
+                assert produce_to(client, small_batch()).error_code == 0
+        broker.check_unharmed()

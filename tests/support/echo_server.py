@@ -30,6 +30,7 @@ class Limits:
 
     max_connections: int = 1000
     max_connections_per_ip: int = 1000
+    horolog_max_connection_rate_per_ip: int = 0
 
 
 class Parked:

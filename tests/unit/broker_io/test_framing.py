@@ -1,5 +1,6 @@
 """Frames come out whole and in order, however the bytes were cut; absurd lengths are refused."""
 
+import contextlib
 import random
 
 import pytest
@@ -18,8 +19,10 @@ def framed(payload: bytes) -> bytes:
 class Receiver:
     """A reader fed with a stream, as a transport would feed it."""
 
-    def __init__(self, *, hold_after: int = 10**9, limit: int = LIMIT) -> None:
-        self.pool = BufferPool()
+    def __init__(
+        self, *, hold_after: int = 10**9, limit: int = LIMIT, pool: BufferPool | None = None
+    ) -> None:
+        self.pool = pool or BufferPool()
         self.frames: list[bytes] = []
         self.hold_after = hold_after
         self.reader = FrameReader(self.pool, limit, self._handle)
@@ -134,3 +137,35 @@ def test_the_text_of_another_protocol_later_is_just_a_bad_length() -> None:
     with pytest.raises(CloseConnection) as refusal:
         receiver.feed(framed(SMALL[0]) + b"GET / HTTP/1.1\r\n")
     assert refusal.value.reason == "frame_size"
+
+
+def test_all_large_frames_together_are_bounded_and_every_buffer_comes_back() -> None:
+    pool = BufferPool(most_bytes=4 * SMALLEST_BODY)
+    large = framed(b"x" * (2 * SMALLEST_BODY - 100))
+    first, second = Receiver(pool=pool), Receiver(pool=pool)
+    first.feed(large[:-1])
+    assert pool.used_bytes == 2 * SMALLEST_BODY
+    with pytest.raises(CloseConnection) as refused:
+        second.feed(framed(b"y" * (4 * SMALLEST_BODY)))
+    assert refused.value.reason == "request_memory"
+    second.reader.release()
+    first.feed(large[-1:])
+    first.feed(large + large[:1000])
+    assert len(first.frames) == 2
+    first.reader.release()
+    assert pool.used_bytes == 0
+    Receiver(pool=pool).feed(framed(b"z" * SMALLEST_BODY))
+    assert pool.used_bytes == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_buffer_is_lost_however_the_bytes_come(seed: int) -> None:
+    dice = random.Random(seed)
+    pool = BufferPool(most_bytes=6 * SMALLEST_BODY)
+    for _ in range(10):
+        receiver = Receiver(pool=pool, hold_after=dice.choice([1, 2, 10**9]))
+        stream = b"".join(framed(bytes(dice.choice([10, LARGE_FRAME, 600_000]))) for _ in range(4))
+        with contextlib.suppress(CloseConnection):
+            receiver.feed(stream[: dice.randrange(len(stream))], at_most=dice.choice([7000, 10**9]))
+        receiver.reader.release()
+        assert pool.used_bytes == 0
