@@ -23,6 +23,7 @@ JOBS: Mapping[str, str] = MappingProxyType({
     "compact-plan": "pipeline.jobs.compact_plan",
     "compact-check": "pipeline.jobs.compact_check",
     "sql": "pipeline.jobs.sql",
+    "replay": "pipeline.jobs.replay",
     "archive": "pipeline.jobs.archive",
     "compact": "pipeline.jobs.compact",
 })  # fmt: skip

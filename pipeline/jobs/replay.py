@@ -1,0 +1,213 @@
+"""`horolog spark replay`: records of a time range into another topic, with the times they have."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from pipeline.durations import Duration
+from pipeline.engines import NATIVE, SPARK, choose_engine, run_all
+from pipeline.errors import BadOption
+from pipeline.job_options import Part, partition_parts, read_options
+from pipeline.terminal import FINE, named_errors, number, print_json, print_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = ("partition", ">from offset", ">up to", ">records", ">there before")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the records go, and how."""
+
+    bootstrap: str
+    topic: str
+    compression: str
+    keeps_partitions: bool
+    records_a_second: float
+    """Of each worker's part; 0: as fast as it goes."""
+    state: str
+    """A folder that remembers how far each partition is; empty: nothing does."""
+
+
+class Replayed(NamedTuple):
+    """What was written of a partition."""
+
+    topic: str
+    partition: int
+    first: int
+    until: int
+    records: int
+    before: int
+    """Records that an earlier run has written, by its notes."""
+
+
+@click.command("replay", short_help="Records of a time range into a topic, times kept.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire.")
+@click.option("--topic", required=True, help="The topic to be read.")
+@click.option("--from-ms", type=int, metavar="MS", help="Records of this time or later.")
+@click.option("--until-ms", type=int, metavar="MS", help="And before this one.")
+@click.option("--last", type=Duration(), metavar="TIME", help="Or: not older than this.")
+@click.option("--to", "to_bootstrap", metavar="HOST:PORT", required=True, help="The broker.")
+@click.option("--to-topic", metavar="TOPIC", help="The topic to be written (default: the same).")
+@click.option("--same-partitions", is_flag=True, help="Each record keeps its partition's number.")
+@click.option("--compression", type=click.Choice(CODECS), default="none", show_default=True)
+@click.option("--rate", type=float, default=0, metavar="N", help="Records a second, at the most.")
+@click.option("--state", metavar="DIR", help="Remember there how far it is, and go on from there.")
+@click.option("--allow-log-append-time", is_flag=True, help="Also into a topic that stamps anew.")
+@click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
+@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -> int:
+    """Write the records of a time range into a topic, with their times, keys and headers.
+
+    For data that is loaded again (`--last 3d`: by the records' own times, whenever they arrived), a
+    copy of a topic, a test with real data. The range is exact: every record is judged by its own
+    time. A target that stamps records with their arrival is refused, since the times would be lost.
+
+    With --state a run that was stopped goes on where it was; records that were on their way may
+    then come twice. Nothing comes out of order within a partition.
+    """
+    with named_errors():
+        parts = _parts(options)
+        target = _target(options, len(parts))
+        with choose_engine(engine, "replay", master=master) as chosen:
+            found = run_all(chosen, partial(replay_part, target=target), parts, "partitions")
+    found.sort()
+    if as_json:
+        total = sum(each.records for each in found)
+        print_json({"records": total, "partitions": [each._asdict() for each in found]})
+    else:
+        print_table(COLUMNS, [_cells(each) for each in found])
+    return FINE
+
+
+def replay_part(part: Part, target: Target) -> Replayed:
+    """Write the records of one partition. Runs in a worker."""
+    from pipeline.sinks.topic_writer import TopicWriter
+    from protocol.records.compression import Codec
+
+    view, notes = part.view, Notes(target.state, part)
+    first, count, before = notes.following, 0, notes.records
+    at, began = first, time.monotonic()
+    writer = TopicWriter(target.bootstrap, target.topic, Codec[target.compression.upper()])
+    try:
+        for batch in _batches(part, first, keeps_partitions=target.keeps_partitions):
+            writer.write(batch)
+            at = batch.column("offset")[-1].as_py() + 1
+            count += batch.num_rows
+            notes.keep(at, before + count)
+            _pause(count, time.monotonic() - began, target.records_a_second)
+    finally:
+        writer.close()
+    return Replayed(view.topic, view.partition, first, at, count, before)
+
+
+class Notes:
+    """How far a partition is, in a file; a topic made again begins anew."""
+
+    def __init__(self, folder: str, part: Part) -> None:
+        """Reads what an earlier run has noted. BadOption when it cannot be read."""
+        view = part.view
+        self._view = view
+        self._path = Path(folder, f"{view}.json") if folder else None
+        self.following, self.records = view.start_offset, 0
+        if self._path is not None and self._path.exists():
+            try:
+                noted = json.loads(self._path.read_text(encoding="utf-8"))
+                if noted["topic_id"] == view.topic_id:
+                    self.following, self.records = noted["next"], noted["records"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise BadOption(f"--state: {self._path} cannot be read: {error}") from error
+
+    def keep(self, following: int, records: int) -> None:
+        """Note that all before the offset is written."""
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        noted = {"topic_id": self._view.topic_id, "next": following, "records": records}
+        unfinished = self._path.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps(noted), encoding="utf-8")
+        unfinished.replace(self._path)
+
+
+def _batches(part: Part, first: int, *, keeps_partitions: bool) -> "Iterator[pa.RecordBatch]":
+    """The records from `first` on, as the sink wants them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from pipeline.schemas import ALL_COLUMNS
+    from pipeline.sources.reading import read_task
+
+    names = ["key", "value", "partition", "offset", "headers", "timestampMs"]
+    if not keeps_partitions:
+        names.remove("partition")
+    schema = pa.schema([ALL_COLUMNS.field(name) for name in names])
+    for batch in read_task(part.chunks, schema):
+        kept = batch
+        if batch.column("offset")[0].as_py() < first:
+            kept = batch.filter(pc.greater_equal(batch.column("offset"), first))
+        if kept.num_rows:
+            yield kept
+
+
+def _pause(count: int, passed: float, records_a_second: float) -> None:
+    """Wait until so many records are due."""
+    if records_a_second:
+        time.sleep(max(0.0, count / records_a_second - passed))
+
+
+def _parts(options: dict[str, Any]) -> list[Part]:
+    given = (options["last"], options["from_ms"])
+    if None not in given:
+        raise BadOption("--last and --from-ms say the same in two ways: give one of them")
+    low = options["from_ms"]
+    if options["last"] is not None:
+        low = time.time_ns() // 1_000_000 - options["last"]
+    times = {"startingTimestamp": low, "endingTimestamp": options["until_ms"]}
+    more = {name: str(ms) for name, ms in times.items() if ms is not None}
+    if "startingTimestamp" in more:
+        more["startingOffsetsByTimestampStrategy"] = "latest"
+    return partition_parts(
+        read_options(
+            options["log_dirs"], options["bootstrap"], [options["topic"]],
+            isolationLevel="read_committed", **more,
+        )
+    )  # fmt: skip
+
+
+def _target(options: dict[str, Any], part_count: int) -> Target:
+    """Where to write. BadOption for a topic that stamps anew, NothingThere for none."""
+    from pipeline.sinks.spark_topic import sink_options
+
+    topic = options["to_topic"] or options["topic"]
+    asked = {
+        "bootstrap": options["to_bootstrap"], "topic": topic,
+        "compression": options["compression"],
+        "allowLogAppendTime": str(options["allow_log_append_time"]),
+    }  # fmt: skip
+    sink_options(asked, ["key", "value", "timestampMs", "headers"])
+    if options["bootstrap"] == options["to_bootstrap"] and topic == options["topic"]:
+        raise BadOption(f"{topic} would be written into itself: --to-topic names another one")
+    return Target(
+        options["to_bootstrap"], topic, options["compression"], options["same_partitions"],
+        options["rate"] / max(1, part_count), options["state"] or "",
+    )  # fmt: skip
+
+
+def _cells(found: Replayed) -> tuple[str, ...]:
+    return (
+        f"{found.topic}-{found.partition}",
+        number(found.first),
+        number(found.until),
+        number(found.records),
+        number(found.before),
+    )

@@ -1,0 +1,122 @@
+"""`replay` between two topics of a broker: times, keys, headers, partitions; the range is exact."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from broker.cli import main
+from tests.support.node_process import NodeProcess
+
+HOUR = 3_600_000
+
+
+def make(admin: AdminClient, name: str, **config: str) -> None:
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin.create_topics([NewTopic(name, 2, 1, config=settings)])[name].result(30)
+
+
+def fill(bootstrap: str, topic: str, now: int) -> None:
+    """A record an hour back for each of a hundred, in no order."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    for n in range(200):
+        when = now - n * 37 % 100 * HOUR
+        producer.produce(
+            topic, b"v%d" % n, b"k%d" % (n % 5), timestamp=when, partition=n % 2,
+            headers=[("n", b"%d" % n)],
+        )  # fmt: skip
+    producer.flush(30)
+
+
+def content(bootstrap: str, topic: str) -> list[tuple[Any, ...]]:
+    """Partition, time, key, value and headers of all records."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
+    consumer.assign([TopicPartition(topic, p, 0) for p in range(2)])
+    left = sum(
+        consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in range(2)
+    )
+    found = []
+    while len(found) < left:
+        message = consumer.poll(10)
+        assert message is not None, f"{len(found)} of {left}"
+        assert not message.error()
+        found.append(
+            (message.partition(), message.timestamp()[1], message.key(), message.value(),
+             tuple(message.headers() or ()))
+        )  # fmt: skip
+    consumer.close()
+    return found
+
+
+def test_a_range_is_copied_with_all_that_a_record_has(
+    node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = time.time_ns() // 1_000_000
+    make(admin, "replay-from")
+    make(admin, "replay-to")
+    fill(node.bootstrap, "replay-from", now)
+    asked = [
+        "spark", "replay", "--bootstrap", node.bootstrap, "--topic", "replay-from",
+        "--to", node.bootstrap, "--to-topic", "replay-to", "--same-partitions", "--json",
+        "--compression", "lz4", "--state", str(tmp_path / "state"),
+        "--from-ms", str(now - 70 * HOUR), "--until-ms", str(now - 10 * HOUR),
+    ]  # fmt: skip
+    assert main(asked) == 0
+    answer = json.loads(capsys.readouterr().out)
+    source = content(node.bootstrap, "replay-from")
+    wanted = [row for row in source if now - 70 * HOUR <= row[1] < now - 10 * HOUR]
+    assert answer["records"] == len(wanted) == 120
+    copied = content(node.bootstrap, "replay-to")
+    for partition in range(2):
+        assert [row for row in copied if row[0] == partition] == [
+            row for row in wanted if row[0] == partition
+        ]
+    assert main(asked) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 0, "the state says that it is done"
+    assert len(content(node.bootstrap, "replay-to")) == 120
+
+
+def test_the_last_days_go_by_the_records_own_times_and_no_faster_than_told(
+    node: NodeProcess, admin: AdminClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = time.time_ns() // 1_000_000
+    make(admin, "dump")
+    make(admin, "loaded")
+    fill(node.bootstrap, "dump", now)
+    asked = [
+        "spark", "replay", "--log-dirs", node.facts["data_dir"], "--bootstrap", node.bootstrap,
+        "--topic", "dump", "--to", node.bootstrap, "--to-topic", "loaded", "--last", "30h",
+        "--json", "--rate", "100",
+    ]  # fmt: skip
+    began = time.monotonic()
+    assert main(asked) == 0
+    took = time.monotonic() - began
+    expected = sorted(
+        row[1:] for row in content(node.bootstrap, "dump") if row[1] >= now - 30 * HOUR
+    )
+    found = sorted(row[1:] for row in content(node.bootstrap, "loaded"))
+    assert len(expected) - len(found) in {0, 2}, "the clock has moved on since"
+    assert set(found) <= set(expected)
+    assert took >= len(found) / 100 - 0.1
+    assert json.loads(capsys.readouterr().out)["records"] == len(found)
+
+
+def test_times_are_not_lost_by_mistake(
+    node: NodeProcess, admin: AdminClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(admin, "plain")
+    make(admin, "stamping", message_timestamp_type="LogAppendTime")
+    asked = ["spark", "replay", "--bootstrap", node.bootstrap, "--topic", "plain"]
+    asked += ["--to", node.bootstrap]
+    for more, said in (
+        (["--to-topic", "stamping"], "stamps records"),
+        ([], "into itself"),
+        (["--to-topic", "stamping", "--last", "1h", "--from-ms", "5"], "in two ways"),
+    ):
+        assert main([*asked, *more]) == 2
+        assert said in capsys.readouterr().err
+    assert main([*asked, "--to-topic", "stamping", "--allow-log-append-time"]) == 0
