@@ -27,7 +27,7 @@ class Quotas:
         self._mute = mute
         self._on_enforced = on_enforced
         self.changing = asyncio.Lock()
-        self.table = QuotaTable()
+        self.table: QuotaTable = QuotaTable()
         self.throttled = Throttled()
         self.enforced: Enforcement | None = None
 
