@@ -114,7 +114,7 @@ class FetchPlan:
             )
         answer = _answer(wanted.index, partition, data)
         if self.committed:
-            answer.aborted_transactions = [] if data is None else _aborted(partition, wanted)
+            answer.aborted_transactions = [] if data is None else _aborted(partition, wanted, data)
         if diverging is not None:
             answer.diverging_epoch = diverging
         return answer
@@ -144,12 +144,14 @@ def _answer(index: int, partition: Partition, data: FetchData | None) -> Partiti
     )
 
 
-def _aborted(partition: Partition, wanted: FollowedPartition) -> list[AbortedTransaction]:
-    """Up to the last stable offset: more than the data may need, which readers allow for."""
-    end = partition.log.snapshot.last_stable_offset
+def _aborted(
+    partition: Partition, wanted: FollowedPartition, data: FetchData
+) -> list[AbortedTransaction]:
+    if not data.slices:
+        return []
     return [
         AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-        for each in partition.log.aborted_transactions(wanted.fetch_offset, end)
+        for each in partition.log.aborted_in(wanted.fetch_offset, data)
     ]
 
 

@@ -41,7 +41,15 @@ Outcome = AppendResult | Deferred[AppendResult]
 class PartitionWrites:
     """What changes the log of one partition. Used from the event loop only."""
 
-    __slots__ = ("_announced", "_serving", "_turns", "_unread_bytes", "awaits_quarantine", "log")
+    __slots__ = (
+        "_announced",
+        "_serving",
+        "_stable",
+        "_turns",
+        "_unread_bytes",
+        "awaits_quarantine",
+        "log",
+    )
 
     def __init__(self, log: Log, serving: Serving) -> None:
         """Nothing is read or written."""
@@ -51,6 +59,7 @@ class PartitionWrites:
         self._serving = serving
         self._turns = Turns()
         self._announced = log.snapshot.high_watermark
+        self._stable = log.snapshot.last_stable_offset
         self._unread_bytes = 0
 
     def append(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
@@ -107,8 +116,14 @@ class PartitionWrites:
         snapshot = self.log.snapshot
         if snapshot.high_watermark == self._announced:
             return
+        was_held_up = self._stable < self._announced
+        ends = was_held_up and snapshot.last_stable_offset > self._stable
         self._announced = snapshot.high_watermark
-        self._serving.waiters.wake(self, self._unread_bytes)
+        self._stable = snapshot.last_stable_offset
+        if ends:  # a transaction, on which readers of committed records waited
+            self._serving.waiters.wake_all(self)
+        else:
+            self._serving.waiters.wake(self, self._unread_bytes)
         if snapshot.high_watermark == snapshot.log_end_offset:
             self._unread_bytes = 0
 

@@ -342,6 +342,16 @@ class Log:
         """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
         return self.reads.aborted_transactions(self.snapshot, offset, up_to)
 
+    def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTransaction]:
+        """What a reader of committed records must leave out of what a fetch from `offset` gave.
+
+        Perhaps some more, which readers allow for. KafkaError KAFKA_STORAGE_ERROR (56).
+        """
+        snapshot = self.snapshot
+        up_to = self.reads.end_of(snapshot, offset, data, snapshot.last_stable_offset)
+        with told():
+            return self.reads.aborted_transactions(snapshot, offset, up_to)
+
     @property
     def epochs(self) -> LeaderEpochs:
         """Which leader epoch wrote from which offset on."""

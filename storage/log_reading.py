@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import CorruptLog, StorageError
+from storage.file_slice import FetchData
 from storage.index_trust import TrustedIndexes
+from storage.layout import LOG
 from storage.look import Look
+from storage.reader import limit_of
 from storage.search_clock import SearchClock
 from storage.segment import IndexRules, Segment
 from storage.segments import index_of
@@ -93,6 +96,28 @@ class LogReads:
             if search.is_complete:
                 break
         return found
+
+    def end_of(self, snapshot: LogSnapshot, offset: int, data: FetchData, up_to: int) -> int:
+        """An offset at or behind the end of what a fetch from `offset` gives, at most `up_to`.
+
+        By the offset index, as Kafka bounds its list of aborted transactions.
+        """
+        piece = data.slices[0]
+        segments = snapshot.segments
+        for number in range(index_of(segments, offset), len(segments)):
+            segment = segments[number]
+            if segment.path_of(LOG) != piece.file.path:
+                continue
+            limit = limit_of(snapshot, number)
+            with told():
+                indexes = self._indexes.of(segment, limit, self._rules)
+            behind = indexes.offsets.first_at_position(piece.position + piece.size)
+            if behind is not None:
+                return min(behind.offset, up_to)
+            if number + 1 < len(segments):
+                return min(segments[number + 1].base_offset, up_to)
+            break
+        return up_to
 
 
 @contextmanager

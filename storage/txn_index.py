@@ -6,7 +6,10 @@ The file exists only if there were aborts. Entries count in memory at once; the 
 `flush`, at the latest when its segment is synced, and recovery makes it anew from the log.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import islice
+from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
@@ -16,6 +19,7 @@ from storage.errors import CorruptIndex, FileMissing, InvalidOffset
 VERSION = 0
 ENTRY = Struct(">hqqqq")
 ENTRY_BYTES = ENTRY.size
+_last_offset = attrgetter("last_offset")
 
 
 class AbortedTransaction(NamedTuple):
@@ -81,8 +85,10 @@ class TxnIndex:
     def search(self, fetch_offset: int, upper_bound: int) -> AbortedSearch:
         """The transactions that touch offsets from `fetch_offset` to before `upper_bound`."""
         found = []
-        for aborted in self.entries:
-            if aborted.last_offset >= fetch_offset and aborted.first_offset < upper_bound:
+        entries = self.entries
+        first = bisect_left(entries, fetch_offset, key=_last_offset)
+        for aborted in islice(entries, first, None):
+            if aborted.first_offset < upper_bound:
                 found.append(aborted)
             if aborted.last_stable_offset >= upper_bound:
                 return AbortedSearch(tuple(found), is_complete=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker.app import Broker
 
 MAX_EXACT = 1000
-ENDS = ("committed", "aborted", "timed_out", "fenced")
+ENDS = ("committed", "aborted", "timed_out", "fenced", "orphaned")
 
 
 def _ages(broker: "Broker") -> Iterable[Sample]:
@@ -56,7 +56,7 @@ TRANSACTION_METRICS = (
     counter(
         "horolog_transactions_ended",
         "Transactions that ended: committed or aborted by their producer, aborted by their "
-        "time-out, or because another producer took over.",
+        "time-out, because another producer took over, or because nobody knew of them.",
         ("how",),
         _ended,
     ),

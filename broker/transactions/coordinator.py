@@ -20,6 +20,7 @@ from broker.logs import event
 from broker.state_topic import StateTopic
 from broker.transactions import rules
 from broker.transactions.loading import remembered
+from broker.transactions.markers import Ending
 from broker.transactions.rules import Claim
 from broker.transactions.state_topic import transaction_state_topic
 from broker.transactions.steps import Steps, check_there
@@ -313,6 +314,39 @@ class TransactionCoordinator:
                     partition=partition, records=found.unreadable,
                 )  # fmt: skip
         await self.abort_overdue()
+        if not self._not_loaded and not self.unreadable_records:
+            await self._abort_orphans()
+
+    async def _abort_orphans(self) -> None:
+        """Open transactions that no transactional id knows of are aborted.
+
+        A power cut that came before their first acknowledgement leaves such, or the loss of the
+        topic that ids are remembered in; nobody else would end them, and readers wait for ever.
+        """
+        known = {
+            (owner.facts.producer_id, place)
+            for owner in self.steps.open.values()
+            for place in owner.facts.partitions
+        }
+        for topic in list(self._broker.catalog.image.topics.values()):
+            await asyncio.sleep(0)
+            for partition in topic.partitions:
+                place = topic.name, partition.index
+                for producer_id, entry in list(partition.log.producers):
+                    if not entry.has_open_transaction or (producer_id, place) in known:
+                        continue
+                    if not self._knows(producer_id, place):  # one that began meanwhile
+                        event("transaction_without_owner", "warning", partition=partition)
+                        ending = Ending(producer_id, entry.epoch, False, entry.coordinator_epoch)
+                        await self.steps.markers.write(ending, [place])
+                        self.steps.ended["orphaned"] += 1
+
+    def _knows(self, producer_id: int, place: Place) -> bool:
+        """Whether some id will end this transaction."""
+        return any(
+            owner.facts.producer_id == producer_id and place in owner.facts.partitions
+            for owner in self.steps.open.values()
+        )
 
     def _restore(self, transactional_id: str, facts: Facts) -> None:
         owner = self.ids[transactional_id] = Transactional(transactional_id, facts)

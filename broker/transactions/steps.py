@@ -32,7 +32,7 @@ class Steps:
     open: dict[str, Transactional]
     """Those with a transaction that has not ended, or whose end is not written yet."""
     ended: Counter[str]
-    """Transactions that ended: committed, aborted, timed_out, fenced."""
+    """Transactions that ended: committed, aborted, timed_out, fenced, orphaned."""
 
     def __init__(self, broker: "Broker", topic: StateTopic) -> None:
         """No transaction is open."""

@@ -87,11 +87,15 @@ class TransactionWorld(World):
                 ):
                     values += [each.value or b"" for each in read_records(whole)]
 
-    async def fetched(self, topic: str, partition: int, offset: int) -> Any:
+    async def fetched(
+        self, topic: str, partition: int, offset: int, max_bytes: int = 1 << 20, **how: int
+    ) -> Any:
         asked = fetch.FetchPartition(
-            partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20
+            partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
         )
         request = fetch.FetchRequest(
+            max_wait_ms=how.get("wait_ms", 0),
+            min_bytes=how.get("min_bytes", 0),
             max_bytes=1 << 20,
             isolation_level=1,
             topics=[fetch.FetchTopic(topic=topic, partitions=[asked])],

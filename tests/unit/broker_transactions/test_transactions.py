@@ -1,5 +1,6 @@
 """Transactions through the handlers: what producers are told, what readers see, what time does."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -358,6 +359,38 @@ async def test_a_thousand_open_transactions_end_by_their_time(world: Transaction
         assert await again.committed(partition=index) == []
 
 
+async def test_a_fetch_is_told_of_the_aborts_in_what_it_gets_alone() -> None:
+    world = await transaction_world()
+    await world.make_topic("small", index_interval_bytes="0")
+    one = await producer(world)
+    for number in range(200):
+        assert await one.write(b"%d" % number, topic="small") == 0
+        assert await one.end(commit=False) == 0
+        await world.rests()
+    answer = await world.fetched("small", 0, 0, max_bytes=300)
+    assert 1 <= len(answer.aborted_transactions) < 5
+    assert len((await world.fetched("small", 0, 0)).aborted_transactions) == 200
+    assert await world.committed("small") == []
+
+
+async def test_a_transaction_that_no_id_knows_of_is_aborted_at_the_start(
+    world: TransactionWorld,
+) -> None:
+    one = await producer(world)
+    await one.write(b"a")
+    await one.write(b"b", 1)
+    for name in world.fs.list_dir("/data"):
+        if name.name.startswith("__transaction_state-"):
+            for file in world.fs.list_dir(f"/data/{name.name}"):
+                if file.name.endswith(".log"):
+                    world.fs.open(f"/data/{name.name}/{file.name}").truncate(0)
+    again = await world.reborn()
+    for index in range(2):
+        assert again.stable(partition=index) == 2
+        assert await again.committed(partition=index) == []
+    assert again.broker.transactions.steps.ended == {"orphaned": 2}
+
+
 async def test_ids_expire_when_nobody_uses_them(world: TransactionWorld) -> None:
     one, other = await producer(world, "a"), await producer(world, "b")
     await other.write(b"open")
@@ -409,3 +442,16 @@ async def test_what_brokers_ask_is_answered(world: TransactionWorld, version: in
     assert await ask(1, verify_only=True) == missing
     assert await ask(1) == 0
     assert await ask(1, verify_only=True) == 0
+
+
+async def test_the_end_of_a_transaction_wakes_who_waits_for_committed_records(
+    world: TransactionWorld,
+) -> None:
+    one = await producer(world)
+    await one.write(b"x" * 1000)
+    waits = asyncio.ensure_future(world.fetched("t", 0, 0, wait_ms=60_000, min_bytes=900))
+    await asyncio.sleep(0)
+    assert not waits.done()
+    assert await one.end() == 0
+    answer = await asyncio.wait_for(waits, 5)
+    assert len(answer.records) > 1000
