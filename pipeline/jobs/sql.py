@@ -1,6 +1,8 @@
 """`horolog spark sql`: topics as views of Spark's, to be asked in SQL."""
 
+import json
 import sys
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,6 +94,13 @@ def _typed() -> Any:
         yield waiting
 
 
+def _as_json(value: object) -> str:
+    """What JSON has no word for: bytes as text, times as ISO 8601 has them."""
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return value.isoformat() if isinstance(value, datetime | date) else str(value)
+
+
 def _run(session: "SparkSession", statement: str, *, as_json: bool) -> None:
     from pyspark.errors import PySparkException
 
@@ -100,8 +109,8 @@ def _run(session: "SparkSession", statement: str, *, as_json: bool) -> None:
     try:
         answer = session.sql(statement)
         if as_json:
-            for row in answer.toJSON().take(MOST_ROWS):
-                click.echo(row)
+            for row in answer.take(MOST_ROWS):
+                click.echo(json.dumps(row.asDict(recursive=True), default=_as_json))
         else:
             answer.show(MOST_ROWS, truncate=60)
     except PySparkException as error:
