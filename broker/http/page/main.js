@@ -13,7 +13,7 @@ import { showTable } from "/page/table.js";
 import { at, counted, number } from "/page/words.js";
 
 const EVERY_MS = 3000, SOON_MS = 300, RETRY_MS = 5000;
-const ALL_EVERY = 5; // each so many rounds everything is asked, not only what is in sight
+const ALL_EVERY = 10; // each so many rounds everything is asked, not only what is in sight
 const ROWS = 200, FIRST_ROWS = 12, BARS = 120;
 const MOST_TOPICS = 1000;
 
