@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from confluent_kafka import Producer
 
 from broker.cli import main
 from tests.support.broker_process import start_broker
+from tests.support.node_process import NodeProcess
 
 HOUR_MS = 3_600_000
 SETTINGS = {
@@ -86,3 +88,43 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(broken) == 2
     assert "there is no type 'number'" in capsys.readouterr().err
     assert main([*asked, "--oldest", "soon"]) == 2
+
+
+@pytest.mark.parametrize("way", ["wire", "files of a live broker"])
+def test_what_was_committed_on_a_live_broker(
+    node: NodeProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    topic = f"live-{way[:4]}"
+    asked = ["spark", "archive", "--bootstrap", node.bootstrap, "--topic", topic, "--json"]
+    asked += ["--out", str(tmp_path / "out")]
+    if way != "wire":
+        asked += ["--log-dirs", node.facts["data_dir"]]
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": topic})
+    producer.init_transactions()
+    transact(producer, topic, b"kept", 50, commits=True)
+    transact(producer, topic, b"aborted", 30, commits=False)
+    assert main(asked) == 0
+    proof = json.loads(capsys.readouterr().out)
+    assert (proof["read"], proof["records"]) == (50, 50)
+    assert proof["offsets"] == 50 + proof["holes"]
+    transact(producer, topic, b"more", 20, commits=True)
+    producer.begin_transaction()
+    producer.produce(topic, b"open")
+    producer.flush(30)
+    assert main(asked) == 0
+    assert json.loads(capsys.readouterr().out)["read"] == 20
+    producer.abort_transaction()
+    rows = ds.dataset(tmp_path / "out" / "records", partitioning="hive").to_table().to_pylist()
+    values = Counter(row["value"].rstrip(b"0123456789") for row in rows)
+    assert values == {b"kept": 50, b"more": 20}
+
+
+def transact(producer: Producer, topic: str, name: bytes, count: int, *, commits: bool) -> None:
+    producer.begin_transaction()
+    for n in range(count):
+        producer.produce(topic, name + b"%d" % n)
+    producer.flush(30)
+    if commits:
+        producer.commit_transaction(30)
+    else:
+        producer.abort_transaction(30)
