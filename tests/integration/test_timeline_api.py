@@ -1,10 +1,14 @@
 """/api/timeline: what comes next for each partition, the bars of its segments, and the bounds."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.http.time_page import POLICY
+from tests.support.admin import Admin
+from tests.support.broker_process import start_broker
 from tests.support.live_topic import LiveBroker
 from tests.support.timeline_world import HOSTILE, HOUR, TOPICS, YEAR_2055, timeline_broker
 
@@ -155,3 +159,22 @@ def test_a_search_goes_on_page_by_page(live: LiveBroker) -> None:
     rest = live.http.get("/api/timeline/lookup", timestamp="-2h", after=page["next"])
     whole = live.http.get("/api/timeline/lookup", timestamp="-2h")
     assert page["partitions"] + rest["partitions"] == whole["partitions"]
+
+
+def test_the_page_is_open_to_all_and_what_it_shows_is_not(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-of-some-length\n")
+    settings = {"horolog.http.listener": "0.0.0.0:0", "horolog.http.token.file": str(token)}
+    with start_broker(tmp_path / "data", settings, options=["--http", "0.0.0.0:0"]) as process:
+        http = Admin(f"127.0.0.1:{process.facts['http'].rpartition(':')[2]}")
+        page = http.ask("GET", "/")
+        assert page.status == 200
+        assert page.headers["Content-Security-Policy"] == POLICY
+        assert page.headers["X-Content-Type-Options"] == "nosniff"
+        assert (
+            http.ask("GET", "/page/main.js").headers["Content-Type"].startswith("text/javascript")
+        )
+        assert http.ask("POST", "/").status == 405
+        assert http.ask("GET", "/api/timeline").status == 401
+        given = {"Authorization": "Bearer a-token-of-some-length"}
+        assert http.ask("GET", "/api/timeline", given).status == 200

@@ -159,3 +159,18 @@ async def test_physical_work_keeps_to_the_time_of_the_loop() -> None:
     clock.now += 10**9
     assert await runner.settle() == 0
     assert runs == []
+
+
+async def test_it_tells_when_a_task_runs_next() -> None:
+    runner, clock, _ = make()
+
+    async def work() -> None:
+        return
+
+    runner.every("work", lambda: 10, work, first=3)
+    assert runner.due_in("work") == 3
+    clock.now += 5
+    assert runner.due_in("work") == -2
+    await runner.settle()
+    assert runner.due_in("work") == 10
+    assert runner.due_in("nothing") is None
