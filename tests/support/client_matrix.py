@@ -21,6 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from config.docs import with_section
+from tests.support.spark_jars import CONNECTOR_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -43,6 +44,7 @@ LANGUAGES = {
     "kafka-clients": "Java",
     "Kafka's command-line tools": "Java",
     "kcat": "C (librdkafka)",
+    "Spark's Kafka connector": "Java",
 }
 
 
@@ -108,6 +110,8 @@ def _fixed_version(client: str) -> str | None:
         return _found(rf"\t{re.escape(GO_MODULES[client])} v(\S+)", text)
     if client in OF_KAFKA:
         return _found(r'^VERSION = "(.+)"', (ROOT / "scripts/kafka").read_text())
+    if client == "Spark's Kafka connector":
+        return CONNECTOR_VERSION
     if client == "kafkajs":
         lock = json.loads((ROOT / "tests/integration/kafkajs/package-lock.json").read_text())
         return str(lock["packages"]["node_modules/kafkajs"]["version"])
