@@ -29,7 +29,7 @@ def named_errors() -> Iterator[None]:
 
     try:
         yield
-    except (StorageError, ConfigError) as error:
+    except (StorageError, ConfigError, OSError) as error:
         raise PipelineError(str(error)) from error
 
 

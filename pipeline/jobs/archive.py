@@ -100,7 +100,7 @@ def open_target(
     if kind == PARQUET:
         from pipeline.sinks.archive_parquet import ParquetArchive
 
-        return ParquetArchive(out, max_writers=max_writers)
+        return ParquetArchive(out, max_writers=max_writers, value_schema=wishes.value_schema)
     if kind == DELTA:
         from pipeline.sinks.archive_delta import DeltaArchive
 

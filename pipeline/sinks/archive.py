@@ -5,6 +5,7 @@ committed stays, what it had written is written again. Nothing is remembered out
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -18,6 +19,8 @@ from pipeline.sinks.archive_writer import Read, write_unit
 from pipeline.transforms.event_time import TimeLimits
 
 ROUND_BYTES = 512 * 1024 * 1024
+LAST_DAY_MS = 253_402_300_799_999
+"""The end of the year 9999, behind which calendars do not go."""
 OLDEST_MS, AHEAD_MS = 3650 * 86_400_000, 86_400_000
 
 
@@ -87,22 +90,22 @@ def run_once(
 
     DataLost, CountsDoNotClose, TableChanged, and what the source raises.
     """
-    extents = {each.stream.key: each for each in source.extents()}
-    while True:
-        offsets = target.offsets(each.stream for each in extents.values())
-        begins = {key: _begin(extents[key], offsets, wishes) for key in extents}
-        stretches = list(_round(source, extents.values(), begins, wishes.round_bytes))
-        if not stretches:
-            return
-        sizes = {(each.stream.key, each.first): each.size_bytes for each in stretches}
+    extents = source.extents()
+    streams = [each.stream for each in extents]
+    offsets = target.offsets(streams)
+    at = {each.stream.key: _begin(each, offsets, wishes) for each in extents}
+    for stretches in _rounds(source, extents, at.copy(), wishes.round_bytes):
         units = [_unit(each, target.layout, offsets, wishes) for each in stretches]
+        sizes = {(each.stream.key, each.first): each.size_bytes for each in stretches}
         done: list[Done] = []
         for each in engine.run(partial(write_unit, read=source.read), units):
             done.append(each)
             progress(sizes[each.key, each.first])
-        commit = joined(begins, done)
+        commit = joined(at, done)
         target.commit(commit)
+        at |= {key: until for key, (_, until) in commit.ranges.items()}
         yield commit
+        offsets = target.offsets(streams)
 
 
 def waiting_bytes(source: Source, target: Target) -> int:
@@ -137,24 +140,29 @@ def _begin(extent: Extent, offsets: Offsets, wishes: Wishes) -> int:
     return begin
 
 
-def _round(
+def _rounds(
     source: Source, extents: Iterable[Extent], begins: Mapping[str, int], budget_bytes: int
-) -> Iterator[Stretch]:
-    """Stretches of all streams in turn, until the budget is used; one at the least."""
-    ways = [source.stretches(each, begins[each.stream.key]) for each in extents]
+) -> Iterator[list[Stretch]]:
+    """Stretches of all streams in turn, as many at a time as the budget allows; one at the least.
+
+    Each stream is planned once.
+    """
+    ways = deque(source.stretches(each, begins[each.stream.key]) for each in extents)
+    found: list[Stretch] = []
     used = 0
     while ways:
-        left = []
-        for way in ways:
-            stretch = next(way, None)
-            if stretch is None:
-                continue
-            if used and used + stretch.size_bytes > budget_bytes:
-                return
-            used += stretch.size_bytes
-            yield stretch
-            left.append(way)
-        ways = left
+        stretch = next(ways[0], None)
+        if stretch is None:
+            ways.popleft()
+            continue
+        if found and used + stretch.size_bytes > budget_bytes:
+            yield found
+            found, used = [], 0
+        found.append(stretch)
+        used += stretch.size_bytes
+        ways.rotate(-1)
+    if found:
+        yield found
 
 
 def _unit(stretch: Stretch, layout: Layout, offsets: Offsets, wishes: Wishes) -> Unit:
@@ -168,6 +176,10 @@ def _unit(stretch: Stretch, layout: Layout, offsets: Offsets, wishes: Wishes) ->
         stretch.work,
         {kind: offsets[kind][key] for kind in Kind if key in offsets[kind]},
         layout,
-        TimeLimits(now_ms, max(0, now_ms - wishes.oldest_ms), now_ms + wishes.ahead_ms),
+        TimeLimits(
+            now_ms,
+            max(0, now_ms - wishes.oldest_ms),
+            min(LAST_DAY_MS, now_ms + wishes.ahead_ms),
+        ),
         None if schema is None else schema.serialize().to_pybytes(),
     )

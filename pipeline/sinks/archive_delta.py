@@ -24,6 +24,7 @@ from pipeline.sinks.archive_values import (
     Kind,
     Layout,
     Offsets,
+    SchemaDiffers,
     Stream,
     TableChanged,
     WrittenFile,
@@ -91,6 +92,8 @@ class DeltaArchive:
     def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
         sync_folders(self.root / each.path for each in files)
         table = self.table(kind) or self._create(kind)
+        if table.schema() != self._schema(kind):
+            raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
         known = self._known[kind]
         if _versions(table, map(Stream.of_key, commit.ranges)) != {
             key: known[key] for key in commit.ranges if key in known

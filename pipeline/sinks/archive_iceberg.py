@@ -24,11 +24,12 @@ from pipeline.sinks.archive_values import (
     Kind,
     Layout,
     Offsets,
+    SchemaDiffers,
     Stream,
     TableChanged,
     WrittenFile,
 )
-from pipeline.transforms.archive_rows import schema_of
+from pipeline.transforms.archive_rows import DATA, schema_of
 
 if TYPE_CHECKING:
     from storage.env import Lock
@@ -121,6 +122,8 @@ class IcebergArchive:
         paths = [self.root / each.path for each in files]
         sync_folders(paths)
         table = self.table(kind) or self._create(kind)
+        if _names(table.schema().as_arrow()) != _names(schema_of(kind, self._value_schema)):
+            raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
         if _following(table) != self._known[kind]:
             raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
         known = {**self._known[kind], **{key: until for key, (_, until) in commit.ranges.items()}}
@@ -158,6 +161,12 @@ class IcebergArchive:
             "warehouse": _uri(self.root),
         }
         return load_catalog(NAMESPACE, **properties)
+
+
+def _names(schema: pa.Schema) -> list[str]:
+    """Of the columns, and of the fields of parsed values."""
+    data = schema.field(DATA).type if DATA in schema.names else ()
+    return [*schema.names, *(field.name for field in data)]
 
 
 def _uri(path: Path) -> str:

@@ -17,12 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import pyarrow as pa
+
 from pipeline.errors import DataLost, PipelineError
 from pipeline.sinks.archive_values import (
     Commit,
     Kind,
     Layout,
     Offsets,
+    SchemaDiffers,
     Stream,
     TableChanged,
     WrittenFile,
@@ -47,8 +50,11 @@ class ArchiveBusy(PipelineError):  # noqa: N818 - what happened
 class ParquetArchive:
     """The archive in one folder."""
 
-    def __init__(self, root: str, *, max_writers: int = 64) -> None:
+    def __init__(
+        self, root: str, *, max_writers: int = 64, value_schema: pa.Schema | None = None
+    ) -> None:
         """Nothing is opened yet."""
+        self._value_schema = "" if value_schema is None else str(value_schema)
         self.root = Path(root)
         self.layout = Layout(
             str(self.root), staged=True, keeps_topic=False, max_writers=max_writers
@@ -82,6 +88,11 @@ class ParquetArchive:
 
     def commit(self, commit: Commit) -> int:
         """Make it visible, at once. TableChanged when somebody else has committed. Its number."""
+        known = self._last.get("value_schema", self._value_schema)
+        if known != self._value_schema:
+            raise SchemaDiffers(
+                f"{self.root}: values were archived with another schema: {known or 'none'!r}"
+            )
         following = {key: until for key, (_, until) in commit.ranges.items()}
         return self._publish(commit.files, (), following, commit.as_json())
 
@@ -111,6 +122,7 @@ class ParquetArchive:
             "format": FORMAT,
             "number": number,
             "created_ms": time.time_ns() // 1_000_000,
+            "value_schema": self._last.get("value_schema", self._value_schema),
             "next": {**self._last.get("next", {}), **following},
             "proof": proof,
             "added": [each._asdict() for each in added],

@@ -36,6 +36,12 @@ class TableChanged(PipelineError):
     EXIT_STATUS = 3
 
 
+class SchemaDiffers(PipelineError):
+    """The archive has values of another schema than the one that was given."""
+
+    EXIT_STATUS = 2
+
+
 class Stream(NamedTuple):
     """One partition of one topic that was made once; a topic made again is another stream."""
 

@@ -9,8 +9,16 @@ import pytest
 from pipeline.engines import NativeEngine
 from pipeline.errors import DataLost
 from pipeline.sinks.archive import Wishes, run_once
-from pipeline.sinks.archive_parquet import ArchiveBusy, ParquetArchive
-from pipeline.sinks.archive_values import CountsDoNotClose, Done, Kind, TableChanged, joined
+from pipeline.sinks.archive_parquet import ArchiveBusy
+from pipeline.sinks.archive_values import (
+    CountsDoNotClose,
+    Done,
+    Kind,
+    SchemaDiffers,
+    TableChanged,
+    joined,
+)
+from pipeline.transforms.json_values import read_schema
 from tests.support.archives import FORMATS, WISHES, archived, check, opened, rows_of, table_of
 from tests.support.made_up_records import MadeUp, rows_between
 
@@ -104,12 +112,27 @@ def test_a_table_that_somebody_else_changed(kind: str, tmp_path: Path) -> None:
 
 def test_somebody_else_wrote_the_next_manifest(tmp_path: Path) -> None:
     archived("parquet", tmp_path, MadeUp({0: 500}))
-    with ParquetArchive(str(tmp_path)) as target, NativeEngine(processes=1) as engine:
+    with opened("parquet", tmp_path) as target, NativeEngine(processes=1) as engine:
         (tmp_path / "_commits" / f"{2:020d}.json").write_text("{}")
         with pytest.raises(TableChanged):
             list(run_once(MadeUp({0: 900}), target, engine, WISHES))
     with pytest.raises(DataLost, match="cannot be read"):
         archived("parquet", tmp_path, MadeUp({0: 500}))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_values_of_another_schema_are_refused(kind: str, tmp_path: Path) -> None:
+    archived(kind, tmp_path, MadeUp({0: 500}))
+    other = read_schema('{"n": "long", "words": "string"}')
+    wishes = WISHES._replace(value_schema=other)
+    with (
+        opened(kind, tmp_path, value_schema=other) as target,
+        NativeEngine(processes=1) as engine,
+        pytest.raises(SchemaDiffers),
+    ):
+        list(run_once(MadeUp({0: 900}), target, engine, wishes))
+    archived(kind, tmp_path, MadeUp({0: 900}))
+    check(kind, tmp_path, {0: 900})
 
 
 def test_a_topic_made_again_is_another_stream(tmp_path: Path) -> None:

@@ -25,11 +25,10 @@ WISHES = Wishes(round_bytes=100_000, value_schema=VALUES)
 
 def opened(kind: str, root: Path, **options: Any) -> Any:
     """An archive of that format in `root`."""
-    if kind == "parquet":
-        return ParquetArchive(str(root), **options)
-    if kind == "delta":
-        return DeltaArchive(str(root), value_schema=VALUES, **options)
-    return IcebergArchive(str(root), value_schema=VALUES, **options)
+    options = {"value_schema": VALUES, **options}
+    return {"parquet": ParquetArchive, "delta": DeltaArchive, "iceberg": IcebergArchive}[kind](
+        str(root), **options
+    )
 
 
 def archived(kind: str, root: Path, source: MadeUp, wishes: Wishes = WISHES) -> list[Commit]:
