@@ -6,7 +6,7 @@ Each entity counts by itself: one that is refused changes nothing, the others ar
 from collections import Counter
 
 from broker.context import RequestContext
-from broker.quotas.table import Entity, QuotaTable, entity_of
+from broker.quotas.table import Entity, QuotaTable, alter, entity_of
 from protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -40,18 +40,19 @@ async def handle(
 
 def _altered(table: QuotaTable, entries: list[EntryData]) -> tuple[QuotaTable, Outcomes]:
     """The table with every entry that can be, and what became of each."""
+    draft = dict(table.entries)
     outcomes: Outcomes = {}
     named = [_entity(entry) for entry in entries]
     times = Counter(named)
     for entity, entry in zip(named, entries, strict=True):
         try:
             _check_named_once(times[entity])
-            table = table.altered(entity, _changes(entry))
+            alter(draft, entity, _changes(entry))
         except KafkaError as error:
             outcomes[entity] = error
         else:
             outcomes[entity] = None
-    return table, outcomes
+    return QuotaTable(draft), outcomes
 
 
 def _entity(entry: EntryData) -> Entity:

@@ -17,6 +17,7 @@ from broker.logs import event
 from broker.quotas.rate import WindowedRate
 from broker.quotas.table import (
     CONSUMER_BYTE_RATE,
+    MAX_NAME,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     Limit,
@@ -128,6 +129,7 @@ class Enforcement:
 
     def _limit(self, key: str, client_id: str) -> Limit | None:
         known = self._known
+        client_id = client_id[:MAX_NAME]
         try:
             return known[key, client_id]
         except KeyError:

@@ -8,7 +8,7 @@ Written as a whole and atomically before a change is answered. A part without a 
 import json
 from typing import Any
 
-from broker.quotas.table import Entity, Limits, QuotaTable, check_entity, entity_of
+from broker.quotas.table import Entity, Limits, QuotaTable, alter, entity_of
 from protocol.errors import KafkaError
 from storage.errors import CorruptCheckpoint, NewerFormat
 
@@ -41,6 +41,7 @@ def parse(path: str, text: str) -> QuotaTable:
 
 
 def _row(row: Any) -> tuple[Entity, Limits]:
+    draft: dict[Entity, Limits] = {}
     entity = entity_of(row["entity"].items())
-    check_entity(entity)
-    return entity, QuotaTable().altered(entity, row["limits"]).entries[entity]
+    alter(draft, entity, row["limits"])
+    return entity, draft[entity]

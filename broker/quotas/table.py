@@ -1,7 +1,8 @@
 """Which limits were set for whom, and which of them holds for a client: Kafka's precedence.
 
-Immutable: an alteration makes a new table, so that it can be written before it counts. A name of
-None is the default of its kind. Texts and codes as in Kafka's controller.
+A table is immutable: alterations go into a draft that becomes the next one, so that it can be
+written before it counts. A name of None is the default of its kind. Texts and codes as in Kafka's
+controller.
 """
 
 import math
@@ -19,6 +20,7 @@ KEYS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
 WHOLE_NUMBERS = {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE}
 NOT_SERVED = {"controller_mutation_rate", "connection_creation_rate"}
 MAX_ENTITIES = 10_000
+MAX_NAME = 256  # characters; longer names of clients share what their beginning has
 LARGEST = float(2**63)
 
 Entity = tuple[tuple[str, str | None], ...]
@@ -39,25 +41,6 @@ class QuotaTable:
 
     entries: Mapping[Entity, Limits] = field(default_factory=dict)
 
-    def altered(self, entity: Entity, changes: Mapping[str, float | None]) -> "QuotaTable":
-        """The table with these limits of one entity set, or removed where None.
-
-        Raises KafkaError INVALID_REQUEST (42) for an entity or a limit that cannot be.
-        """
-        check_entity(entity)
-        limits = dict(self.entries.get(entity, {}))
-        for key, value in changes.items():
-            if value is None:
-                limits.pop(key, None)
-            else:
-                limits[key] = _checked(key, value)
-        entries = {name: each for name, each in self.entries.items() if name != entity}
-        if limits:
-            entries[entity] = limits
-        if len(entries) > max(MAX_ENTITIES, len(self.entries)):
-            raise _refused(f"There are quotas for {MAX_ENTITIES} entities already")
-        return QuotaTable(entries)
-
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
         """The most special limit that was set for this client, None when there is none."""
         for parts, shared_by in _by_precedence(user, client_id):
@@ -65,6 +48,29 @@ class QuotaTable:
             if limits is not None and key in limits:
                 return Limit(limits[key], shared_by)
         return None
+
+
+def alter(
+    entries: dict[Entity, Limits], entity: Entity, changes: Mapping[str, float | None]
+) -> None:
+    """Sets limits of one entity in a draft of a table, or removes those that are None.
+
+    Raises KafkaError INVALID_REQUEST (42) for an entity or a limit that cannot be; then nothing
+    has changed.
+    """
+    check_entity(entity)
+    limits = dict(entries.get(entity, {}))
+    for key, value in changes.items():
+        if value is None:
+            limits.pop(key, None)
+        else:
+            limits[key] = _checked(key, value)
+    if not limits:
+        entries.pop(entity, None)
+    elif entity in entries or len(entries) < MAX_ENTITIES:
+        entries[entity] = limits
+    else:
+        raise _refused(f"There are quotas for {MAX_ENTITIES} entities already")
 
 
 def _by_precedence(user: str, client_id: str) -> Sequence[tuple[Entity, tuple[str, str]]]:
@@ -101,6 +107,8 @@ def check_entity(entity: Entity) -> None:
             raise _refused(f"Unhandled client quota entity type: {kind}")
         if name == "":
             raise _refused(f"Empty {kind} not supported")
+        if name is not None and len(name) > MAX_NAME:
+            raise _refused(f"The name of a {kind} has up to {MAX_NAME} characters here")
 
 
 def _checked(key: str, value: float) -> float:

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.quotas.quota_file import parse, render
-from broker.quotas.table import QuotaTable, entity_of
+from broker.quotas.table import MAX_ENTITIES, Entity, Limits, QuotaTable, alter, entity_of
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import CorruptCheckpoint, NewerFormat
 
@@ -20,16 +20,27 @@ PRECEDENCE: list[tuple[list[tuple[str, str | None]], tuple[str, str]]] = [
 ]
 
 
+Change = tuple[list[tuple[str, str | None]], dict[str, float | None]]
+
+
+def table_of(*changes: Change) -> QuotaTable:
+    entries: dict[Entity, Limits] = {}
+    for parts, limits in changes:
+        alter(entries, entity_of(parts), limits)
+    return QuotaTable(entries)
+
+
 def test_the_most_special_limit_holds() -> None:
-    table = QuotaTable()
+    changes: list[Change] = []
     for rank, (parts, shared_by) in reversed(list(enumerate(PRECEDENCE, 1))):
-        table = table.altered(entity_of(parts), {RATE: float(rank)})
-        assert table.limit(RATE, "u", "c") == (float(rank), shared_by)
+        changes.append((parts, {RATE: float(rank)}))
+        assert table_of(*changes).limit(RATE, "u", "c") == (float(rank), shared_by)
 
 
 def test_each_kind_of_limit_is_looked_for_by_itself() -> None:
-    table = QuotaTable().altered(entity_of([("user", "u")]), {"request_percentage": 50.0})
-    table = table.altered(entity_of([("client-id", None)]), {RATE: 7.0})
+    table = table_of(
+        ([("user", "u")], {"request_percentage": 50.0}), ([("client-id", None)], {RATE: 7.0})
+    )
     limit = table.limit(RATE, "u", "c")
     assert limit is not None
     assert limit.bound == 7
@@ -37,15 +48,24 @@ def test_each_kind_of_limit_is_looked_for_by_itself() -> None:
 
 
 def test_a_limit_of_another_says_nothing() -> None:
-    table = QuotaTable().altered(entity_of([("user", "v")]), {RATE: 1.0})
-    table = table.altered(entity_of([("client-id", "d"), ("user", None)]), {RATE: 1.0})
+    table = table_of(
+        ([("user", "v")], {RATE: 1.0}), ([("client-id", "d"), ("user", None)], {RATE: 1.0})
+    )
     assert table.limit(RATE, "u", "c") is None
 
 
 def test_the_last_limit_of_an_entity_takes_it_along() -> None:
-    user = entity_of([("user", "u")])
-    table = QuotaTable().altered(user, {RATE: 1.0}).altered(user, {RATE: None})
-    assert table == QuotaTable()
+    user: list[tuple[str, str | None]] = [("user", "u")]
+    assert table_of((user, {RATE: 1.0}), (user, {RATE: None})) == QuotaTable()
+
+
+def test_there_is_an_end_to_entities_and_old_ones_can_still_be_changed() -> None:
+    many: list[Change] = [([("user", str(n))], {RATE: 1.0}) for n in range(MAX_ENTITIES)]
+    entries = dict(table_of(*many).entries)
+    with pytest.raises(KafkaError, match="already"):
+        alter(entries, entity_of([("user", "more")]), {RATE: 1.0})
+    alter(entries, entity_of([("user", "7")]), {RATE: 2.0})
+    assert len(entries) == MAX_ENTITIES
 
 
 @pytest.mark.parametrize(
@@ -53,6 +73,7 @@ def test_the_last_limit_of_an_entity_takes_it_along() -> None:
     [
         ([], RATE, 1.0),
         ([("user", "")], RATE, 1.0),
+        ([("client-id", "c" * 257)], RATE, 1.0),
         ([("group", "g")], RATE, 1.0),
         ([("ip", "127.0.0.1")], "connection_creation_rate", 1.0),
         ([("user", "u")], "nonsense", 1.0),
@@ -69,14 +90,13 @@ def test_what_cannot_be_is_refused(
     parts: list[tuple[str, str | None]], key: str, value: float
 ) -> None:
     with pytest.raises(KafkaError) as refused:
-        QuotaTable().altered(entity_of(parts), {key: value})
+        table_of((parts, {key: value}))
     assert refused.value.code == ErrorCode.INVALID_REQUEST
 
 
 def test_the_file_gives_back_what_was_set() -> None:
-    table = QuotaTable()
-    for rank, (parts, _) in enumerate(PRECEDENCE, 1):
-        table = table.altered(entity_of(parts), {RATE: float(rank), "request_percentage": 0.5})
+    limits: dict[str, float | None] = {RATE: 5.0, "request_percentage": 0.5}
+    table = table_of(*((parts, limits) for parts, _ in PRECEDENCE))
     assert parse("f", render(table).decode()) == table
 
 
