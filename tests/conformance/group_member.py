@@ -1,7 +1,8 @@
 """A consumer as a process of its own, to be killed: says what it was given, and what it read.
 
-Arguments: HOST:PORT, topic, group, session time-out in ms. One line to an event on standard output.
-It commits each record after it has said it.
+Arguments: HOST:PORT, topic, group, session time-out in ms, or `consumer` for the protocol in which
+the broker says that. One line to an event on standard output. It commits each record after it has
+said it.
 """
 
 import sys
@@ -18,15 +19,17 @@ def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
 
 
 def main() -> None:
-    bootstrap, topic, group, session_ms = sys.argv[1:]
+    bootstrap, topic, group, session = sys.argv[1:]
+    protocol = {"session.timeout.ms": session, "heartbeat.interval.ms": 300}
+    if session == "consumer":
+        protocol = {"group.protocol": "consumer"}
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "session.timeout.ms": int(session_ms),
-            "heartbeat.interval.ms": 300,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            **protocol,
         }
     )
     consumer.subscribe([topic], on_assign=assigned)

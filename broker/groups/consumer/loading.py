@@ -10,8 +10,8 @@ from broker.groups.consumer.records import (
     CurrentValue,
     GroupValue,
     Kind,
-    MemberValue,
     RegexValue,
+    Said,
     TargetEpochValue,
     TargetValue,
 )
@@ -24,7 +24,7 @@ class RememberedConsumers:
 
     group: GroupValue = field(default_factory=lambda: GroupValue(epoch=FIRST_EPOCH))
     target_epoch: TargetEpochValue = field(default_factory=TargetEpochValue)
-    members: dict[str, MemberValue] = field(default_factory=dict)
+    members: dict[str, Said] = field(default_factory=dict)
     targets: dict[str, TargetValue] = field(default_factory=dict)
     currents: dict[str, CurrentValue] = field(default_factory=dict)
     expressions: dict[str, RegexValue] = field(default_factory=dict)

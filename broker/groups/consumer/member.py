@@ -13,6 +13,7 @@ from broker.groups.consumer.records import (
     CurrentPartitions,
     CurrentValue,
     MemberValue,
+    Said,
 )
 
 Target = Mapping[UUID, frozenset[int]]
@@ -94,9 +95,9 @@ class ConsumerMember:
         held = sum(len(each) for part in (self.assigned, self.revoking) for each in part.values())
         return said + OBJECT_BYTES * (len(self.assigned) + held)
 
-    def said_value(self) -> MemberValue:
+    def said_value(self) -> Said:
         """What it says of itself, as it is remembered."""
-        return MemberValue(
+        value = MemberValue(
             instance_id=self.instance_id,
             rack_id=self.rack_id,
             client_id=self.client_id,
@@ -105,8 +106,8 @@ class ConsumerMember:
             subscribed_topic_regex=self.regex,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             server_assignor=self.assignor,
-            classic_member=self.classic,
         )
+        return Said(value, self.classic)
 
     def current_value(self) -> CurrentValue:
         """Where it is, as it is remembered."""
@@ -130,8 +131,9 @@ def _partitions(assigned: Assigned) -> list[CurrentPartitions]:
     ]
 
 
-def with_said(member: ConsumerMember, value: MemberValue) -> ConsumerMember:
+def with_said(member: ConsumerMember, said: Said) -> ConsumerMember:
     """The member with what is remembered of what it says."""
+    value = said.value
     return replace(
         member,
         instance_id=value.instance_id,
@@ -142,7 +144,7 @@ def with_said(member: ConsumerMember, value: MemberValue) -> ConsumerMember:
         regex=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         assignor=value.server_assignor,
-        classic=value.classic_member,
+        classic=said.classic,
     )
 
 

@@ -15,8 +15,10 @@ from protocol.codec import decode, encode_bytes
 from protocol.errors import DecodeError
 from protocol.schema import field, message
 from protocol.types import Array, Bytes, Int8, Int32, Int64, String, Uuid
+from protocol.wire import read_uvarint, uvarint
 
 _SHORT = Struct(">h")
+CLASSIC_TAG = 0
 
 
 class Kind(IntEnum):
@@ -61,7 +63,7 @@ class ClassicProtocol:
     metadata: bytes = field(Bytes)
 
 
-@message
+@message(flexible_from=0)
 class ClassicMember:
     """Of a member that speaks the classic protocol in a consumer group."""
 
@@ -81,7 +83,14 @@ class MemberValue:
     subscribed_topic_regex: str | None = field(String, nullable=True)
     rebalance_timeout_ms: int = field(Int32, default=-1)
     server_assignor: str | None = field(String, nullable=True)
-    classic_member: ClassicMember | None = field(ClassicMember, tag=0, nullable=True, default=None)
+
+
+class Said(NamedTuple):
+    """All that is remembered of what a member says of itself."""
+
+    value: MemberValue
+    classic: ClassicMember | None
+    """Set of a member that speaks the classic protocol."""
 
 
 @message(flexible_from=0)
@@ -166,6 +175,14 @@ def key_of(kind: Kind, group: str, part: str = "") -> bytes:
 
 def value_of(value: object) -> bytes:
     """The value of a record."""
+    if isinstance(value, Said):
+        # Kafka says in a tagged field, always and in its own way, whether the member is a classic
+        # one: 0, or 1 and the struct.
+        field_bytes = b"\0"
+        if value.classic is not None:
+            field_bytes = b"\1" + encode_bytes(value.classic, 0)
+        tags = b"\1\0" + uvarint(len(field_bytes)) + field_bytes
+        return _SHORT.pack(0) + encode_bytes(value.value, 0)[:-1] + tags
     return _SHORT.pack(0) + encode_bytes(value, 0)
 
 
@@ -184,4 +201,18 @@ def _value(kind: Kind, value: bytes) -> Any:
         raise DecodeError("a record of a consumer group is shorter than its version")
     if (version := _SHORT.unpack_from(value)[0]) != 0:
         raise DecodeError(f"version {version} of a record of a consumer group, known is 0")
-    return decode(VALUES[kind], 0, memoryview(value), _SHORT.size)
+    read = decode(VALUES[kind], 0, memoryview(value), _SHORT.size)
+    return Said(read, _classic_of(read, value)) if isinstance(read, MemberValue) else read
+
+
+def _classic_of(read: MemberValue, value: bytes) -> ClassicMember | None:
+    """What the tagged fields say; they begin where the others end."""
+    at = _SHORT.size + len(encode_bytes(read, 0)) - 1
+    count, at = read_uvarint(value, at)
+    for _ in range(count):
+        tag, at = read_uvarint(value, at)
+        size, at = read_uvarint(value, at)
+        if tag == CLASSIC_TAG and value[at : at + 1] == b"\1":
+            return decode(ClassicMember, 0, value[: at + size], at + 1)
+        at += size
+    return None

@@ -2,6 +2,13 @@
 
 import pytest
 
+from broker.groups.consumer.records import (
+    ClassicMember,
+    ClassicProtocol,
+    ConsumerRow,
+    key_of,
+    value_of,
+)
 from broker.groups.group_records import (
     GroupRow,
     OffsetRow,
@@ -130,3 +137,48 @@ def test_a_group_lies_where_java_looks_for_it(group: str, count: int, partition:
 )
 def test_members_that_do_not_say_what_they_read(metadata: bytes) -> None:
     assert topics_of(metadata) is None
+
+
+# Taken from a Kafka 4.3.0: a librdkafka member of the new protocol, with a topic of 4 partitions.
+TOPIC_ID = b'\xcbx\xf0e"\x99M\xb2\xa0\x92\x02*\x0c\xea\xec\xd5'
+FOUR = b"\x05\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"
+CONSUMER_RECORDS = {
+    b"\x00\x05\x00\x01g\x00\x16YmsGhQqhSg+3JmAyJwdM0g": (
+        b"\x00\x00\x00\x00\x08rdkafka\x0b/127.0.0.1\x02\x02t\x01\x00\x04\x93\xe0\x00\x01\x00\x01\x00"
+    ),
+    b"\x00\x03\x00\x01g": b"\x00\x00\x00\x00\x00\x02\x01\x00\x08~g~\xa8\xf6X\xaa\x14",
+    b"\x00\x07\x00\x01g\x00\x16YmsGhQqhSg+3JmAyJwdM0g": (
+        b"\x00\x00\x02" + TOPIC_ID + FOUR + b"\x00\x00"
+    ),
+    b"\x00\x06\x00\x01g": b"\x00\x00\x00\x00\x00\x02\x01\x00\x08\x00\x00\x01\xa1\xffr\xa9\x8c",
+    b"\x00\x08\x00\x01g\x00\x16YmsGhQqhSg+3JmAyJwdM0g": (
+        b"\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x02" + TOPIC_ID + FOUR + b"\x01\x00\x11\x05"
+        + b"\x00\x00\x00\x02" * 4 + b"\x01\x00"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", CONSUMER_RECORDS)
+def test_consumer_groups_are_read_and_written_as_kafka_writes_them(key: bytes) -> None:
+    row = read_row(key, CONSUMER_RECORDS[key])
+    assert isinstance(row, ConsumerRow)
+    assert key_of(row.kind, row.group, row.part) == key
+    assert value_of(row.value) == CONSUMER_RECORDS[key]
+    assert read_row(key, None) == row._replace(value=None)
+
+
+def test_a_classic_member_of_a_consumer_group_is_remembered_as_one() -> None:
+    classic = ClassicMember(
+        session_timeout_ms=6000,
+        supported_protocols=[ClassicProtocol(name="range", metadata=b"x" * 200)],
+    )
+    (key, value), *_ = CONSUMER_RECORDS.items()
+    row = read_row(key, value)
+    assert isinstance(row, ConsumerRow)
+    said = row.value._replace(classic=classic)
+    again = read_row(key, value_of(said))
+    assert isinstance(again, ConsumerRow)
+    assert again.value == said
+    for end in range(len(value)):
+        with pytest.raises(DecodeError):
+            read_row(key, value[:end])
