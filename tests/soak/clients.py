@@ -164,7 +164,7 @@ def churn(bootstrap: str, stop: Event, report: Any) -> None:
     """Members of one group come and go; groups are made, commit, and are deleted."""
     numbers, dice = Numbers("group", may_repeat=True), random.Random(2)
     members: list[Consumer] = []
-    admin = AdminClient({"bootstrap.servers": bootstrap, "logger": None})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     changes, change_at = 0, 0.0
     while not stop.is_set():
         if time.monotonic() >= change_at:
