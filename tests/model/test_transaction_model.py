@@ -1,4 +1,4 @@
-"""Transactions against a plain model: owners come, write, end, are fenced, time passes, kill -9.
+"""Transactions against a plain model: owners come, write, end, are fenced; time passes, all dies.
 
 At every moment a reader of committed records sees, in each partition, a prefix of what was
 committed there; in the end all of it, in order, and nothing else, and nothing is open any more.
@@ -40,7 +40,7 @@ class Transactions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.world = self.runner.run(transaction_world(PARTITIONS))
+        self.world = self.runner.run(transaction_world(PARTITIONS, horolog_durability="by-acks"))
         self.owners: dict[int, Owner] = {}
         self.zombies: list[Owner] = []
         self.committed: Values = {index: [] for index in range(PARTITIONS)}
@@ -86,12 +86,20 @@ class Transactions(RuleBasedStateMachine):
             if self._is_well(number, self._run(owner.client.commit_offset(self.count))):
                 owner.offset = self.count
 
-    @rule(number=st.integers(0, OWNERS - 1), commit=st.booleans())
-    def end(self, number: int, commit: bool) -> None:
+    @rule(
+        number=st.integers(0, OWNERS - 1),
+        commit=st.booleans(),
+        death=st.none() | st.just(-1) | st.integers(0, 1000),
+    )
+    def end(self, number: int, commit: bool, death: int | None) -> None:
+        """Perhaps the broker dies as it answers: by kill -9 (-1), or with the machine."""
         owner = self.owners.get(number)
         if owner is None or (not owner.written and owner.offset is None):
             return
-        if not self._is_well(number, self._run(owner.client.end(commit=commit))):
+        code = self.runner.run(owner.client.end(commit=commit))
+        if death is not None:
+            self.the_broker_dies(None if death < 0 else death)
+        if not self._is_well(number, code):
             return
         if commit:
             for index, at, value in owner.written:
@@ -130,9 +138,11 @@ class Transactions(RuleBasedStateMachine):
     def time_passes(self, ms: int) -> None:
         self._run(self.world.passes(ms))
 
-    @rule()
-    def the_broker_is_killed(self) -> None:
-        self.world = self._run(self.world.reborn())
+    @rule(power_cut=st.none() | st.integers(0, 1000))
+    def the_broker_dies(self, power_cut: int | None) -> None:
+        """By kill -9, or with the machine: what was promised is on the disk, nothing else."""
+        remains = self.world.remains(power_cut)
+        self.world = self._run(self.world.reborn(remains))
         for owner in (*self.owners.values(), *self.zombies):
             owner.client.world = self.world
 

@@ -115,13 +115,15 @@ class ManualCommit:
 class World:
     """The broker as handlers see it, and the verbs of a test."""
 
+    commit_kind = ManualCommit
+
     def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
         self.clock = SimClock()
         self.fs = fs or SimFileSystem(clock=self.clock)
         self.seed = seed
         self.env = sim_env(seed, fs=self.fs, clock=self.clock)
         self.lanes = InlineLanes()
-        self.commit = ManualCommit()
+        self.commit = self.commit_kind()
         self.broker = SimpleNamespace(
             env=self.env,
             clock=self.clock,

@@ -6,6 +6,7 @@ records sees is read as Kafka's clients read it: the answer's aborted transactio
 """
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,15 +24,29 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
 from protocol.records.markers import ABORT, marker_of
 from protocol.records.record import read_records
-from tests.support.handler_world import World, batch, produce_request
+from tests.support.handler_world import ManualCommit, World, batch, produce_request
 from tests.support.simdisk import SimFileSystem
 
 GROUP = "g"
 TIMEOUT_MS = 60_000
 
 
+class PromptCommit(ManualCommit):
+    """An fsync thread that is done before anybody can wait for it."""
+
+    def request(self, log: Any, offset: int, done: Callable[[BaseException | None], None]) -> None:
+        super().request(log, offset, done)
+        self.sync()
+
+
 class TransactionWorld(World):
-    """A broker whose transactions are tried; what is written is durable at once."""
+    """A broker whose transactions are tried.
+
+    What is written counts at once; with `horolog_durability` by-acks what was promised, alone, is
+    on the disk.
+    """
+
+    commit_kind = PromptCommit
 
     def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
         small = {
@@ -39,12 +54,18 @@ class TransactionWorld(World):
             "offsets_topic_num_partitions": "2",
             "horolog_durability": "os",
         }
+        self.settings = settings
         super().__init__(fs, seed, **{**small, **settings})
         self.broker.clock_watch = SimpleNamespace(look=lambda: False)
 
-    async def reborn(self) -> "TransactionWorld":
-        """A broker on what kill -9 leaves; the wall clock goes on."""
-        again = TransactionWorld(self.fs.after_kill(), self.seed + 1)
+    def remains(self, power_cut: int | None = None) -> SimFileSystem:
+        """What kill -9 leaves at this moment, or a power cut (a seed)."""
+        return self.fs.after_kill() if power_cut is None else self.fs.after_crash(power_cut)
+
+    async def reborn(self, fs: SimFileSystem | None = None) -> "TransactionWorld":
+        """A broker on what is left, after kill -9 unless told; the wall clock goes on."""
+        fs = fs or self.remains()
+        again = TransactionWorld(fs, self.seed + 1, **self.settings)
         again.clock.step(self.clock.now_ms() - again.clock.now_ms())
         await again.loaded()
         return again
