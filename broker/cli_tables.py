@@ -1,6 +1,7 @@
 """How commands show things to people: tables of at most 100 columns, numbers in human units.
 
-Colour and live progress only on a terminal. Exact numbers are for `--json`.
+Colour and live progress only on a terminal. Exact numbers are for `--json`. Names that clients
+chose are written out where a terminal would obey them.
 """
 
 import sys
@@ -26,7 +27,7 @@ class Page:
 
     def line(self, text: str = "", style: str = "") -> None:
         """A line of text, however long."""
-        self._console.print(Text(text, style), soft_wrap=True)
+        self._console.print(Text(shown(text), style), soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> None:
         """Rows under their columns; a column named with a leading `>` is set to the right."""
@@ -45,8 +46,17 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> 
             Text(name.lstrip(">")), justify="right" if is_number else "left", overflow="fold"
         )
     for row in rows:
-        made.add_row(*(Text(each) if isinstance(each, str) else each for each in row))
+        made.add_row(*(Text(shown(each)) if isinstance(each, str) else each for each in row))
     return made
+
+
+def shown(text: str) -> str:
+    """A text as it may stand on a terminal: what is not printable is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def size(count: int) -> str:

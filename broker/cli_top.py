@@ -91,12 +91,17 @@ def _watch(
     console: "Console", port: AdminPort, topic: str | None, seconds: float, *, internal: bool
 ) -> None:
     """Asks and shows until somebody ends it; what a broker said last stays while it is away."""
+    import signal
+
     from rich.live import Live
 
     from broker.cli_top_page import Screen
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the terminal is put back first
     screen = Screen(port.address, ask(port, topic, internal=internal))
-    with Live(screen, console=console, screen=True, auto_refresh=False) as shown:
+    shown = Live(screen, console=console, screen=True, auto_refresh=False)
+    try:  # `with` would leave the terminal as it is when somebody ends this while it begins
+        shown.start()
         while True:
             shown.refresh()
             time.sleep(seconds)
@@ -106,3 +111,5 @@ def _watch(
                 if error.status != NO_ANSWER:
                     raise
                 screen.failed(error.message)
+    finally:
+        shown.stop()

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from broker.cli_admin import Answer
-from broker.cli_tables import Page, counted, number, size, span
+from broker.cli_tables import Page, counted, number, shown, size, span
 from broker.cli_times import NOTHING, when
 
 BAD, QUIET, STRONG = "red", "dim", "bold"
@@ -98,15 +98,6 @@ def urgent_first(answer: Answer) -> Sequence[Partition]:
         )  # fmt: skip
 
     return sorted(answer["partitions"], key=urgency)
-
-
-def shown(name: str) -> str:
-    """A name as it may stand on a terminal: what is not printable is escaped."""
-    if name.isprintable():
-        return name
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in name
-    )
 
 
 # --- the lines above and below ---

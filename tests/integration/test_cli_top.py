@@ -112,7 +112,19 @@ class Terminal:
         os.close(self._ours)
 
 
-def test_live_it_outlasts_the_broker_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_live_it_leaves_the_terminal_as_it_was(address: str, number: int) -> None:
+    terminal = Terminal(100, address)
+    try:
+        terminal.until("orders-0")
+        terminal.process.send_signal(number)
+        terminal.until(LEFT_SCREEN)
+        assert terminal.process.wait(PATIENCE) == 0
+    finally:
+        terminal.close()
+
+
+def test_live_it_outlasts_the_broker(tmp_path: Path) -> None:
     from tests.support.broker_process import start_broker
 
     with start_broker(tmp_path / "data", SETTINGS, options=["--test-clock"]) as process:
