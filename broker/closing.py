@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from storage.manager import LogManager
 
-THREADS = 16
+THREADS = 4  # more of them wait for the interpreter, not for the disk
 LEAST_LOGS = 8  # fewer are closed one after the other, as `LogManager.close` does
 
 
