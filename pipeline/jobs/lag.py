@@ -44,9 +44,9 @@ def command(
     """How far is each group behind, in records and in time, and when will it have caught up?
 
     Behind is the time since the first record that the group has not read came to the broker, by
-    the zone map; beside it stands the age that the record claims. The rates come from the group's
-    last commits and from what arrived in the last ten minutes. A running broker without
-    --bootstrap is seen as it was at its last checkpoint.
+    the zone map (at the most, in the segment that is being written); beside it stands the age that
+    the record claims. The rates come from the group's last commits and from what arrived in the
+    last ten minutes. A running broker without --bootstrap is seen as it was at its last checkpoint.
 
     Exit status: 10 when a group is further behind than --limit.
     """
@@ -106,12 +106,17 @@ def _lag(
     options: "ReadOptions", group: str, view: "PartitionView", known: Iterable[Committed],
     now_ms: int,
 ) -> Lag:  # fmt: skip
+    from pipeline.local.segment_facts import arrived_after
+    from storage.posix import real_env
+
     commits = list(known)
     committed = commits[-1].offset
     first = max(committed, view.start_offset)
     arrival = record = None
     if first < view.end_offset:
         arrival, record = first_unread(options, view, first)
+    if arrival is None and first < view.end_offset and view.directory is not None:
+        arrival = arrived_after(real_env().fs, view.directory, first)
     return Lag(
         group,
         view.topic,

@@ -74,6 +74,27 @@ def find_record(fs: FileSystem, path: str, base_offset: int, time_ms: int) -> He
     return None
 
 
+def arrived_after(fs: FileSystem, path: str, offset: int) -> int | None:
+    """A time that the record did not come before, by the zone maps; None when they do not tell.
+
+    Of the segment that is being written, the last zone is not in the file yet: what is in it came
+    after what the file has.
+    """
+    for base in reversed([each for each in look_at(fs, path).bases if each <= offset]):
+        try:
+            rows = fs.read_bytes(f"{path}/{segment_name(base, ZONES)}")
+        except FileMissing:
+            continue
+        good, _ = sound_rows(rows)
+        zones = [Zone(*fields) for *fields, _seal in iter_rows(rows[: good * ROW_BYTES])]
+        for zone in reversed(zones):
+            relative = offset - base - zone.first_offset
+            if relative >= 0 and not zone.flags & UNREAD:
+                is_in_it = relative < zone.record_count
+                return zone.first_arrival_ms if is_in_it else zone.last_arrival_ms
+    return None
+
+
 def _zone_of(fs: FileSystem, path: str, time_ms: int) -> int:
     """Where the first zone begins that reaches that time; 0 when no map tells."""
     with suppress(FileMissing):

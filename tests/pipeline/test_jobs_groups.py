@@ -17,6 +17,7 @@ from storage.posix import real_env
 from tests.integration.test_audit_stream import make, produce
 from tests.support.broker_process import start_broker
 from tests.support.logs import append, open_log
+from tests.support.node_process import NodeProcess
 
 HOUR = 3_600_000
 
@@ -155,3 +156,19 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert main([*asked, *more]) == 2, more
         assert capsys.readouterr().err.count("\n") == 1
     assert main(["spark", "lag", "--log-dirs", str(tmp_path / "one")]) == 2
+
+
+def test_the_lag_on_a_broker_at_work(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.time_ns() // 1_000_000
+    make(node.bootstrap, "tail")
+    produce(node.bootstrap, "tail", "p", [began - HOUR] * 400)
+    time.sleep(1.2)  # a zone closes
+    produce(node.bootstrap, "tail", "p", [began - HOUR] * 400)
+    commit(node.bootstrap, "behind", "tail", 700)
+    asked = ["--log-dirs", node.facts["data_dir"], "--bootstrap", node.bootstrap, "--topic", "tail"]
+    _, found = run(capsys, "lag", *asked, "--group", "behind")
+    (lag,) = found["lags"]
+    assert (lag["end_offset"], lag["records"]) == (800, 100)
+    assert lag["by_record_ms"] >= HOUR
+    if lag["by_arrival_ms"] is not None:  # as soon as the zone is in the file
+        assert lag["by_arrival_ms"] <= found["now_ms"] - began
