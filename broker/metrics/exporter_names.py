@@ -34,7 +34,7 @@ def _counts(broker: "Broker") -> Iterable[Sample]:
 
 
 def _members(broker: "Broker") -> Iterable[Sample]:
-    members = Counter({each.group_id: len(each.members) for each in _groups(broker)})
+    members = Counter({each.group_id: each.member_count for each in _groups(broker)})
     shown = members.most_common(MAX_EXACT)
     others = members.total() - sum(count for _, count in shown)
     rest = [((OTHERS,), float(others))] if len(members) > MAX_EXACT else []

@@ -70,7 +70,7 @@ def test_of_too_many_groups_those_furthest_behind_are_shown(
     monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     all_groups = {
-        f"g{n}": SimpleNamespace(group_id=f"g{n}", members=range(n)) for n in range(count)
+        f"g{n}": SimpleNamespace(group_id=f"g{n}", member_count=n) for n in range(count)
     }
     commits = SimpleNamespace(stored=count)
     broker: Any = SimpleNamespace(groups=SimpleNamespace(commits=commits, groups=all_groups))
