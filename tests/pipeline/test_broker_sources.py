@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -120,6 +121,31 @@ def test_records_of_open_and_aborted_transactions(
     assert values("read_committed") == "aaaccc"
     assert values("read_uncommitted") == "aaabbbcccddd"
     producer.abort_transaction(30)
+
+
+def test_files_are_read_while_the_broker_writes_them(node: NodeProcess, admin: AdminClient) -> None:
+    """Whatever is caught half-way lies behind the watermark; what was acknowledged is there."""
+    topic = make_topic(admin, segment_bytes="1048576")
+    is_over = threading.Event()
+
+    def keep_writing() -> None:
+        while not is_over.is_set():
+            produce(node, topic, [NOON_MS] * 200)
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    seen = 0
+    try:
+        for _ in range(12):
+            at_least = views_of(parse(options(node, topic)))[0].end_offset
+            rows = read_all(options(node, topic, mode="files"), ["offset"])
+            assert [row["offset"] for row in rows] == list(range(len(rows)))
+            assert len(rows) >= at_least >= seen
+            seen = at_least
+    finally:
+        is_over.set()
+        writer.join()
+    assert seen
 
 
 def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
