@@ -556,6 +556,22 @@ class BrokerConfig:
         importance="low",
         doc="How often transactional ids to forget are looked for.",
     )
+    producer_id_expiration_ms: int = broker_key(
+        "producer.id.expiration.ms",
+        millis(1, INT_MAX),
+        86_400_000,
+        importance="low",
+        dynamic=True,
+        doc="What a partition knows of a producer is forgotten so long after its last batch, by "
+        "the time of that, unless it has a transaction open there.",
+    )
+    producer_id_expiration_check_interval_ms: int = broker_key(
+        "producer.id.expiration.check.interval.ms",
+        millis(1, INT_MAX),
+        600_000,
+        importance="low",
+        doc="How often producers to forget are looked for.",
+    )
     horolog_max_transactional_ids: int = broker_key(
         "horolog.max.transactional.ids",
         count(1, INT_MAX),

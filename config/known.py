@@ -14,7 +14,6 @@ _SECURITY = "authentication and TLS are not served by this version"
 _QUOTAS = "quotas of users and clients are served, this is not"
 _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
-_PRODUCERS = "an idle producer is remembered for 24 hours"
 _BUFFERS = "the system sizes the buffers of each connection by itself"
 _NEW_GROUPS = (
     "both protocols of consumer groups are always served, share and streams groups are not"
@@ -92,8 +91,6 @@ _WITHOUT_EFFECT = (
     (r"transaction\.state\.log\.(replication\.factor|min\.isr)", _ANY, _REPLICATION),
     (r"transaction\.partition\.verification\.enable", r"true", _VERIFIED),
     (r"transaction\.two\.phase\.commit\.enable", r"false", _TWO_PHASES),
-    (r"producer\.id\.expiration\.ms", r"86400000", _PRODUCERS),
-    (r"producer\.id\.expiration\.check\.interval\.ms", _ANY, _PRODUCERS),
     (r"metric\.reporters|metrics\..*|auto\.include\.jmx\.reporter", _ANY, _JMX),
     (r"log\.dir\.failure\.timeout\.ms|controlled\.shutdown\..*", _ANY, _REPLICATION),
     (r"unstable\..*|telemetry\..*|client\.metrics\..*|log4j\..*", _ANY, _JMX),

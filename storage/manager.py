@@ -29,7 +29,7 @@ from storage.layout import (
     parse_partition_dir,
     partition_dir_name,
 )
-from storage.loading import WhatIsKnown, load_log
+from storage.loading import DAY_MS, WhatIsKnown, load_log
 from storage.log import Log
 from storage.meta_properties import read_partition_metadata, write_partition_metadata
 from storage.partition_files import FilePool, PartitionFiles
@@ -47,6 +47,8 @@ class LogManager:
         self.logs: Mapping[tuple[str, int], Log] = {}
         self.largest_producer_id = -1
         """The largest producer id in any log, as of `load`; -1 if there is none."""
+        self.producer_expiration_ms = DAY_MS
+        """How long a silent producer is remembered, over a start."""
         self.damage: list[str] = []
         """What `load` found damaged and went on without: checkpoints, metadata files."""
         self.recovered_logs = 0
@@ -135,6 +137,7 @@ class LogManager:
                     recovery_points.get(name, 0),
                     start_offsets.get(name, 0),
                     self.cleaner_offsets.gaps_below(name),
+                    self.producer_expiration_ms,
                 )
                 logs[name] = self._open_log(name, known)
         self.logs = logs

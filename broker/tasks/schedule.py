@@ -23,8 +23,6 @@ DELETION_SECONDS = 1.0
 FLUSH_CHECK_SECONDS = 1.0
 CLOCK_CHECK_SECONDS = 1.0
 STARTS_CHECK_SECONDS = 5.0
-PRODUCER_CHECK_SECONDS = 600.0
-PRODUCER_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 
 
 def schedule(broker: "Broker") -> None:
@@ -73,7 +71,11 @@ def schedule(broker: "Broker") -> None:
         )
     if broker.held_time is not None:
         every("groups", lambda: 0.0, broker.groups.follow)
-    every("producers", lambda: PRODUCER_CHECK_SECONDS, lambda: expire_producers(broker))
+    every(
+        "producers",
+        lambda: settings.producer_id_expiration_check_interval_ms / 1000,
+        lambda: expire_producers(broker),
+    )
     every(
         "checkpoints",
         lambda: (
@@ -122,22 +124,20 @@ async def remove_deleted(broker: "Broker") -> None:
 
 
 async def expire_producers(broker: "Broker") -> None:
-    """Producers that have been silent for a day are forgotten.
+    """Producers that have been silent for long are forgotten (KIP-854).
 
     It changes the log's state, so it waits for its turn among the writes of each partition. A clock
     in doubt makes nobody forgotten.
     """
     if broker.clock_watch.look():
         return
+    expiration_ms = broker.config.broker_config.producer_id_expiration_ms
     for topic in broker.catalog.image.topics.values():
         for partition in topic.partitions:
             producers = partition.log.producers
             if len(producers):
-                await wait_for(
-                    partition.in_turn(
-                        partial(producers.expire, broker.clock.now_ms(), PRODUCER_EXPIRATION_MS)
-                    )
-                )
+                expire = partial(producers.expire, broker.clock.now_ms(), expiration_ms)
+                await wait_for(partition.in_turn(expire))
 
 
 async def checkpoint(broker: "Broker") -> None:

@@ -174,7 +174,7 @@ def test_the_server_properties_that_kafka_ships_is_understood(tmp_path: Path) ->
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OUT:SSL",
         "listener.security.protocol.map=OUT:SASL_SSL,SSL:SSL",
         "default.replication.factor=3",
-        "producer.id.expiration.ms=1000",
+        "transaction.partition.verification.enable=false",
         "process.roles=controller",
         "ssl.keystore.location=/x",
         "log.dirs=/a,/b",
