@@ -1,4 +1,4 @@
-"""`horolog groups`: which groups there are, and how far one is behind, in records and in time."""
+"""`horolog groups`: which groups there are, how far one is behind, and setting one to a time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +10,7 @@ from broker.cli_admin import AdminPort, live, print_json
 from broker.cli_times import NOTHING, exactly
 
 GROUPS = ("group", "state", ">members", ">partitions", ">records behind")
+RESETS = ("partition", ">offset", ">new offset", ">records", "first record there")
 PARTITIONS = (
     "partition", ">offset", ">end", ">records behind", "by record time", "by arrival",
     "next record",
@@ -18,17 +19,42 @@ PARTITIONS = (
 
 @click.command("groups")
 @click.argument("group", required=False)
+@click.option("--to-datetime", "to", metavar="TIME", help="Set GROUP to go on from this time.")
+@click.option("--by-arrival", is_flag=True, help="The time when records came, not what they claim.")
+@click.option("--topic", help="Set it in all partitions of this topic, not where it has committed.")
+@click.option("--execute", is_flag=True, help="Do it; without this it is only shown.")
 @live
-def command(port: AdminPort, group: str | None, *, as_json: bool) -> int:
+def command(
+    port: AdminPort,
+    group: str | None,
+    *,
+    to: str | None,
+    by_arrival: bool,
+    topic: str | None,
+    execute: bool,
+    as_json: bool,
+) -> int:
     """The groups of consumers; of GROUP its members, and its lag in each partition.
 
     Lag is told in records and in time: from the record that the group reads next to the newest
-    one, by what records claim and by when they came.
+    one, by what records claim and by when they came. With --to-datetime GROUP is set to go on
+    from a time; it must have no members then. TIME is ISO-8601, milliseconds, now, or -2h.
 
     \b
     horolog groups
     horolog groups billing
+    horolog groups billing --to-datetime -2h --by-arrival
+    horolog groups billing --to-datetime 2026-01-31T12:00:00Z --execute
     """
+    if to is None and (by_arrival or execute or topic is not None):
+        raise click.UsageError("--by-arrival, --topic and --execute go with --to-datetime")
+    if to is not None:
+        if group is None:
+            raise click.UsageError("--to-datetime wants a GROUP")
+        path = f"/api/groups/{quote(group, safe='')}/reset"
+        ask = port.post if execute else port.get
+        clock = "arrival" if by_arrival else "record"
+        return _reset(ask(path, to=to.strip(), clock=clock, topic=topic), as_json=as_json)
     if group is not None:
         return _one(port.get(f"/api/groups/{quote(group, safe='')}"), as_json=as_json)
     answer = port.get("/api/groups")
@@ -64,6 +90,33 @@ def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
         leads = ", leads" if member["leads"] else ""
         page.line(f"  {member['client_id']} at {member['client_host'].lstrip('/')}{static}{leads}")
     page.table(PARTITIONS, [_partition(each) for each in answer["partitions"]])
+    return 0
+
+
+def _reset(answer: Mapping[str, Any], *, as_json: bool) -> int:
+    if as_json:
+        return print_json(dict(answer))
+    from broker.cli_tables import Page, counted, number
+
+    page = Page()
+    done = "is set" if answer["executed"] else "would be set"
+    by = "by arrival" if answer["clock"] == "arrival" else "by record time"
+    page.line(f"{answer['group']} {done} to {exactly(answer['to'])}, {by}:")
+    rows = [
+        (
+            f"{each['topic']}-{each['partition']}",
+            NOTHING if each["offset"] is None else str(each["offset"]),
+            str(each["new_offset"]),
+            NOTHING if each["records"] is None else number(each["records"]),
+            exactly(each["found_time"]) if each["found_time"] else "its end",
+        )
+        for each in answer["partitions"]
+    ]
+    page.table(RESETS, rows)
+    if answer["members"]:
+        page.line(f"It has {counted(answer['members'], 'member')}: stop them before --execute.")
+    elif not answer["executed"]:
+        page.line("Nothing was changed: --execute does it.")
     return 0
 
 

@@ -21,6 +21,14 @@ MAX_GROUPS = 1000
 MAX_OFFSETS = 10_000
 
 
+def find_group(broker: "Broker", name: str) -> Group:
+    """The group; ApiError 404 when there is none."""
+    group = broker.groups.groups.get(name)
+    if group is None:
+        raise ApiError(404, "unknown_group", f"There is no group {name!r}: see /api/groups")
+    return group
+
+
 def _groups(broker: "Broker", asked: Asked) -> object:
     found = dict(broker.groups.groups)
     names = sorted(name for name in found if name > asked.fields["after"])
@@ -47,10 +55,7 @@ def _summary(broker: "Broker", group: Group) -> dict[str, object]:
 
 
 def _group(broker: "Broker", asked: Asked) -> object:
-    name = asked.path["group"]
-    group = broker.groups.groups.get(name)
-    if group is None:
-        raise ApiError(404, "unknown_group", f"There is no group {name!r}: see /api/groups")
+    group = find_group(broker, asked.path["group"])
     found = sorted(standings_of(group, broker.catalog.image), key=_place)
     return {
         **_summary(broker, group),

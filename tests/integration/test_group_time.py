@@ -146,3 +146,38 @@ def said(held: Held, *arguments: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_group_is_set_to_a_time_by_either_clock(held: Held) -> None:
+    with held.client() as client:
+        first_ms = held.now_ms()
+        produce(client, first_ms)
+        held.admin.post("/api/clock/step", by="1h")
+        produce(client, first_ms - 10 * HOUR_MS)  # old, and late
+        held.admin.post("/api/clock/step", by="1h")
+        produce(client, first_ms + 2 * HOUR_MS)
+        commit(client, 3)
+
+        shown = said(held, "groups", "g", "--to-datetime", "-90m", "--by-arrival")
+        assert "would be set" in shown
+        assert "--execute does it" in shown
+        assert committed(client) == 3
+        shown = said(held, "groups", "g", "--to-datetime", "-90m", "--by-arrival", "--execute")
+        assert "is set" in shown
+        assert committed(client) == 1
+        said(held, "groups", "g", "--to-datetime", "-90m", "--execute")
+        assert committed(client) == 2
+        said(held, "groups", "g", "--to-datetime", "now", "--topic", "t", "--execute")
+        assert committed(client) == 2
+        answer = held.admin.post("/api/groups/g/reset", to=str(first_ms + 3 * HOUR_MS))
+        (partition,) = answer["partitions"]
+        assert (partition["offset"], partition["new_offset"]) == (2, 3)
+        assert (partition["records"], partition["found_time"]) == (1, None)
+
+        joined(client)
+        assert held.admin.get("/api/groups/g/reset", to="-1h")["members"] == 1
+        refused = held.admin.ask("POST", "/api/groups/g/reset", to="-1h")
+        assert refused.status == 409
+        assert "stop them" in str(refused.content)
+        assert held.admin.ask("GET", "/api/groups/none/reset?to=-1h").status == 404
+        assert held.admin.ask("GET", "/api/groups/g/reset?to=noon").status == 400
