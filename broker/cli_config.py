@@ -105,7 +105,15 @@ def _stale_files(root: Path) -> dict[Path, str]:
     text = readme.read_text(encoding="utf-8")
     for mark, table in _tables().items():
         text = with_section(text, mark, table)
-    wanted = {root / "config" / "server.yaml": example_yaml(), readme: text}
+    from broker.explain.pages import codes_table
+
+    runbook = root / "broker" / "README.md"
+    codes = with_section(runbook.read_text(encoding="utf-8"), "codes", codes_table())
+    wanted = {
+        root / "config" / "server.yaml": example_yaml(),
+        readme: text,
+        runbook: codes,
+    }
     return {
         path: text
         for path, text in wanted.items()

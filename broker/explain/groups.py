@@ -74,6 +74,11 @@ PAGES: Mapping[str, Page] = {
         "tried again. Readers of committed data wait until then.",
         "Look at the disk if it goes on.",
     ),
+    "transaction_without_owner": Page(
+        "After a start a partition had an open transaction that no transactional id knows of: left "
+        "by a power cut before its first acknowledgement, or by the loss of __transaction_state. "
+        "It is aborted, so that readers of committed data go on.",
+    ),
     "marker_not_written": Page(
         "The marker that ends a transaction could not be written to a partition; tried again.",
         "Look at the disk if it goes on.",

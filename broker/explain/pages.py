@@ -46,7 +46,7 @@ def near(code: str) -> list[str]:
     return get_close_matches(code, PAGES, 3)
 
 
-def events_table() -> str:
+def codes_table() -> str:
     """Markdown: all pages, for the documentation."""
     parts = []
     for subject, pages in SUBJECTS.items():
