@@ -43,6 +43,8 @@ TIME_METRICS = (  # time.md 10; the histogram by its count
 EMPTY_WHEN_ALL_IS_WELL = {
     "Connections ended and refused by the broker",
     "Errors in answers",
+    "How long the oldest open one holds readers up",
+    "Requests slowed down by a quota",
     "Set aside",
 }
 ALERTS = {

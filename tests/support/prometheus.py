@@ -19,7 +19,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "config" / "prometheus" / "rules.yml"
 DASHBOARDS = ROOT / "config" / "grafana" / "dashboards"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS, STARTING = 60, 503
 
 needs_prometheus = pytest.mark.skipif(
     not (shutil.which("promtool") and shutil.which("prometheus")),
@@ -67,12 +67,14 @@ class Prometheus:
         self._log = log
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """The data of an answer; AssertionError with its error for another."""
+        """The data of an answer; AssertionError with its error, OSError while it starts."""
         url = f"http://{self.address}/api/v1/{path}?{urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == STARTING:
+                raise
             raise AssertionError(f"{url}: {error.read().decode()}") from error
 
     def query(self, expression: str) -> list[dict[str, Any]]:
