@@ -30,7 +30,7 @@ from pipeline.sinks.archive_values import (
     TableChanged,
     WrittenFile,
 )
-from pipeline.sinks.archive_writer import STAGING
+from pipeline.sinks.archive_writer import STAGING, UNFINISHED
 from storage.env import Lock
 from storage.errors import DirectoryLocked
 from storage.posix import real_env
@@ -73,6 +73,8 @@ class ParquetArchive:
             self._last = read_commit(self.root, numbers[-1])
             self._settle(self._last)
         shutil.rmtree(self.root / STAGING, ignore_errors=True)
+        for left in (self.root / COMMITS).glob(f"*{UNFINISHED}-*"):
+            left.unlink()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -198,7 +200,7 @@ def sync_folders(paths: Iterable[Path]) -> None:
 def _write_once(path: Path, content: Mapping[str, Any]) -> None:
     """A file that must not be there yet, whole and durable at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".unfinished-{os.getpid()}")
+    unfinished = path.with_name(f"{path.name}{UNFINISHED}-{os.getpid()}")
     with unfinished.open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
         file.flush()

@@ -1,5 +1,6 @@
 """Archives of each format: every record once, where it belongs; sums close; nothing is doubled."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pipeline.sinks.archive_values import (
     TableChanged,
     joined,
 )
+from pipeline.sinks.archive_writer import UNFINISHED, DiskFull, OpenFile
 from pipeline.transforms.json_values import read_schema
 from tests.support.archives import FORMATS, WISHES, archived, check, opened, rows_of, table_of
 from tests.support.made_up_records import MadeUp, rows_between
@@ -133,6 +135,24 @@ def test_values_of_another_schema_are_refused(kind: str, tmp_path: Path) -> None
         list(run_once(MadeUp({0: 900}), target, engine, wishes))
     archived(kind, tmp_path, MadeUp({0: 900}))
     check(kind, tmp_path, {0: 900})
+
+
+def test_a_full_disk_has_a_name_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived("parquet", tmp_path, MadeUp({0: 500}))
+    monkeypatch.setattr(OpenFile, "write", _full)
+    with pytest.raises(DiskFull, match="nothing was committed"):
+        archived("parquet", tmp_path, MadeUp({0: 900}))
+    monkeypatch.undo()
+    assert not [path for path in tmp_path.rglob("*") if UNFINISHED in path.name]
+    check("parquet", tmp_path, {0: 500})
+    archived("parquet", tmp_path, MadeUp({0: 900}))
+    check("parquet", tmp_path, {0: 900})
+
+
+def _full(_: OpenFile) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_topic_made_again_is_another_stream(tmp_path: Path) -> None:

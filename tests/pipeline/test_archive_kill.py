@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.sinks.archive_writer import UNFINISHED
 from tests.support.archives import FORMATS, check
 
 KILLS = int(os.environ.get("ARCHIVE_KILLS", "1"))
@@ -47,6 +48,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(kind: str, tmp_path: Pa
     _, said = process.communicate(timeout=100)
     assert process.returncode == 0, said.decode()
     check(kind, root, ENDS)
+    assert not [path for path in root.rglob("*") if UNFINISHED in path.name]
 
 
 def test_a_worker_that_is_killed_ends_the_run_with_a_name(tmp_path: Path) -> None:
