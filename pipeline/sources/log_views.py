@@ -8,6 +8,8 @@ single partitions, all whole batches count. With a broker at hand, ask that (`br
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pipeline.decoder import MAGIC_AT, OLD_FORMAT, is_old_format
+from pipeline.errors import DamagedLog
 from pipeline.local.partitions import LocalPartition, partitions_in
 from pipeline.sources.partition_view import PartitionView
 from protocol.records.batch import CONTROL, TRANSACTIONAL
@@ -97,6 +99,8 @@ def log_end_offset(directory: str, listing: PartitionListing | None = None) -> i
     end = base
     for row in _tail(directory, base, listing.logs[base].size_bytes):
         end = row[2] + 1
+    if end == base and is_old_format(_head(directory, base), 0):
+        raise DamagedLog(f"{directory}, segment {base}: {OLD_FORMAT}")
     return end
 
 
@@ -164,6 +168,14 @@ def _tail(directory: str, base: int, size: int) -> Iterator[BatchRow]:
     if first is None or (last.position and first[2] != last.offset):
         return _scanned(directory, base, 0, size)
     return iter((first, *rows))
+
+
+def _head(directory: str, base: int) -> bytes:
+    file = _FS.open(f"{directory}/{segment_name(base, LOG)}", write=False)
+    try:
+        return file.read_at(0, MAGIC_AT + 1)
+    finally:
+        file.close()
 
 
 def _scanned(directory: str, base: int, position: int, size: int) -> Iterator[BatchRow]:

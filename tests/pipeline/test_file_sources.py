@@ -16,6 +16,7 @@ from pipeline.sources.log_views import views_in
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_chunk, read_task
+from protocol.records.legacy_builder import build_set
 from storage.layout import LOG, ZONES
 from storage.posix import real_env
 from tests.support.logs import append
@@ -271,3 +272,19 @@ def test_chunks_read_alone_give_what_they_claim(tmp_path: Path) -> None:
         batches = list(read_chunk(chunk, RECORDS))
         offsets = [each.as_py() for batch in batches for each in batch["offset"]]
         assert offsets == list(range(chunk.selection.first_offset, chunk.selection.last_offset + 1))
+
+
+def test_old_formats_are_named_and_what_to_do_about_them(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    message = build_set([(5, NOON_MS, b"k", bytes(100))], 1)
+    (folder / f"{0:020d}{LOG}").write_bytes(message)
+
+    with pytest.raises(DamagedLog, match=r"before Kafka 0\.11; a broker that is started"):
+        pairs(tmp_path)
+    append(directory_log(tmp_path, 1), NOON_MS)
+    path = tmp_path / "t-1" / f"{0:020d}{LOG}"
+    path.write_bytes(path.read_bytes() + message)
+    checkpoint(tmp_path, t_1=6)
+    with pytest.raises(DamagedLog, match=r"t-1, segment 0, at byte \d+: messages of before"):
+        read_all({"log_dirs": str(tmp_path), "assign": '{"t": [1]}'})
