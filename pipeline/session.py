@@ -58,7 +58,7 @@ def open_session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
-    wanted = {**SETTINGS, **_local_settings(), **(settings or {})}
+    wanted = {**SETTINGS, **_local_settings(), **_executor_settings(), **(settings or {})}
     if is_short:
         wanted.setdefault("spark.driver.extraJavaOptions", SHORT_COMMAND)
     for key, value in wanted.items():
@@ -94,3 +94,8 @@ def _local_settings() -> dict[str, str]:
     """Folders that Spark would otherwise leave in the directory that a command is run from."""
     scratch = tempfile.gettempdir()
     return {"spark.sql.warehouse.dir": f"{scratch}/horolog-spark-warehouse"}
+
+
+def _executor_settings() -> dict[str, str]:
+    """Executors of a cluster find our code where it lies here, or where they have it installed."""
+    return {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]}

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,17 @@ def drained(frame: "DataFrame") -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
+def summed(frame: "DataFrame") -> int:
+    """Look at two columns of every row; how many rows there are."""
+    row = frame.selectExpr("min(offset)", "max(timestamp)", "count(timestamp)").collect()[0]
+    return int(row[2])
+
+
+def counted(frame: Callable[[], "DataFrame"]) -> int:
+    """How many rows there are."""
+    return frame().count()
+
+
 class Bench:
     """Figures of one session."""
 
@@ -133,11 +145,12 @@ class Bench:
         there = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
         return self.spark.read.format("kafka").options(**there, **options).load()
 
-    def reads(self, name: str, frame: Callable[..., "DataFrame"], narrow: "DataFrame") -> None:
-        """All columns, and two."""
+    def reads(
+        self, name: str, frame: Callable[[], "DataFrame"], narrow: Callable[[], "DataFrame"]
+    ) -> None:
+        """All columns, and two. Each round has a frame of its own: Spark keeps what one shuffled."""
         self.measure(f"{name}, all columns", lambda: drained(frame()))
-        query = narrow.selectExpr("min(offset)", "max(timestamp)", "count(timestamp)")
-        self.measure(f"{name}, offset and timestamp", lambda: list(query.collect()[0])[2])
+        self.measure(f"{name}, offset and timestamp", lambda: summed(narrow()))
 
 
 def hour_of(topic: str) -> dict[str, str]:
@@ -162,22 +175,23 @@ def run(bench: Bench, ours: str, kafka: str | None) -> None:
     files = {"kafka.bootstrap.servers": ours, "subscribe": CLEAN, "mode": "files"}
     wire = {**files, "mode": "wire"}
     two = "offset long, timestamp timestamp"
-    bench.reads("ours, files", lambda: bench.ours(files), bench.ours(files, two))
-    bench.reads("ours, wire", lambda: bench.ours(wire), bench.ours(wire, two))
+    bench.reads("ours, files", lambda: bench.ours(files), lambda: bench.ours(files, two))
+    bench.reads("ours, wire", lambda: bench.ours(wire), lambda: bench.ours(wire, two))
     peers = {"connector from Horolog": ours}
     if kafka:
         peers["connector from Kafka"] = kafka
     for name, bootstrap in peers.items():
-        bench.reads(name, lambda at=bootstrap: bench.connector(at), bench.connector(bootstrap))
+        read = partial(bench.connector, bootstrap)
+        bench.reads(name, read, read)
     for topic in (CLEAN, DIRTY):
         hour = {**files, **hour_of(topic)}
         planned = sum(each.size_bytes for task in plan_tasks(parse(hour)) for each in task)
-        narrow = bench.ours(hour, two)
-        bench.measure(f"ours, one hour of 72, {topic}, {planned >> 20} MiB", narrow.count)
+        name = f"ours, one hour of 72, {topic}, {planned >> 20} MiB"
+        bench.measure(name, partial(counted, partial(bench.ours, hour, two)))
         there = {k: v for k, v in hour_of(topic).items() if k != "subscribe"}
         for name, bootstrap in peers.items():
-            frame = bench.connector(bootstrap, topic, **there)
-            bench.measure(f"{name}, one hour of 72, {topic}", frame.count)
+            read = partial(bench.connector, bootstrap, topic, **there)
+            bench.measure(f"{name}, one hour of 72, {topic}", partial(counted, read))
     writes(bench, ours)
 
 

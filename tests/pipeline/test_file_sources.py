@@ -12,12 +12,12 @@ from pipeline.errors import BadOption, DamagedLog, DataLost, NothingThere
 from pipeline.schemas import ALL_COLUMNS, RECORDS
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.file_plan import plan_partition
-from pipeline.sources.log_views import views_in
+from pipeline.sources.log_views import last_stable_offset, views_in
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_chunk, read_task
 from protocol.records.legacy_builder import build_set
-from storage.layout import LOG, ZONES
+from storage.layout import LOG, SNAPSHOT, ZONES
 from storage.posix import real_env
 from tests.support.logs import append
 from tests.support.pipeline_logs import (
@@ -29,6 +29,7 @@ from tests.support.pipeline_logs import (
     disordered,
     read_all,
 )
+from tests.support.transactional_samples import write_transactions
 
 
 def options(folder: Path, **more: str) -> dict[str, str]:
@@ -272,6 +273,19 @@ def test_chunks_read_alone_give_what_they_claim(tmp_path: Path) -> None:
         batches = list(read_chunk(chunk, RECORDS))
         offsets = [each.as_py() for batch in batches for each in batch["offset"]]
         assert offsets == list(range(chunk.selection.first_offset, chunk.selection.last_offset + 1))
+
+
+def test_committed_records_of_a_directory_without_a_broker(tmp_path: Path) -> None:
+    """Producer 1 aborts twice, 2 commits once, 3 is open from offset 12 on."""
+    write_transactions(tmp_path / "t-0")
+
+    everything = [offset for offset, _ in pairs(tmp_path)]
+    committed = [offset for offset, _ in pairs(tmp_path, isolationLevel="read_committed")]
+
+    assert everything == [0, 1, 2, 3, 4, 6, 7, 9, 10, 12, 13]
+    assert committed == [2, 3, 6, 7]
+    (tmp_path / "t-0" / f"{14:020d}{SNAPSHOT}").unlink()
+    assert last_stable_offset(str(tmp_path / "t-0"), 14) == 12
 
 
 def test_old_formats_are_named_and_what_to_do_about_them(tmp_path: Path) -> None:
