@@ -148,7 +148,7 @@ class Bench:
     def reads(
         self, name: str, frame: Callable[[], "DataFrame"], narrow: Callable[[], "DataFrame"]
     ) -> None:
-        """All columns, and two. Each round has a frame of its own: Spark keeps what one shuffled."""
+        """All columns, and two; each round has its own frame, for Spark keeps what was shuffled."""
         self.measure(f"{name}, all columns", lambda: drained(frame()))
         self.measure(f"{name}, offset and timestamp", lambda: summed(narrow()))
 
