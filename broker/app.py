@@ -58,9 +58,11 @@ from broker.tasks.scrubber import Scrubber
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.waiters import FetchWaiters
 from config.endpoints import Listener
+from config.errors import ConfigError
 from config.store import ConfigStore
 from protocol.api import Api
 from storage.env import Clock, Env
+from storage.errors import StorageError
 from storage.manager import LogManager
 
 if TYPE_CHECKING:
@@ -306,6 +308,13 @@ class Broker:
         self.crash_guard.started(was_clean=manager.was_clean)
         self.intake.look()
         self.cluster_id = manager.cluster_id
+        try:
+            self._load_logs(manager)
+        except (StorageError, ConfigError):
+            self.crash_guard.refused()
+            raise
+
+    def _load_logs(self, manager: LogManager) -> None:
         self.catalog.restore_settings()
         self.quotas.load()
         manager.load()

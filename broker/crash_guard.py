@@ -34,7 +34,7 @@ class CrashGuard:
         self._settings = settings
         self._before: list[int] = []
         self._held_since: float | None = None
-        self._is_settled = False
+        self._is_remembered = False
         self._started_at = env.clock.monotonic()
 
     @property
@@ -88,13 +88,19 @@ class CrashGuard:
                 held_ms=settings.horolog_crash_loop_hold_ms,
             )
         if limit:
+            self._is_remembered = True
             self._save([*self._before, now_ms][-limit:])
+
+    def refused(self) -> None:
+        """The start ended with an error that says what to do: that is no crash. Blocks."""
+        if self._is_remembered:
+            self._save(self._before)
 
     def look(self) -> None:
         """Once a while: a broker that has lived long enough is in no loop. Blocks."""
         lived = self._env.clock.monotonic() - self._started_at
-        if not self._is_settled and lived >= SETTLED_SECONDS:
-            self._is_settled = True
+        if self._is_remembered and lived >= SETTLED_SECONDS:
+            self._is_remembered = False
             self._save(self._before)
 
     def confirm(self) -> bool:
@@ -106,7 +112,8 @@ class CrashGuard:
 
     def stopped(self) -> None:
         """The broker stopped well: no start counts any more."""
-        self._save([])
+        if self._is_remembered or self._before:
+            self._save([])
 
     def _release(self, what: str) -> None:
         self._held_since = None

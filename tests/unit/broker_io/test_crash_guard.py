@@ -69,6 +69,24 @@ def test_an_operator_ends_it_at_once(machine: Machine) -> None:
     assert not guard.confirm()
 
 
+def test_a_start_that_says_what_to_do_is_no_crash(machine: Machine) -> None:
+    machine.crash(LIMIT - 1)
+    for _ in range(LIMIT):
+        machine.start().refused()
+    assert not machine.start().is_holding
+    assert machine.start().is_holding, "the crashes before still count"
+
+
+def test_who_does_not_ask_for_the_guard_has_no_file_of_it() -> None:
+    machine = Machine(limit=0)
+    guard = machine.start()
+    machine.clock.advance(61_000)
+    guard.look()
+    guard.refused()
+    guard.stopped()
+    assert not machine.fs.exists(f"/data/{FILE_NAME}")
+
+
 def test_who_lives_for_a_while_was_in_no_loop(machine: Machine) -> None:
     for _ in range(3 * LIMIT):
         guard = machine.start()
