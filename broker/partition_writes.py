@@ -62,6 +62,11 @@ class PartitionWrites:
         self._stable = log.snapshot.last_stable_offset
         self._unread_bytes = 0
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write waits for its turn, or has it and is on a lane."""
+        return bool(self._turns.waiting)
+
     def append(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
         """Appends one batch; the result at once, or later when a disk or a lane must be waited for.
 

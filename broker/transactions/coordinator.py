@@ -42,6 +42,7 @@ from protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from broker.app import Broker
 
+ENDED_TOGETHER = 100  # overdue transactions, which wait for the disk together
 MAX_TRANSACTIONAL_ID_BYTES = 4096  # Kafka: whatever fits a record's key
 
 
@@ -115,27 +116,19 @@ class TransactionCoordinator:
     async def join(self, claim: Claim, places: Iterable[Place], version: int = 0) -> None:
         """Partitions take part in the transaction; durable when it returns."""
         owner, wanted = self.require(claim), frozenset(places)
-        owner.entering += 1
-        try:
-            async with self.steps.turn(owner):
-                rules.check_may_join(owner.facts, claim)
-                is_open = owner.facts.state is State.ONGOING
-                if wanted <= (owner.facts.partitions if is_open else frozenset()):
-                    return
-                facts = joined(owner.facts, wanted, version, self.steps.now_ms)
-                self._check_room(facts)
-                await self.steps.write(owner, facts)
-        finally:
-            owner.entering -= 1
+        async with self.steps.turn(owner):
+            rules.check_may_join(owner.facts, claim)
+            is_open = owner.facts.state is State.ONGOING
+            if wanted <= (owner.facts.partitions if is_open else frozenset()):
+                return
+            facts = joined(owner.facts, wanted, version, self.steps.now_ms)
+            self._check_room(facts)
+            await self.steps.write(owner, facts)
 
     async def wait_for_turn(self, owner: Transactional) -> None:
         """Until those that wait to join have done so."""
-        owner.entering += 1
-        try:
-            async with self.steps.turn(owner):
-                pass
-        finally:
-            owner.entering -= 1
+        async with self.steps.turn(owner):
+            pass
 
     def check_joined(self, claim: Claim, place: Place) -> None:
         """A partition takes part in the transaction, or a KafkaError says why it does not."""
@@ -177,20 +170,26 @@ class TransactionCoordinator:
 
     async def abort_overdue(self) -> None:
         """Transactions whose time is over are aborted, and ends that were cut short are ended."""
-        steps = self.steps
-        for owner in list(steps.open.values()):
-            if owner.facts.state is State.ONGOING and not steps.is_overdue(owner):
-                continue
-            async with steps.turn(owner):
-                try:
-                    await self._settle(owner)
-                except KafkaError as error:
-                    event(
-                        "transaction_not_ended", "warning",
-                        transactional_id=owner.transactional_id, error=error,
-                    )  # fmt: skip
+        due = [
+            owner
+            for owner in self.steps.open.values()
+            if owner.facts.state in PREPARED or self.steps.is_overdue(owner)
+        ]
+        for first in range(0, len(due), ENDED_TOGETHER):
+            some = due[first : first + ENDED_TOGETHER]
+            await asyncio.gather(*(self._settle(owner) for owner in some))
 
     async def _settle(self, owner: Transactional) -> None:
+        async with self.steps.turn(owner):
+            try:
+                await self._end_overdue(owner)
+            except KafkaError as error:
+                event(
+                    "transaction_not_ended", "warning",
+                    transactional_id=owner.transactional_id, error=error,
+                )  # fmt: skip
+
+    async def _end_overdue(self, owner: Transactional) -> None:
         if owner.facts.state in PREPARED:
             await self.steps.complete(owner)
         elif self.steps.is_overdue(owner):

@@ -17,6 +17,7 @@ from broker.partition import Partition
 from broker.transactions.requests import code_of_place
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import VERSION_2, Place
+from broker.transactions.transactional import Transactional
 from protocol.apis.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -31,6 +32,11 @@ ABORTABLE_SINCE_VERSION = 11
 _ATTRIBUTES_POSITION = 22  # their low byte
 _PRODUCER_POSITION = 43
 _PRODUCER = Struct(">qhi")  # id, epoch, base sequence
+
+_MUST_BEGIN_WITH_0 = KafkaError(
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    "A producer that the partition does not know begins with sequence 0",
+)
 
 Refused = Mapping[int, KafkaError]
 """Why batches are not appended, by the identity of their part of the request."""
@@ -59,7 +65,9 @@ def produce(request: ProduceRequest, context: RequestContext, find: Find, append
         for topic in request.topic_data:
             for data in topic.partition_data:  # the request's bytes do not outlive this call
                 data.records = memoryview(bytearray(data.records or b""))
-        return _join_and_append(request, context, entrants, append)
+        if owner is not None:
+            owner.entering += 1  # from now on: others may come before this one goes on
+        return _in_order(owner, _join_and_append(request, context, entrants, append))
     return append(request, context, {each.key: error for each, error in _strays(entrants, context)})
 
 
@@ -95,9 +103,20 @@ def _strays(
             yield each, _as_told(error, context)
 
 
+async def _in_order(
+    owner: Transactional | None, appended: Awaitable[Appended]
+) -> ProduceResponse | None:
+    try:
+        answer = await appended
+    finally:
+        if owner is not None:
+            owner.entering -= 1
+    return await wait_for(answer) if isinstance(answer, Deferred) else answer
+
+
 async def _join_and_append(
     request: ProduceRequest, context: RequestContext, entrants: list[_Entrant], append: Append
-) -> ProduceResponse | None:
+) -> Appended:
     transactions = context.broker.transactions
     refused: dict[int, KafkaError] = {}
     claims = {each.claim for each in entrants}
@@ -109,26 +128,34 @@ async def _join_and_append(
             await transactions.join(claim, _places(joining, refused, context), VERSION_2)
         except KafkaError as error:
             refused.update({each.key: _as_told(error, context) for each in joining})
-    answer = append(request, context, refused)
-    return await wait_for(answer) if isinstance(answer, Deferred) else answer
+    for each in entrants:
+        if each.key not in refused and _is_lost(each):
+            refused[each.key] = _MUST_BEGIN_WITH_0
+    return append(request, context, refused)
 
 
 def _places(
     entrants: list[_Entrant], refused: dict[int, KafkaError], context: RequestContext
 ) -> list[Place]:
-    """Where they may go; a producer that a partition does not know must begin with sequence 0."""
+    """Where they may go."""
     places = []
     for each in entrants:
         code = code_of_place(each.place, context)
-        if code == ErrorCode.NONE and each.base_sequence:
-            known = each.partition.log.producers.get(each.claim.producer_id)
-            if known is None:
-                code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if code == ErrorCode.NONE:
             places.append(each.place)
         else:
             refused[each.key] = KafkaError(ErrorCode(code))
     return places
+
+
+def _is_lost(entrant: _Entrant) -> bool:
+    """Whether something is missing before it: the partition does not know the producer.
+
+    Judged when the ones before it have been appended, unless they still wait for a lane.
+    """
+    partition = entrant.partition
+    is_unknown = partition.log.producers.get(entrant.claim.producer_id) is None
+    return is_unknown and entrant.base_sequence != 0 and not partition.is_writing
 
 
 def _as_told(error: KafkaError, context: RequestContext) -> KafkaError:

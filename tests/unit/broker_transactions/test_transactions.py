@@ -7,6 +7,7 @@ import pytest
 
 from protocol.apis import add_partitions_to_txn, list_offsets
 from protocol.errors import ErrorCode
+from tests.support.handler_world import ManualCommit
 from tests.support.transaction_world import (
     TIMEOUT_MS,
     Producer,
@@ -455,3 +456,38 @@ async def test_the_end_of_a_transaction_wakes_who_waits_for_committed_records(
     assert await one.end() == 0
     answer = await asyncio.wait_for(waits, 5)
     assert len(answer.records) > 1000
+
+
+async def test_requests_under_way_keep_their_order_while_a_partition_joins() -> None:
+    """By protocol 2 the first one waits for the disk; those behind it must not overtake it."""
+    world = SlowWorld(horolog_durability="by-acks")
+    await world.make_topic()
+    one = Producer(world, "x", version=2)
+    beginning = asyncio.ensure_future(one.begin())
+    await world.until(beginning)
+    sent = []
+    for number in range(6):
+        sent.append(asyncio.ensure_future(one.send(b"%d" % number, sequence=number)))
+        if number % 2:
+            world.commit.sync()
+        await asyncio.sleep(0)
+    for each in sent:
+        await world.until(each)
+    assert [each.result() for each in sent] == [0] * 6
+    ending = asyncio.ensure_future(one.end())
+    await world.until(ending)
+    for _ in range(5):
+        world.commit.sync()
+        await asyncio.sleep(0)
+    assert await world.committed() == [b"%d" % number for number in range(6)]
+
+
+class SlowWorld(TransactionWorld):
+    """Whoever waits for the disk waits until the test says so."""
+
+    commit_kind = ManualCommit
+
+    async def until(self, done: asyncio.Future[Any]) -> None:
+        while not done.done():
+            await asyncio.sleep(0)
+            self.commit.sync()
