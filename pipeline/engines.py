@@ -65,7 +65,7 @@ class NativeEngine:
     def run(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """A single item runs in this process: a pool would cost more than it brings."""
         if len(items) < 2 or self._count < 2:
-            yield from map(work, items)
+            yield from (in_worker(work, item) for item in items)
             return
         if self._pool is None:
             context = get_context("forkserver")
@@ -95,7 +95,7 @@ class NativeEngine:
         waiting: set[Future[R]] = set()
         try:
             for item in items:
-                waiting.add(pool.submit(work, item))
+                waiting.add(pool.submit(in_worker, work, item))
                 while len(waiting) >= _AHEAD * self._count:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (each.result() for each in done)
@@ -162,6 +162,16 @@ def choose_engine(name: str, job: str, *, master: str | None = None) -> Engine:
     return SparkEngine(open_session(f"horolog {job}", master=master))
 
 
+def in_worker(work: Callable[[T], R], item: T) -> R:
+    """The result of an item. Faults of the disk become errors that can travel."""
+    from storage.errors import StorageError
+
+    try:
+        return work(item)
+    except (StorageError, OSError) as error:
+        raise PipelineError(str(error)) from None
+
+
 def _run_in_task(
     work: Callable[[Any], Any], cut: Sequence[bytes], batches: Iterable["pa.RecordBatch"]
 ) -> Iterator["pa.RecordBatch"]:
@@ -171,7 +181,8 @@ def _run_in_task(
     for batch in batches:
         for number in batch.column(0).to_pylist():
             try:
-                outcome = work(pickle.loads(cut[number]))  # noqa: S301 - of our own driver
+                item = pickle.loads(cut[number])  # noqa: S301 - of our own driver
+                outcome = in_worker(work, item)
             except PipelineError as error:
                 outcome = error
             yield pa.record_batch({"result": pa.array([pickle.dumps(outcome)], pa.binary())})

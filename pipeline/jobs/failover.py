@@ -87,8 +87,8 @@ def command(
     Exit status: 10 when the comparison finds a record that would be missed.
     """
     with named_errors():
-        first = read_options(from_dirs, None, topics)
-        other = read_options(to_dirs, to_bootstrap, topics)
+        first = read_options(from_dirs, None, topics, isolationLevel="read_committed")
+        other = read_options(to_dirs, to_bootstrap, topics, isolationLevel="read_committed")
         read = _read_up_to(from_dirs, topics, group, offsets)
         found = resume(first, other, read, max_latency, compares=compares)
     if csv_file is not None:

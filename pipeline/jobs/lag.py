@@ -76,7 +76,9 @@ def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
 
     schema = pa.schema([RECORDS.field("key"), RECORDS.field("value")])
     commits: Commits = {}
-    for part in partition_parts(read_options(log_dirs, bootstrap, [TOPIC])):
+    for part in partition_parts(
+        read_options(log_dirs, bootstrap, [TOPIC], isolationLevel="read_committed")
+    ):
         for batch in read_task(part.chunks, schema):
             keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
             apply(commits, zip(keys, values, strict=True))

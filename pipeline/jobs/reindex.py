@@ -112,18 +112,13 @@ def _is_at_work(fs: "FileSystem", directory: str) -> bool:
 
 def reindex_part(part: Part) -> "tuple[str, Rebuilt]":
     """Index one segment. Runs in a worker."""
-    from pipeline.errors import PipelineError
     from pipeline.local.rebuilt_indexes import rebuild_segment
-    from storage.errors import StorageError
     from storage.posix import real_env
 
-    try:
-        return part.name, rebuild_segment(
-            real_env().fs, part.directory, part.base_offset, part.target, part.rules,
-            is_active=part.is_active,
-        )  # fmt: skip
-    except StorageError as error:
-        raise PipelineError(str(error)) from error
+    return part.name, rebuild_segment(
+        real_env().fs, part.directory, part.base_offset, part.target, part.rules,
+        is_active=part.is_active,
+    )  # fmt: skip
 
 
 def _show(found: "Sequence[tuple[str, Rebuilt]]") -> None:

@@ -85,8 +85,7 @@ def prove(engine: Engine, parts: Sequence[Part]) -> list[PartitionReport]:
 
 def prove_part(part: Part) -> PartitionReport | None:
     """The report of one partition; None when a broker deleted it meanwhile. Runs in a worker."""
-    from pipeline.errors import PipelineError
-    from storage.errors import FileMissing, StorageError
+    from storage.errors import FileMissing
     from storage.posix import real_env
     from storage.verify import verify_partition
 
@@ -96,8 +95,6 @@ def prove_part(part: Part) -> PartitionReport | None:
         if part.whole.is_clean:
             raise
         return None
-    except StorageError as error:
-        raise PipelineError(str(error)) from error
 
 
 def _is_wanted(path: str, topics: Sequence[str]) -> bool:

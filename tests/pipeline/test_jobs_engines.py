@@ -1,0 +1,62 @@
+"""Items in processes of this machine: results, named errors, and what is not an error of ours."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from pipeline.engines import NativeEngine, WorkerDied, run_all
+from pipeline.errors import DamagedLog, PipelineError
+from storage.errors import DiskError
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_item_has_its_result(processes: int) -> None:
+    with NativeEngine(processes) as engine:
+        assert sorted(run_all(engine, double, range(20), "items")) == [2 * n for n in range(20)]
+        assert run_all(engine, double, [4], "items") == [8]
+        assert run_all(engine, double, [], "items") == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(
+    ("work", "kind", "said"),
+    [
+        ("damage", DamagedLog, "at 5"),
+        ("disk", PipelineError, "sick"),
+        ("full", PipelineError, "28"),
+    ],
+)
+def test_an_error_has_its_name_in_the_driver(
+    processes: int, work: str, kind: type[PipelineError], said: str
+) -> None:
+    works: dict[str, Callable[[int], int]] = {"damage": damage, "disk": disk, "full": full}
+    with NativeEngine(processes) as engine, pytest.raises(kind, match=said):
+        run_all(engine, works[work], [1, 2, 3], "items")
+
+
+def test_a_worker_that_dies_has_a_name() -> None:
+    with NativeEngine(2) as engine, pytest.raises(WorkerDied, match="run again"):
+        run_all(engine, die, [1, 2, 3], "items")
+
+
+def double(item: int) -> int:
+    return 2 * item
+
+
+def damage(_: int) -> int:
+    raise DamagedLog("t-0: at 5")
+
+
+def disk(_: int) -> int:
+    raise DiskError("/data/x.log", "read", "the disk is sick", 5)
+
+
+def full(_: int) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def die(_: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
