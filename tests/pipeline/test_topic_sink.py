@@ -16,9 +16,9 @@ from pipeline.schemas import HEADERS, RECORDS, records_schema
 from pipeline.sinks.spark_topic import sink_options
 from pipeline.sinks.topic_writer import TopicWriter
 from protocol.records.compression import Codec
-from tests.pipeline.test_broker_sources import jumping, make_topic, options, produce
 from tests.support.node_process import NodeProcess
 from tests.support.pipeline_logs import NOON_MS, read_all
+from tests.support.pipeline_topics import jumping, make_topic, options, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
