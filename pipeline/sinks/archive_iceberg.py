@@ -141,16 +141,17 @@ class IcebergArchive:
         return -1 if snapshot is None else snapshot.sequence_number or 0
 
     def _create(self, kind: Kind) -> Table:
-        table = self.catalog.create_table(
+        """Table and partitioning at once: one without the other would stay so."""
+        creation = self.catalog.create_table_transaction(
             (NAMESPACE, str(kind)),
             schema_of(kind, self._value_schema),
             location=_uri(self.root / kind),
         )
-        with table.update_spec() as spec:
+        with creation, creation.update_spec() as spec:
             spec.add_field("topic", IdentityTransform(), "topic_name")
             if kind is Kind.RECORDS:
                 spec.add_field("timestamp", DayTransform(), "event_date")
-        return table
+        return self.catalog.load_table((NAMESPACE, str(kind)))
 
     def _open_catalog(self) -> Catalog:
         if self._catalog_name is not None:
