@@ -22,6 +22,11 @@ from tests.conformance.test_kill import free_address
 from tests.support import java_programs
 from tests.support.java_programs import JavaProgram
 
+EXERCISES = {
+    "confluent-kafka, kafka-clients": (
+        "copies exactly once from topic to topic; it and the broker are killed (-9)"
+    )
+}
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_ROUNDS", "4"))
 JAVA_ROUNDS = int(os.environ.get("EXACTLY_ONCE_ROUNDS", "2"))
 PARTITIONS = 3

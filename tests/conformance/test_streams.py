@@ -21,6 +21,7 @@ from tests.conformance.test_kill import free_address
 from tests.support import java_programs
 from tests.support.java_programs import JavaProgram
 
+EXERCISES = {"Kafka Streams": "windowed counts, exactly once; it and the broker are killed (-9)"}
 ROUNDS = int(os.environ.get("STREAMS_ROUNDS", "2"))
 PARTITIONS = 2
 RECORDS_A_ROUND = 1000

@@ -24,6 +24,7 @@ ONE_PARTITION = {
     "offsets.topic.num.partitions": "1",
     "log.initial.task.delay.ms": "86400000",
 }
+EXERCISES = {"Kafka's command-line tools": "transactions"}
 ENDS = ["stopped", "killed"] if os.environ.get("TRANSACTIONS_THOROUGH") else ["killed"]
 TOPICS = {"tx": 1, "__transaction_state": 1}
 

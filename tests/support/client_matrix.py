@@ -32,7 +32,7 @@ GO_MODULES = {
     "sarama": "github.com/IBM/sarama",
     "kafka-go": "github.com/segmentio/kafka-go",
 }
-OF_KAFKA = {"kafka-clients", "Kafka's command-line tools"}
+OF_KAFKA = {"kafka-clients", "Kafka's command-line tools", "Kafka Streams"}
 LANGUAGES = {
     "aiokafka": "Python",
     "confluent-kafka": "Python (librdkafka)",
@@ -42,6 +42,7 @@ LANGUAGES = {
     "kafka-go": "Go",
     "kafkajs": "JavaScript",
     "kafka-clients": "Java",
+    "Kafka Streams": "Java",
     "Kafka's command-line tools": "Java",
     "kcat": "C (librdkafka)",
     "Spark's Kafka connector": "Java",
