@@ -5,6 +5,7 @@ do not fit become the nearest that does, and `timestampMs` has them as they are.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from pipeline.schemas import (
 from protocol.records.batch import CODEC_MASK, LOG_APPEND_TIME
 from protocol.records.compression import Codec
 
+KEPT_CONSTANTS = 16
 FURTHEST_MS = (2**63 - 1) // 1000
 _SEQUENCES = 1 << 31
 _CODECS = pa.array([codec.name.lower() for codec in Codec])
@@ -95,7 +97,13 @@ def micros(times_ms: Numbers) -> Numbers:
     return np.clip(times_ms, -FURTHEST_MS, FURTHEST_MS) * 1000
 
 
-def _constant(value: object, name: str, count: int) -> pa.Array:
+def _constant(value: str | int | None, name: str, count: int) -> pa.Array:
+    return _repeated(value, name, 1 << count.bit_length()).slice(0, count)
+
+
+@lru_cache(KEPT_CONSTANTS)
+def _repeated(value: str | int | None, name: str, count: int) -> pa.Array:
+    """Chunk after chunk has the same topic, partition and segment: made once."""
     return pa.repeat(pa.scalar(value, ALL_COLUMNS.field(name).type), count)
 
 

@@ -43,7 +43,7 @@ def locate(
 ) -> Located:
     """The wanted records of the batches in `table` (`columns.locate_records`). InvalidRecords."""
     count = int(table[:, 2].sum())
-    numbers = np.empty((7, count), np.int64)
+    numbers = _memory(7 * 8 * count).view(np.int64).reshape(7, count)
     offsets, times, *rest = numbers
     claimed, batches, deltas = rest[:3] if origins else (_NONE,) * 3
     starts, ends = rest[3:] if places else (_NONE,) * 2
@@ -84,9 +84,14 @@ def take_lists(payloads: Octets, located: Located) -> pa.Array:
 
 
 def _room(entries: int, octets: int) -> Fields:
-    ends = np.empty(entries + 1, np.int32)
+    ends = _memory(4 * (entries + 1)).view(np.int32)
     ends[0] = 0
-    return Fields(ends, np.empty(entries, np.uint8), np.empty(octets, np.uint8))
+    return Fields(ends, _memory(entries), _memory(octets))
+
+
+def _memory(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Arrow's allocator keeps what was given back; numpy's has the kernel clear it every time."""
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
 def _buffers(room: Fields, size: int) -> list[pa.Buffer | None]:
