@@ -25,7 +25,7 @@ EXERCISES = {
 }
 
 pytestmark = [
-    pytest.mark.skipif(go() is None, reason="there is no Go here"),
+    pytest.mark.skipif(go() is None, reason="there is no Go 1.26 here"),
     pytest.mark.timeout(700),
 ]
 FOLDER = Path(__file__).parent / "go"

@@ -110,7 +110,7 @@ def _go(name: str) -> ClientProgram:
         name,
         "Go",
         lambda *words: [str(go_programs.built_program(CONFORMANCE / "go")), name, *words],
-        lambda: "" if go_programs.go() else "there is no Go here",
+        lambda: "" if go_programs.go() else "there is no Go 1.26 here",
     )
 
 

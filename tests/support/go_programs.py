@@ -5,8 +5,10 @@ digest of its sources, put there in one rename.
 """
 
 import fcntl
+import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,13 +16,22 @@ from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "go"
 USUAL_PLACE = Path("/usr/local/go/bin/go")
+NEEDED = (1, 26)  # by the modules in go.mod
 BUILD_SECONDS = 600
 QUICK_BUILD = "-gcflags=all=-N -l"  # a third less time; nobody waits for these programs
 
 
+@functools.cache
 def go() -> str | None:
-    """The Go command, None when there is none on this machine."""
-    return shutil.which("go") or (str(USUAL_PLACE) if USUAL_PLACE.exists() else None)
+    """The Go command, None when there is none on this machine, or one from before `NEEDED`."""
+    command = shutil.which("go") or (str(USUAL_PLACE) if USUAL_PLACE.exists() else None)
+    if command is None:
+        return None
+    told = subprocess.run(
+        [command, "env", "GOVERSION"], capture_output=True, text=True, check=False
+    ).stdout
+    found = re.match(r"go(\d+)\.(\d+)", told)
+    return command if found and tuple(map(int, found.groups())) >= NEEDED else None
 
 
 def built_program(folder: Path) -> Path:
