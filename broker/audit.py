@@ -3,9 +3,8 @@
 A record carries neither client id nor address, so afterwards nobody can tell whose clock was wrong.
 With `horolog.audit.topic` set, each client's appends to a partition are added up in memory, and
 every `horolog.audit.interval.ms` become JSON rows of that topic, which jobs join by offset range.
-Without it this does not exist. Nothing here delays a producer, and nothing fails one: rows that
-cannot be written are told of and dropped, clients beyond a bound count as `others`. Event loop
-only.
+Without it this does not exist. Nothing here delays a producer, and nothing fails one: what cannot
+be written waits for the next time, clients beyond a bound count as `others`. Event loop only.
 
 A row: topic, partition, `first` and `last` offset stored, batches, records and bytes stored,
 client_id, address, principal, `from_ms` and `to_ms` of arrival, `skew_min_ms` and `skew_max_ms`
@@ -77,6 +76,20 @@ class Appends:
     skew_max_ms: int | None = None
     dirty: dict[str, int] = field(default_factory=dict)
 
+    def take_in(self, older: Appends) -> None:
+        """Add what was written before, and has no row yet."""
+        self.from_ms = older.from_ms
+        self.first = self.first if older.first is None else older.first
+        self.last = older.last if self.last is None else self.last
+        self.batches += older.batches
+        self.records += older.records
+        self.bytes += older.bytes
+        lowest = [each for each in (older.skew_min_ms, self.skew_min_ms) if each is not None]
+        highest = [each for each in (older.skew_max_ms, self.skew_max_ms) if each is not None]
+        self.skew_min_ms, self.skew_max_ms = min(lowest, default=None), max(highest, default=None)
+        for what, count in older.dirty.items():
+            self.dirty[what] = self.dirty.get(what, 0) + count
+
 
 class AuditStream:
     """The sums of the running interval, and their way into the topic."""
@@ -111,18 +124,26 @@ class AuditStream:
         _count(self._of(partition, sender), dirty)
 
     async def flush(self) -> None:
-        """Write what there is, and begin again."""
-        waiting, self._writers = self._writers, {}
-        rows = [_row(writer, appends) for writer, appends in waiting.items()]
-        first = 0
-        try:
-            for first in range(0, len(rows), ROWS_A_BATCH):
-                await self._append(await self._partition(), rows[first : first + ROWS_A_BATCH])
-        except (KafkaError, StorageError) as error:
-            event(
-                "audit_not_written", "warning",
-                topic=self.topic, rows=len(rows) - first, error=error,
-            )  # fmt: skip
+        """Write what there is, and begin again. What cannot be written stays."""
+        waiting, self._writers = list(self._writers.items()), {}
+        while waiting:
+            rows = [_row(*each) for each in waiting[:ROWS_A_BATCH]]
+            try:
+                await self._append(await self._partition(), rows)
+            except (KafkaError, StorageError) as error:
+                event(
+                    "audit_not_written", "warning",
+                    topic=self.topic, rows=len(waiting), error=error,
+                )  # fmt: skip
+                self._put_back(waiting)
+                return
+            del waiting[:ROWS_A_BATCH]
+
+    def _put_back(self, waiting: list[tuple[Writer, Appends]]) -> None:
+        for writer, appends in waiting:
+            newer = self._writers.setdefault(writer, appends)
+            if newer is not appends:
+                newer.take_in(appends)
 
     def _of(self, partition: Partition, sender: Sender) -> Appends:
         log, now_ms = partition.log, self._broker.clock.now_ms()
