@@ -1,7 +1,7 @@
 """Which stretches of a segment have to be read: pruned by offset, record time and arrival.
 
 A zone map bounds both times from both sides; it is believed once its rows fit the log. Where there
-is none (in the segment that is being written, in a directory of Kafka's), the time index bounds a
+is none (in a segment that is being written, in a directory of Kafka's), the time index bounds a
 search from below, and its last entry may pass over the whole segment. Whatever contradicts itself
 is ignored, and more is read: pruning never leaves out what belongs there.
 """
@@ -84,9 +84,10 @@ def cut(facts: SegmentFacts, file: File, stretch: Stretch, most_bytes: int) -> I
 
 
 def proved_zones(facts: SegmentFacts, file: File) -> ZoneColumns | None:
-    """The segment's zone map if it accounts for the whole log that lies beside it."""
-    if not facts.is_closed:
-        return None
+    """The segment's zone map if it accounts for the whole log that lies beside it.
+
+    That of the segment that is being written is on the disk after a clean stop, until more comes.
+    """
     try:
         data = _FS.read_bytes(facts.path(ZONES))
     except FileMissing:
