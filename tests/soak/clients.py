@@ -18,7 +18,7 @@ from tests.soak.oracle import RECORD, Numbers
 LOG, STATE, GROUP = "soak-log", "soak-state", "soak-group"
 PARTITIONS, KEYS, RECORD_BYTES = 4, 2000, 1000
 STATE_EVERY = 10  # one record of ten goes to the compacted topic
-SLICE_SECONDS, UNHURRIED = 0.01, 200  # records between two looks around, at full speed
+SLICE_SECONDS, BURST = 0.01, 200  # records between two looks around, at full speed
 CATCH_UP_SECONDS = 0.5  # what was lost beyond that, on a busy machine, is not made up for
 MOST_MEMBERS, CHANGE_SECONDS, POLLED_AT_ONCE = 3, 2.0, 2000
 FLUSH_SECONDS = 60
@@ -63,7 +63,7 @@ class Writer:
         began = time.monotonic()
         count, late = 0, 0.0
         while not stop.is_set():
-            due = count + UNHURRIED
+            due = count + BURST
             if self._rate:
                 due = int((time.monotonic() - late - began) * self._rate)
                 lost = max(0.0, (due - count) / self._rate - CATCH_UP_SECONDS)
