@@ -14,9 +14,11 @@ from tests.conformance.conftest import create_topic
 from tests.conformance.test_directory_exchange import replace_files
 from tests.support.broker_process import start_broker
 from tests.support.kafka_oracle import available, run_tool, start_kafka
+from tests.support.node_process import NodeProcess
 
 pytestmark = [
     pytest.mark.kafka,
+    pytest.mark.timeout(300),
     pytest.mark.skipif(not available(), reason="needs java and mvn"),
 ]
 ONE_PARTITION = {
@@ -104,33 +106,25 @@ def goes_on(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_we_go_on_with_kafkas_transactions(tmp_path: Path, end: str) -> None:
-    directory = tmp_path / "data"
-    with start_kafka(directory) as kafka:
-        left = history(kafka.bootstrap)
-        assert committed(kafka.bootstrap) == VISIBLE
-        if end == "killed":
-            kafka.kill()
-    del left
-    with start_broker(directory, ONE_PARTITION) as node:
+def test_each_goes_on_with_the_others_transactions(tmp_path: Path, end: str) -> None:
+    """First we on Kafka's directory; then Kafka there, with the partitions of ours in it."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for start, directory in ((start_kafka, theirs), (started, ours)):
+        with start(directory) as node:
+            left = history(node.bootstrap)
+            assert committed(node.bootstrap) == VISIBLE
+            if end == "killed":
+                node.kill()
+        del left
+    with started(theirs) as node:
         goes_on(node.bootstrap)
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_kafka_goes_on_with_our_transactions(tmp_path: Path, end: str) -> None:
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    with start_broker(ours, ONE_PARTITION) as node:
-        left = history(node.bootstrap)
-        assert committed(node.bootstrap) == VISIBLE
-        if end == "killed":
-            node.kill()
-    del left
-    with start_kafka(theirs) as kafka:
-        create_topic(AdminClient({"bootstrap.servers": kafka.bootstrap}), "tx", 1)
-        producer_of(kafka.bootstrap, "maker")  # makes the topic that it is remembered in
     replace_files(ours, theirs, TOPICS)
     with start_kafka(theirs) as kafka:
         goes_on(kafka.bootstrap)
+
+
+def started(directory: Path) -> NodeProcess:
+    return start_broker(directory, ONE_PARTITION)
 
 
 def test_kafkas_tool_lists_describes_and_aborts(tmp_path: Path) -> None:
