@@ -7,7 +7,7 @@ write is done when it is as durable as acks=all asks. Used from the event loop o
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.deferred import Deferred
@@ -212,6 +212,7 @@ def as_coordinator_says(error: KafkaError) -> KafkaError:
             return error
 
 
+@lru_cache(maxsize=1024)
 def partition_of(owner: str, partition_count: int) -> int:
     """Java's `hashCode` of the id, without its sign, modulo the number of partitions."""
     value = 0

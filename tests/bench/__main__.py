@@ -24,6 +24,7 @@ from tests.bench import (
     client_cells,
     dirty_cells,
     fetch_cells,
+    group_cells,
     latency_cells,
     lookup_cells,
     memory_cells,
@@ -47,6 +48,7 @@ FAMILIES = (
     client_cells,
     single_cells,
     fetch_cells,
+    group_cells,
     latency_cells,
     memory_cells,
     start_cells,
@@ -57,6 +59,7 @@ FAMILIES = (
     cleaner_cells,
     scrape_cells,
     transaction_cells,
+    group_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}
