@@ -47,9 +47,7 @@ TRANSACTIONAL_BIT = 0x10
 Answer = PartitionProduceResponse | Deferred[PartitionProduceResponse]
 
 
-def handle(
-    request: ProduceRequest, context: RequestContext
-) -> producing.Answer:
+def handle(request: ProduceRequest, context: RequestContext) -> producing.Answer:
     """Appends every batch of the request; the response follows the request's order."""
     if request.transactional_id is not None:
         return producing.produce(request, context, _find, _append)
