@@ -99,8 +99,8 @@ def horolog(context: click.Context) -> int:
 
     serve runs it, health tells whether it is ready. top, segments, time, retention, compaction,
     groups, transactions and clock ask a running one, over its HTTP port. dump and verify read files
-    of a data directory, explain tells what a line of the log means: they need no broker. bundle collects what those
-    who help need. spark runs jobs over whole topics.
+    of a data directory, explain tells what a line of the log means: they need no broker. bundle
+    collects what those who help need. spark runs jobs over whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
