@@ -6,7 +6,7 @@ from broker.gathering import after
 from broker.groups.consumer.beats import Beat, check, check_expression
 from broker.groups.consumer.groups import Told
 from broker.groups.consumer.member import Assigned
-from broker.groups.group import Group
+from broker.groups.group import Group, State
 from protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
@@ -49,10 +49,12 @@ def _heard(beat: Beat, context: RequestContext) -> Told:
     groups = context.broker.groups
     if not beat.joins:
         group, consumer = groups.require_consumer(beat.group_id)
+        _check_serves(group)
         if beat.leaves:
             return groups.consumers.leave(group, consumer, beat)
         return groups.consumers.heartbeat(group, consumer, beat)
     group = groups.find_or_make(beat.group_id)
+    _check_serves(group)
     try:
         _check_room(group, beat, context)
         check_expression(beat, group.consumer)
@@ -62,6 +64,11 @@ def _heard(beat: Beat, context: RequestContext) -> Told:
     except KafkaError:
         groups.drop_unused(group)
         raise
+
+
+def _check_serves(group: Group) -> None:
+    if group.state is State.DEAD:  # the broker stops
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _check_room(group: Group, beat: Beat, context: RequestContext) -> None:

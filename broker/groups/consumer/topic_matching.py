@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.records import RegexValue
 from broker.groups.consumer.regex import matching
-from broker.groups.group import Group
+from broker.groups.group import Group, State
 from broker.logs import event
 from broker.metadata import MetadataImage
 from broker.topic_names import is_internal
@@ -79,7 +79,8 @@ class TopicMatching:
         future: "asyncio.Future[Matched]",
     ) -> None:
         consumer.is_matching = False
-        if future.cancelled() or group.consumer is not consumer:
+        is_over = group.consumer is not consumer or group.state is State.DEAD
+        if is_over or future.cancelled():
             return
         if (error := future.exception()) is not None:
             event("topics_not_matched", "error", group=group.group_id, error=error)

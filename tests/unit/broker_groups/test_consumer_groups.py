@@ -259,3 +259,11 @@ async def test_an_empty_classic_group_begins_anew_with_its_offsets() -> None:
     assert (again.offsets(), again.group().state_name) == ({("t", 0): 5}, "Stable")
     commit = OffsetCommitRequest(group_id=GROUP, topics=[])
     assert again.now(commit, 9).topics == []
+
+
+async def test_a_broker_that_stops_serves_no_member_any_longer() -> None:
+    world = await group_world()
+    beat(world, "a", 0)
+    world.broker.groups.stop()
+    assert beat(world, "a", 2).error_code == E.COORDINATOR_NOT_AVAILABLE
+    assert beat(world, "b", 0).error_code == E.COORDINATOR_NOT_AVAILABLE
