@@ -14,11 +14,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic
-from tests.conformance.test_confluent_client import consumer_of, read
+from tests.conformance.test_confluent_client import consumer_of
 from tests.conformance.test_kill import free_address
 from tests.support.broker_process import start_broker
 
@@ -99,12 +99,26 @@ def latest(address: str, partition: int) -> dict[bytes, tuple[int, int]]:
         consumer.assign([TopicPartition("t", partition, 0)])
         offset = -1
         while offset < end - 1:
-            for message in read(consumer, 1):
+            for message in read(consumer):
                 assert message.offset() > offset
                 offset = message.offset()
                 sequence = int(message.value().partition(b":")[0])
                 found[message.key()] = sequence, offset
     return found
+
+
+def read(consumer: Consumer) -> list[Message]:
+    """What comes next.
+
+    librdkafka asks for twice as much after each answer without a record that it can use, never for
+    less again, and reports a gigabyte as an error (its issue 3752): what is compacted while it
+    reads leaves such answers behind. It goes on after that error.
+    """
+    batch = consumer.consume(1, timeout=30)
+    assert batch, "silence"
+    errors = {each.error().code() for each in batch if each.error() is not None}
+    assert errors <= {KafkaError.MSG_SIZE_TOO_LARGE}
+    return [each for each in batch if each.error() is None]
 
 
 def temporary(data: Path) -> list[Path]:
