@@ -17,7 +17,7 @@ from pipeline.sinks.archive import run_once
 from pipeline.sinks.archive_source import LogSource
 from pipeline.transforms.time_audit import Bounds
 from storage.posix import real_env
-from tests.support.archives import FORMATS, WISHES, check, opened
+from tests.support.archives import WISHES, check, opened
 from tests.support.made_up_records import MadeUp
 from tests.support.pipeline_logs import (
     DIRTY_MS,
@@ -45,12 +45,11 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_archives_are_the_same(spark: "SparkSession", tmp_path: Path, kind: str) -> None:
-    with opened(kind, tmp_path) as target:
+def test_an_archive_is_the_same(spark: "SparkSession", tmp_path: Path) -> None:
+    with opened("delta", tmp_path) as target:
         commits = list(run_once(MadeUp({0: 900, 1: 400}), target, SparkEngine(spark), WISHES))
     assert sum(each.read for each in commits) > 1200
-    check(kind, tmp_path, {0: 900, 1: 400})
+    check("delta", tmp_path, {0: 900, 1: 400})
 
 
 def test_answers_are_the_same(spark: "SparkSession", logs: Path) -> None:
