@@ -37,6 +37,11 @@ from tests.conformance.test_kill import free_address
 from tests.support.broker_process import start_broker
 from tests.support.kafka_oracle import SCRIPT, available, start_kafka
 
+EXERCISES = {
+    "confluent-kafka": "groups by the new protocol (KIP-848), with kill -9, to a Kafka and back",
+    "kafka-clients": "groups by the new protocol (KIP-848), with kill -9",
+}
+
 needs_java = pytest.mark.skipif(not available(), reason="needs java and mvn")
 
 QUICK = {

@@ -2,6 +2,8 @@
 
 An expression that nobody looked up yet matches nothing. All of a group are looked up together, when
 there is a new one, when topics came or went, and once in a while; not more than every ten seconds.
+The broker's own topics are left out. (A Kafka has them in, so that `.*` reads `__consumer_offsets`,
+which its own commits feed.)
 """
 
 import asyncio
