@@ -267,3 +267,22 @@ async def test_a_broker_that_stops_serves_no_member_any_longer() -> None:
     world.broker.groups.stop()
     assert beat(world, "a", 2).error_code == E.COORDINATOR_NOT_AVAILABLE
     assert beat(world, "b", 0).error_code == E.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_classic_member_that_never_syncs_is_fenced_from_a_consumer_group() -> None:
+    world = await group_world()
+    old = world.member(protocols=(("range", subscription("t")),), session_ms=300_000)
+    join = old.join()
+    world.pass_ms(3000)
+    old.took(join)
+    old.sync({old.member_id: assignment(0, 1)})
+    beat(world, "new", 0)
+    assert old.took(old.ask_to_join()).protocol_name == "range"
+    for _ in range(2):
+        world.pass_ms(29_999)
+        assert beat(world, "new", 2).error_code == 0
+    assert len(described(world).members) == 2
+    world.pass_ms(3)
+    assert [each.member_id for each in described(world).members] == ["new"]
+    assert old.heartbeat() == E.UNKNOWN_MEMBER_ID
+    assert told(beat(world, "new", 2)) == [0, 1]
