@@ -69,9 +69,7 @@ def standing(number: int, records: int) -> Any:
 def test_of_too_many_groups_those_furthest_behind_are_shown(
     monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    all_groups = {
-        f"g{n}": SimpleNamespace(group_id=f"g{n}", member_count=n) for n in range(count)
-    }
+    all_groups = {f"g{n}": SimpleNamespace(group_id=f"g{n}", member_count=n) for n in range(count)}
     commits = SimpleNamespace(stored=count)
     broker: Any = SimpleNamespace(groups=SimpleNamespace(commits=commits, groups=all_groups))
     monkeypatch.setattr(groups, "standings", lambda _: [standing(n, n) for n in range(count)])
