@@ -40,7 +40,6 @@ INDEXES = [0, 0, 1, 2, -1]
 OFFSETS = [0, 1, 2, 3, -1, 2**63 - 1]
 NUMBERS: dict[str, Sequence[Any]] = {
     "acks": [-1, -1, 1, 0, 2],
-    "transactional_id": [None],
     "replica_id": [-1],
     "session_id": [0],
     "session_epoch": [0, -1, 1],
@@ -124,6 +123,8 @@ def _options(value: Any, name: str, inner: Any, world: World) -> Sequence[Any]:
         return [topic.topic_id for topic in world.broker.catalog.image.topics.values()]
     if "Config" in type(value).__name__:
         return {"name": SETTING_NAMES, "value": SETTING_VALUES}.get(name, ())
+    if name.endswith("transactional_id"):
+        return ["x", None if value.__fields__[name].nullable_from == 0 else ""]
     if isinstance(inner, str) and name in {"name", "topic", "resource_name", "topic_name"}:
         return TOPICS
     return NUMBERS.get(name, ())
