@@ -86,7 +86,7 @@ def of_wire(wire: Construct, name: str) -> st.SearchStrategy[Any]:
     strategy: st.SearchStrategy[Any]
     match wire:
         case FormatField():
-            strategy = ERROR_CODES if name == "error_code" else NUMBERS[wire.fmtstr]
+            strategy = ERROR_CODES if name.endswith("error_code") else NUMBERS[wire.fmtstr]
         case UuidType():
             strategy = st.just(UUID(int=0)) | st.uuids()
         case Array():
