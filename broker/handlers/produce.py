@@ -77,13 +77,15 @@ def _produce(
 ) -> Answer:
     partition = None
     try:
-        _check_request(request)
+        if request.acks not in ACKS:
+            raise _unknown_acks(request.acks)
         if refused and id(data) in refused:
             raise refused[id(data)]
         partition = _find(topic, data, context)
         records = _checked_records(data, request, context.api_version)
         check_not_internal(partition.log.topic)
-        _check_replicas(partition, request.acks)
+        if request.acks == ACKS_ALL:
+            _check_replicas(partition)
         if context.broker.intake.is_guarded:
             context.broker.intake.admit(len(records))
         size_bytes = len(records)
@@ -102,11 +104,8 @@ def _produce(
     return _success(data.index, size_bytes, partition, context, result)
 
 
-def _check_request(request: ProduceRequest) -> None:
-    if request.acks not in ACKS:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {request.acks}"
-        )
+def _unknown_acks(acks: int) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
 
 
 def _find(
@@ -145,8 +144,8 @@ def _checked_records(
     return records
 
 
-def _check_replicas(partition: Partition, acks: int) -> None:
-    if acks == ACKS_ALL and partition.log.config.min_insync_replicas > 1:
+def _check_replicas(partition: Partition) -> None:
+    if partition.log.config.min_insync_replicas > 1:
         raise KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas is above 1: this broker is alone"
         )
