@@ -59,7 +59,6 @@ FAMILIES = (
     cleaner_cells,
     scrape_cells,
     transaction_cells,
-    group_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}
