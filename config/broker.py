@@ -155,10 +155,10 @@ class BrokerConfig:
     horolog_max_connection_rate_per_ip: int = broker_key(
         "horolog.max.connection.rate.per.ip",
         count(),
-        200,
+        0,
         dynamic=True,
         doc="New connections in a second from one address, ten seconds' worth of them at once; "
-        "more are closed. 0: no limit.",
+        "more are closed. 0: no limit, as with Kafka.",
     )
     queued_max_request_bytes: int = broker_key(
         "queued.max.request.bytes",
