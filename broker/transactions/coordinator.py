@@ -313,14 +313,15 @@ class TransactionCoordinator:
                     partition=partition, records=found.unreadable,
                 )  # fmt: skip
         await self.abort_overdue()
-        if not self._not_loaded and not self.unreadable_records:
+        if self.topic.partitions and not self._not_loaded and not self.unreadable_records:
             await self._abort_orphans()
 
     async def _abort_orphans(self) -> None:
         """Open transactions that no transactional id knows of are aborted.
 
-        A power cut that came before their first acknowledgement leaves such, or the loss of the
-        topic that ids are remembered in; nobody else would end them, and readers wait for ever.
+        A power cut that came before their first acknowledgement leaves such; nobody else would end
+        them, and readers wait for ever. Where no id was ever remembered they came with the files
+        of another broker, and stay as they are.
         """
         known = {
             (owner.facts.producer_id, place)
