@@ -77,7 +77,7 @@ PAGES: Mapping[str, Page] = {
     "transaction_without_owner": Page(
         "After a start a partition had an open transaction that no transactional id knows of: left "
         "by a power cut before its first acknowledgement. It is aborted, so that readers of "
-        "committed data go on. (Without __transaction_state such came from elsewhere, and stay.)",
+        "committed data go on. Without __transaction_state such came from elsewhere, and stay.",
     ),
     "marker_not_written": Page(
         "The marker that ends a transaction could not be written to a partition; tried again.",
