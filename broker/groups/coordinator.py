@@ -31,6 +31,7 @@ from broker.groups.rebalance import Rebalances
 from broker.groups.restoring import restore_classic, restore_consumers
 from broker.groups.transactional_commits import TransactionalCommits
 from broker.logs import event
+from broker.state_loading import StateLoading
 from broker.state_topic import Row, StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
@@ -38,6 +39,7 @@ from storage.env import Clock
 
 if TYPE_CHECKING:
     from broker.app import Broker
+    from broker.partition import Partition
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ class GroupCoordinator:
     pending: PendingOffsets
     """Offsets of transactions that have not ended."""
     transactional_commits: TransactionalCommits
-    unreadable_records: int
+    loading: StateLoading[Remembered]
 
     def __init__(self, broker: "Broker", machine: Clock) -> None:
         """Knows nothing until `load`. `machine` is the clock that nobody holds."""
@@ -93,9 +95,14 @@ class GroupCoordinator:
         self.commits = Commits(self.rebalances, self.topic)
         self.pending = PendingOffsets()
         self.transactional_commits = TransactionalCommits(self.rebalances, self.topic, self.pending)
-        self.unreadable_records = 0
-        self._not_loaded: dict[int, ErrorCode] = {}
-        """Partitions that are not served, and what is told of their groups."""
+        self.loading = StateLoading(
+            broker,
+            self.topic,
+            remembered,
+            self._restore,
+            on_failed=_not_loaded,
+            on_unreadable=_unreadable,
+        )
 
     def _new_id(self) -> str:
         return str(self._broker.env.rng.uuid())
@@ -109,15 +116,7 @@ class GroupCoordinator:
 
     def check_loaded(self, group_id: str) -> None:
         """Raises when nothing can be said of this group now."""
-        if self._not_loaded:
-            code = self._not_loaded.get(self.topic.index_of(group_id))
-            if code is not None:
-                raise KafkaError(code)
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether some groups are still being read."""
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._not_loaded.values()
+        self.loading.check(group_id)
 
     def require(self, group_id: str, missing: ErrorCode) -> Group:
         """A group that must be there, or an error of this code."""
@@ -233,32 +232,11 @@ class GroupCoordinator:
 
     def begin_load(self) -> None:
         """Before clients are let in: groups whose partition has records are not served yet."""
-        self._not_loaded = {
-            partition.index: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            for partition in self.topic.partitions
-            if partition.log.snapshot.log_start_offset < partition.log.snapshot.log_end_offset
-        }
+        self.loading.begin()
 
     async def load(self) -> None:
         """Reads the groups, partition by partition, on a lane."""
-        broker, chunk = self._broker, self._settings.offsets_load_buffer_size
-        for partition in self.topic.partitions:
-            if partition.index not in self._not_loaded:
-                continue
-            try:
-                found = await broker.lanes.run(broker.log_dir, remembered, partition.log, chunk)
-            except Exception as error:  # noqa: BLE001 - whatever it is, no group may wait for ever
-                event("groups_not_loaded", "error", partition=partition, error=error)
-                self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
-                continue
-            self._restore(found)
-            del self._not_loaded[partition.index]
-            if found.unreadable:
-                self.unreadable_records += found.unreadable
-                event(
-                    "group_records_unreadable", "warning",
-                    partition=partition, records=found.unreadable,
-                )  # fmt: skip
+        await self.loading.run(self._settings.offsets_load_buffer_size)
 
     def stop(self) -> None:
         """Nobody waits any longer: clients look for another coordinator, or for this one later."""
@@ -303,3 +281,11 @@ def _is_over(group: Group) -> bool:
 def _told(group: Group, _: None, error: BaseException | None) -> None:
     if error is not None:
         event("offsets_left_behind", "warning", group=group.group_id, error=error)
+
+
+def _not_loaded(partition: "Partition", error: Exception) -> None:
+    event("groups_not_loaded", "error", partition=partition, error=error)
+
+
+def _unreadable(partition: "Partition", records: int) -> None:
+    event("group_records_unreadable", "warning", partition=partition, records=records)

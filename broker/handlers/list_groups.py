@@ -12,7 +12,7 @@ CLASSIC = "classic"
 def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
     """COORDINATOR_LOAD_IN_PROGRESS (14) while some are still being read: half a list is wrong."""
     groups = context.broker.groups
-    if groups.is_loading:
+    if groups.loading.is_under_way:
         context.count_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}

@@ -20,7 +20,7 @@ def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTra
     """Those that fit all filters; an empty one fits everything."""
     transactions = context.broker.transactions
     code = ErrorCode.NONE
-    if transactions.is_loading:
+    if transactions.loading.is_under_way:
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         context.count_error(code)
     now_ms = context.broker.clock.now_ms()

@@ -35,7 +35,7 @@ def _groups(broker: "Broker", asked: Asked) -> object:
     page = names[: asked.fields["limit"]]
     return {
         "groups": [_summary(broker, found[name]) for name in page],
-        "loading": broker.groups.is_loading,
+        "loading": broker.groups.loading.is_under_way,
         "next": page[-1] if len(names) > len(page) else None,
     }
 

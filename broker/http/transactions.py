@@ -27,7 +27,7 @@ def _transactions(broker: "Broker", asked: Asked) -> object:
         "transactions": [_summary(broker, wanted[name]) for name in page],
         "open": len(still_open),
         "ids": len(found),
-        "loading": broker.transactions.is_loading,
+        "loading": broker.transactions.loading.is_under_way,
         "ended": dict(broker.transactions.steps.ended),
         "next": page[-1] if len(names) > len(page) else None,
     }

@@ -104,7 +104,7 @@ GROUP_METRICS = (
         "horolog_group_records_unreadable",
         "Records of groups that could not be read back at the start.",
         (),
-        one(lambda broker: broker.groups.unreadable_records),
+        one(lambda broker: broker.groups.loading.unreadable_records),
     ),
     gauge(
         "horolog_consumer_lag_records",

@@ -70,6 +70,6 @@ TRANSACTION_METRICS = (
         "horolog_transaction_records_unreadable",
         "Records of transactions that could not be read back at the start.",
         (),
-        one(lambda broker: broker.transactions.unreadable_records),
+        one(lambda broker: broker.transactions.loading.unreadable_records),
     ),
 )

@@ -17,9 +17,10 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from broker.logs import event
+from broker.state_loading import StateLoading
 from broker.state_topic import StateTopic
 from broker.transactions import rules
-from broker.transactions.loading import remembered
+from broker.transactions.loading import Remembered, remembered
 from broker.transactions.markers import Ending
 from broker.transactions.rules import Claim
 from broker.transactions.state_topic import transaction_state_topic
@@ -41,6 +42,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from broker.app import Broker
+    from broker.partition import Partition
 
 ENDED_TOGETHER = 100  # overdue transactions, which wait for the disk together
 MAX_TRANSACTIONAL_ID_BYTES = 4096  # Kafka: whatever fits a record's key
@@ -52,7 +54,7 @@ class TransactionCoordinator:
     ids: dict[str, Transactional]
     topic: StateTopic
     steps: Steps
-    unreadable_records: int
+    loading: StateLoading[Remembered]
 
     def __init__(self, broker: "Broker") -> None:
         """Knows nothing until `load`."""
@@ -61,23 +63,21 @@ class TransactionCoordinator:
         self.ids = {}
         self.topic = transaction_state_topic(broker)
         self.steps = Steps(broker, self.topic)
-        self.unreadable_records = 0
-        self._not_loaded: dict[int, ErrorCode] = {}
+        self.loading = StateLoading(
+            broker,
+            self.topic,
+            remembered,
+            self._restore_all,
+            on_failed=_not_loaded,
+            on_unreadable=_unreadable,
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- who is asked for ---
 
     def check_loaded(self, transactional_id: str) -> None:
         """Raises when nothing can be said of this id now."""
-        if self._not_loaded:
-            code = self._not_loaded.get(self.topic.index_of(transactional_id))
-            if code is not None:
-                raise KafkaError(code)
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether some ids are still being read."""
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._not_loaded.values()
+        self.loading.check(transactional_id)
 
     def require(self, claim: Claim) -> Transactional:
         """The id that a request names; INVALID_PRODUCER_ID_MAPPING (49) for an unknown one."""
@@ -285,35 +285,13 @@ class TransactionCoordinator:
 
     def begin_load(self) -> None:
         """Before clients are let in: ids whose partition has records are not served yet."""
-        self._not_loaded = {
-            partition.index: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            for partition in self.topic.partitions
-            if partition.log.snapshot.log_start_offset < partition.log.snapshot.log_end_offset
-        }
+        self.loading.begin()
 
     async def load(self) -> None:
         """Reads the ids, partition by partition, on a lane; goes on with ends that were begun."""
-        broker, chunk = self._broker, self._settings.transaction_state_log_load_buffer_size
-        for partition in self.topic.partitions:
-            if partition.index not in self._not_loaded:
-                continue
-            try:
-                found = await broker.lanes.run(broker.log_dir, remembered, partition.log, chunk)
-            except Exception as error:  # noqa: BLE001 - whatever it is, no id may wait for ever
-                event("transactions_not_loaded", "error", partition=partition, error=error)
-                self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
-                continue
-            for transactional_id, facts in found.facts.items():
-                self._restore(transactional_id, facts)
-            del self._not_loaded[partition.index]
-            if found.unreadable:
-                self.unreadable_records += found.unreadable
-                event(
-                    "transaction_records_unreadable", "warning",
-                    partition=partition, records=found.unreadable,
-                )  # fmt: skip
+        await self.loading.run(self._settings.transaction_state_log_load_buffer_size)
         await self.abort_overdue()
-        if self.topic.partitions and not self._not_loaded and not self.unreadable_records:
+        if self.topic.partitions and self.loading.found_all:
             await self._abort_orphans()
 
     async def _abort_orphans(self) -> None:
@@ -348,6 +326,10 @@ class TransactionCoordinator:
             for owner in self.steps.open.values()
         )
 
+    def _restore_all(self, found: Remembered) -> None:
+        for transactional_id, facts in found.facts.items():
+            self._restore(transactional_id, facts)
+
     def _restore(self, transactional_id: str, facts: Facts) -> None:
         owner = self.ids[transactional_id] = Transactional(transactional_id, facts)
         self._broker.producer_ids.is_used(max(facts.producer_id, facts.next_producer_id))
@@ -358,3 +340,11 @@ class TransactionCoordinator:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _not_loaded(partition: "Partition", error: Exception) -> None:
+    event("transactions_not_loaded", "error", partition=partition, error=error)
+
+
+def _unreadable(partition: "Partition", records: int) -> None:
+    event("transaction_records_unreadable", "warning", partition=partition, records=records)
