@@ -30,6 +30,7 @@ from tests.conformance.test_group_clients import (
     produce,
     read_one,
     share,
+    take_over,
     until,
 )
 from tests.conformance.test_group_restart import NOT_YET
@@ -128,24 +129,10 @@ def test_a_static_member_comes_back_to_its_part(quick: str, topic: str) -> None:
 def test_a_killed_consumer_is_replaced_within_its_session(
     quick: str, topic: str, tmp_path: Path
 ) -> None:
-    group, said = fresh("group"), tmp_path / "said"
-    produce(quick, topic, 5)
-    with said.open("wb") as out:
-        command = [sys.executable, "-m", "tests.conformance.group_member", quick, topic, group]
-        child = subprocess.Popen([*command, "consumer"], stdout=out)
-    try:
-        until(lambda: said.read_text().count("read") == 20, "the first has read everything")
-        produce(quick, topic, 5)
-        until(lambda: said.read_text().count("read") > 20, "it is at work")
-    finally:
-        child.kill()
-        child.wait(30)
-    seen = {tuple(line.split()[1:]) for line in said.read_text().splitlines() if "read" in line}
-    with closing(consumer(quick, group)) as heir:
-        heir.subscribe([topic])
-        while len(seen) < 40:
-            seen.add(tuple(map(str, read_one(heir))))
-    assert len(seen) == 40
+    group = fresh("group")
+    take_over(
+        quick, topic, group, "consumer", next_one=consumer(quick, group), said=tmp_path / "said"
+    )
 
 
 def test_a_group_moves_to_the_new_protocol_and_back_at_work(quick: str, topic: str) -> None:

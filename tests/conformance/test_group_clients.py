@@ -162,13 +162,17 @@ def test_a_killed_consumer_is_replaced_within_its_session(
     quick: str, topic: str, tmp_path: Path
 ) -> None:
     group = fresh("group")
+    take_over(quick, topic, group, "1500", next_one=confluent(quick, group), said=tmp_path / "said")
+
+
+def take_over(
+    quick: str, topic: str, group: str, member: str, *, next_one: Consumer, said: Path
+) -> None:
+    """A member is killed at work, and the next one reads what that did not; in all everything."""
     produce(quick, topic, 5)
-    said = tmp_path / "said"
+    command = [sys.executable, "-m", "tests.conformance.group_member", quick, topic, group, member]
     with said.open("wb") as out:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tests.conformance.group_member", quick, topic, group, "1500"],
-            stdout=out,
-        )
+        child = subprocess.Popen(command, stdout=out)
     try:
         until(lambda: said.read_text().count("read") == 20, "the first has read everything")
         produce(quick, topic, 5)
@@ -177,7 +181,7 @@ def test_a_killed_consumer_is_replaced_within_its_session(
         child.kill()
         child.wait(30)
     seen = {tuple(line.split()[1:]) for line in said.read_text().splitlines() if "read" in line}
-    with closing(confluent(quick, group)) as heir:
+    with closing(next_one) as heir:
         heir.subscribe([topic])
         while len(seen) < 40:
             seen.add(tuple(map(str, read_one(heir))))
