@@ -24,6 +24,7 @@ from tests.bench import (
     client_cells,
     dirty_cells,
     fetch_cells,
+    fresh_memory,
     group_cells,
     latency_cells,
     lookup_cells,
@@ -83,6 +84,8 @@ def main() -> int:
         both = list(start_peers(options, scratch, stack))
         for peer in both:
             warm(peer, options, scale)
+        if scale.touches_memory:
+            fresh_memory.touch_all()
         results = [measure(cell, both, scale, options.rounds) for cell in chosen]
     report(results, options)
     return int(any(bad(result) for result in results))
@@ -140,6 +143,8 @@ def measure(cell: Cell, both: list[Peer], scale: Scale, rounds: int) -> CellResu
             if peer.name in results.failures:
                 continue
             os.sync()
+            if scale.touches_memory:
+                fresh_memory.touch()
             try:
                 results.add(peer.name, cell.measure(peer, scale))
             except (BenchFailed, OSError) as failure:

@@ -16,9 +16,18 @@ class Scale:
     lookups: int
     partitions: int
     killed_megabytes: int
+    touches_memory: bool = False
+    """Whether memory that a host took back is fetched before each round."""
 
 
-FULL = Scale(megabytes=800, seconds=5.0, lookups=3000, partitions=3500, killed_megabytes=2000)
+FULL = Scale(
+    megabytes=800,
+    seconds=5.0,
+    lookups=3000,
+    partitions=3500,
+    killed_megabytes=2000,
+    touches_memory=True,
+)
 QUICK = Scale(megabytes=100, seconds=1.0, lookups=500, partitions=350, killed_megabytes=200)
 TINY = Scale(megabytes=2, seconds=0.05, lookups=20, partitions=10, killed_megabytes=5)
 

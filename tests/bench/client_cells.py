@@ -10,7 +10,6 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from tests.bench.cell import Cell, Scale, cpu, latency, rate
 from tests.bench.frames import batch_of, payload, produce
-from tests.bench.fresh_memory import touch
 from tests.bench.librdkafka import BatchProducer
 from tests.bench.peers import Peer
 from tests.bench.produce_cells import LABELS, RECORDS_A_BATCH
@@ -45,7 +44,6 @@ def measure_produce(
         batch = producer.messages([payload(record_bytes, seed % 64) for seed in range(burst)])
         producer.send(producer.messages([payload(record_bytes)] * 10))
         producer.flush(FLUSH_SECONDS)
-        touch(2 * scale.megabytes)
         before, began = peer.cpu_seconds(), time.perf_counter()
         for _ in range(bursts):
             producer.send(batch)

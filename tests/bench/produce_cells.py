@@ -6,7 +6,6 @@ from itertools import repeat
 
 from tests.bench.cell import Cell, Scale, cpu, rate
 from tests.bench.frames import batch_of, produce
-from tests.bench.fresh_memory import touch
 from tests.bench.peers import Peer
 from tests.bench.pump import pump
 from tests.bench.topics import topic
@@ -27,7 +26,6 @@ def measure(
     config = peer.fsync_config if fsync else peer.cached_config
     with topic(peer.bootstrap, "produce", config=config) as name, Wire(peer.bootstrap) as wire:
         request = produce(name, batch_of(record_bytes, count), acks=acks)
-        touch(2 * scale.megabytes)
         before = peer.cpu_seconds()
         done = pump(wire, name, repeat(request, requests + 1), DEPTH)
         after = peer.cpu_seconds()
