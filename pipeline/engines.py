@@ -118,13 +118,16 @@ class SparkEngine:
         self._session = session
 
     def run(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-        """All results, once the last task is done."""
+        """All results, once the last task is done. SparkFailed, ExecutorLacks."""
         if not items:
             return
+        from pipeline.spark_errors import spark_errors
+
         cut = [pickle.dumps(item) for item in items]
         frame = self._session.range(0, len(cut), 1, len(cut))
-        done = frame.mapInArrow(partial(_run_in_task, work, cut), "result binary")
-        for row in done.collect():
+        with spark_errors():
+            done = frame.mapInArrow(partial(_run_in_task, work, cut), "result binary").collect()
+        for row in done:
             outcome = pickle.loads(row.result)  # noqa: S301 - what our own task has written
             if isinstance(outcome, PipelineError):
                 raise outcome
@@ -154,12 +157,15 @@ def run_all(engine: Engine, work: Callable[[T], R], items: Sequence[T], what: st
 
 
 def choose_engine(name: str, job: str, *, master: str | None = None) -> Engine:
-    """The engine of that name. NoSpark, NoJava."""
+    """The engine of that name. NoSpark, NoJava, SparkFailed.
+
+    The work is Python's: Java only hands it out, so that it had better start quickly.
+    """
     if name == NATIVE:
         return NativeEngine()
     from pipeline.session import open_session
 
-    return SparkEngine(open_session(f"horolog {job}", master=master))
+    return SparkEngine(open_session(f"horolog {job}", master=master, is_short=True))
 
 
 def in_worker(work: Callable[[T], R], item: T) -> R:

