@@ -22,6 +22,7 @@ from broker.closing import close_logs
 from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
 from broker.crash_guard import CrashGuard
+from broker.damage import DamageMet
 from broker.dirty_clients import DirtyClients
 from broker.disk_space import DiskSpace
 from broker.dispatcher import Dispatcher
@@ -106,6 +107,7 @@ class Broker:
     rolling: Rolling
     cleaner: Cleaner
     scrubber: Scrubber
+    damage: DamageMet
     held_time: HeldTime | None
     """What moves the clock, with `--test-clock`."""
     served: tuple[Api, ...]
@@ -176,6 +178,7 @@ class Broker:
         self.cleaner = Cleaner(self)
         self.disk_watch = DiskWatch(self)
         self.scrubber = Scrubber(self)
+        self.damage = DamageMet(self)
         self._door: HttpDoor | None = None
 
     def _make_server(self) -> Server:

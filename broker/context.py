@@ -34,7 +34,7 @@ class Peer:
 class RequestContext:
     """The facts of one request, given to `handle(request, context)`."""
 
-    __slots__ = ("broker", "charge", "header", "peer")
+    __slots__ = ("broker", "charge", "header", "peer", "waited_seconds")
 
     charge: tuple[int, float]
     """Bytes of the request and seconds of work: set only while quotas are enforced."""
@@ -44,6 +44,8 @@ class RequestContext:
         self.header = header
         self.peer = peer
         self.broker = broker
+        self.waited_seconds = 0.0
+        """For how long the answer waited for what its client asked to wait for: new records."""
 
     @property
     def api_key(self) -> int:

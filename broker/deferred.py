@@ -43,6 +43,11 @@ class Deferred(Generic[T]):
         if self.settled:
             self._deliver()
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody wants the answer any more."""
+        return self._abandoned
+
     def when_abandoned(self, callback: Callable[[], None]) -> None:
         """What to do when the peer goes away first (leave the waiting list, for example)."""
         self._on_abandon = callback

@@ -34,7 +34,7 @@ from protocol.headers import (
 Parts = list[Part]
 Answered = Callable[[Parts | None, CloseConnection | None], None]
 
-API_VERSIONS = 18
+FETCH, API_VERSIONS = 1, 18
 SIZE_BYTES = 4  # of a frame, not counted in it
 PLAIN_HEADER_BYTES = 4  # a response's header without tagged fields
 
@@ -46,15 +46,32 @@ _FLEXIBLE_HEAD = Struct(">iix")  # and no tagged fields
 class Call:
     """What is ready for one (API, version): its reader, its writer, its handler."""
 
-    __slots__ = ("_head", "_write", "answer_type", "api", "handle", "latency", "read", "version")
+    __slots__ = (
+        "_head",
+        "_write",
+        "answer_type",
+        "api",
+        "handle",
+        "latency",
+        "read",
+        "unwaited",
+        "version",
+    )
 
-    def __init__(self, route: Route, version: int, latency: Histogram) -> None:
-        """Generates the reader and writer when this pair is used for the first time."""
+    def __init__(
+        self, route: Route, version: int, latency: Histogram, unwaited: Histogram | None
+    ) -> None:
+        """Generates the reader and writer when this pair is used for the first time.
+
+        `latency` counts from request to answer, `unwaited` leaves out what the client asked to wait
+        for.
+        """
         self.api = route.api
         self.version = version
         self.handle = route.handle
         self.read = reader(route.api.request, version, exact=False)
         self.latency = latency
+        self.unwaited = unwaited
         self.answer_type = route.api.response
         self._write = writer(route.api.response, version)
         flexible = len(response_header(route.api, version, 0)) > PLAIN_HEADER_BYTES
@@ -170,7 +187,10 @@ class Dispatcher:
             self.quotas.answering(context, response)
         if response is not None:
             parts = call.encode(context.header.correlation_id, response)
-        call.latency.observe(self._monotonic() - started)
+        seconds = self._monotonic() - started
+        call.latency.observe(seconds)
+        if call.unwaited is not None:
+            call.unwaited.observe(max(0.0, seconds - context.waited_seconds))
         return parts
 
     def judge(self, error: BaseException, header: RequestHeader | None) -> CloseConnection:
@@ -194,7 +214,8 @@ class Dispatcher:
 
     def _call(self, header: RequestHeader) -> Call:
         key, version = header.api_key, header.api_version
-        call = Call(self._routes[key], version, self._probes.latency[key])
+        unwaited = self._probes.fetch if key == FETCH else None
+        call = Call(self._routes[key], version, self._probes.latency[key], unwaited)
         self._calls[key, version] = call
         return call
 

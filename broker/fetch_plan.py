@@ -4,8 +4,8 @@ The byte rules are Kafka's (KIP-74): each partition gives up to its own limit wh
 limit lasts, and the first partition that has anything gives a whole batch whatever its size.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.fetch_sessions import FollowedPartition
@@ -13,6 +13,7 @@ from broker.metadata import MetadataImage
 from broker.partition import Partition
 from protocol.apis.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from protocol.errors import ErrorCode, KafkaError
+from storage.doubt import Doubt
 from storage.errors import StorageError
 from storage.file_slice import FetchData
 
@@ -30,6 +31,15 @@ class Answer(NamedTuple):
         return 0 if self.data.records is None else len(self.data.records)
 
 
+class Damage(NamedTuple):
+    """Where a fetch met damage."""
+
+    partition: Partition
+    offset: int
+    """That was asked for."""
+    what: str
+
+
 @dataclass(slots=True)
 class FetchResult:
     """What one reading gave, in the order of what was wanted; `watched` are all that were read."""
@@ -38,6 +48,10 @@ class FetchResult:
     watched: list[Partition]
     size_bytes: int
     has_error: bool
+    doubts: list[Doubt] = field(default_factory=list)
+    """What has to be settled before any of this is served: then it is read again."""
+    damage: list[Damage] = field(default_factory=list)
+    """What is not served because it is not what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +68,11 @@ class FetchPlan:
     each_whole: bool = False
     """Before KIP-74: every partition gives a batch, and its reader is told how far it exceeds."""
 
-    def read(self, image: MetadataImage) -> FetchResult:
-        """Reads every partition; faults become error codes of their partition."""
+    def read(self, image: MetadataImage, unreadable: Collection[Doubt] = ()) -> FetchResult:
+        """Reads every partition; faults become error codes of their partition.
+
+        `unreadable`: doubts that could not be settled, since the disk refused.
+        """
         result = FetchResult([], [], 0, has_error=False)
         remaining = self.max_bytes
         for wanted in self.wanted:
@@ -65,12 +82,12 @@ class FetchPlan:
                 result.watched.append(partition)
                 if self.news_only and self._is_quiet(wanted, partition):
                     continue
-                data = self._read(
-                    wanted, partition, remaining, first=self.each_whole or not result.size_bytes
-                )
+                data = self._read(wanted, partition, remaining, result, unreadable)
             except KafkaError as error:
                 data = _refusal(wanted.index, error.code)
                 result.has_error = True
+                if error.code == ErrorCode.CORRUPT_MESSAGE and partition is not None:
+                    result.damage.append(Damage(partition, wanted.fetch_offset, error.message))
             except StorageError:
                 data = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
                 result.has_error = True
@@ -100,7 +117,12 @@ class FetchPlan:
         return image.require(wanted.topic, wanted.index)
 
     def _read(
-        self, wanted: FollowedPartition, partition: Partition, remaining: int, *, first: bool
+        self,
+        wanted: FollowedPartition,
+        partition: Partition,
+        remaining: int,
+        result: FetchResult,
+        unreadable: Collection[Doubt],
     ) -> PartitionData:
         partition.check_leader_epoch(wanted.leader_epoch)
         diverging = _diverging_epoch(wanted, partition)
@@ -110,14 +132,22 @@ class FetchPlan:
                 wanted.fetch_offset,
                 min(wanted.max_bytes, remaining),
                 committed=self.committed,
-                whole_first=first,
+                whole_first=self.each_whole or not result.size_bytes,
             )
+            if data is not None and data.doubt is not None:
+                _refuse_unreadable(data.doubt, unreadable)
+                result.doubts.append(data.doubt)
         answer = _answer(wanted.index, partition, data)
         if self.committed:
             answer.aborted_transactions = [] if data is None else _aborted(partition, wanted, data)
         if diverging is not None:
             answer.diverging_epoch = diverging
         return answer
+
+
+def _refuse_unreadable(doubt: Doubt, unreadable: Collection[Doubt]) -> None:
+    if any(each.segment is doubt.segment for each in unreadable):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doubt.segment!r} cannot be read")
 
 
 def _is_news(answer: Answer) -> bool:

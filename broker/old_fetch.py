@@ -119,11 +119,13 @@ class OldFetch:
         remaining_ms = int((self._deadline - broker.clock.monotonic()) * 1000)
         if remaining_ms <= 0:
             return
+        began = broker.probes.monotonic()
         waiter = broker.waiters.register(watched, 1, remaining_ms, lambda: woken.resolve(None))
         try:
             await wait_for(woken)
         finally:
             broker.waiters.cancel(waiter)
+            self._context.waited_seconds += broker.probes.monotonic() - began
 
 
 def _behind(

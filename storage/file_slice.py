@@ -1,8 +1,11 @@
 """Ranges of log files that are on their way to a reader, unread until somebody wants the bytes."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.env import File
+
+if TYPE_CHECKING:
+    from storage.doubt import Doubt
 
 
 class FileSlice:
@@ -42,6 +45,8 @@ class FetchData(NamedTuple):
 
     slices: tuple[FileSlice, ...]
     size_bytes: int
+    doubt: "Doubt | None" = None
+    """Set while it must not be served: what has to be settled before it is asked for again."""
 
     def read(self) -> bytes:
         """All bytes joined (tools, tests, old clients)."""

@@ -22,7 +22,7 @@ from storage.index_trust import TrustedIndexes
 from storage.layout import LOG
 from storage.leader_epochs import EpochEnd, LeaderEpochs
 from storage.loading import LoadedLog
-from storage.log_reading import LogReads, told
+from storage.log_reading import LogReads, as_told, told
 from storage.partition_files import PartitionFiles
 from storage.producer_state import ProducerStates, RememberedBatch
 from storage.reader import read
@@ -298,7 +298,8 @@ class Log:
         """Whole batches from the one with `offset` to before `up_to`; see `storage.reader`.
 
         KafkaError OFFSET_OUT_OF_RANGE (1) outside of the log, KAFKA_STORAGE_ERROR (56) when the
-        disk refuses or the log is damaged there.
+        disk refuses, CORRUPT_MESSAGE (2) when the log is damaged there. While `doubt` is set the
+        bytes must not be served: settle it, then ask again.
         """
         try:
             return read(
@@ -315,7 +316,7 @@ class Log:
                     ErrorCode.OFFSET_OUT_OF_RANGE,
                     f"Offset {offset} is before the log start {self._start_offset}",
                 ) from error
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise as_told(error) from error
 
     def offset_for_timestamp(
         self,

@@ -2,10 +2,13 @@
 
 No batch is decoded. A fetch begins with the batch that holds the wanted offset and ends at a batch
 boundary when it reaches the bound or the end of a segment, else wherever the byte limit falls, as
-in Kafka.
+in Kafka. What lay on the disk before this process began is checked once before it is served
+(`storage.doubt`): until then it comes with a doubt, and damage ends what is given.
 """
 
 from protocol.errors import ErrorCode, KafkaError
+from storage.doubt import Doubt
+from storage.errors import CorruptLog
 from storage.file_slice import NOTHING, FetchData, FileSlice
 from storage.index_trust import TrustedIndexes
 from storage.segment import IndexRules, Segment
@@ -53,9 +56,15 @@ def read(
         index += 1
     else:
         return NOTHING
-    return _piece(
-        segments[index], place.position, place.size_bytes, limit, max_bytes, min_one_batch
-    )
+    piece = _piece(segment, place.position, place.size_bytes, limit, max_bytes, min_one_batch)
+    if place.position >= segment.sound.whole_from or not piece.slices:
+        return piece
+    begin = place.position
+    if place.base_offset > offset:  # compaction leaves gaps; so do offsets that have rotted
+        trusted = indexes.of(segment, limit_of(snapshot, index), rules)
+        begin = min(begin, trusted.offsets.lookup(offset).position)
+    below = segments[index + 1].base_offset if index < last else up_to
+    return _proven(piece, Doubt(segment, begin, place.position + piece.size_bytes, limit, below))
 
 
 def _piece(  # noqa: PLR0917 - private, called by position
@@ -73,6 +82,24 @@ def _piece(  # noqa: PLR0917 - private, called by position
         max_bytes = batch_bytes
     size = min(max_bytes, limit - position)
     return FetchData((FileSlice(segment.file(), position, size),), size)
+
+
+def _proven(piece: FetchData, doubt: Doubt) -> FetchData:
+    """As much of the piece as is known to be sound; all of it, in doubt, while that is not known.
+
+    CorruptLog when it begins with damage.
+    """
+    (part,) = piece.slices
+    known = doubt.segment.sound
+    sound_to = known.end_from(doubt.position)
+    if sound_to >= part.position + part.size:
+        return piece
+    if sound_to not in known.damaged:
+        return piece._replace(doubt=doubt)
+    if sound_to <= part.position:
+        raise CorruptLog(part.file.path, f"the batch at {sound_to} is damaged: it is not served")
+    size = sound_to - part.position
+    return FetchData((FileSlice(part.file, part.position, size),), size)
 
 
 def _tail_of(snapshot: LogSnapshot, offset: int) -> Tail | None:

@@ -27,6 +27,7 @@ from storage.replay import replay_rows
 from storage.segment import IndexRules, Segment
 from storage.segment_times import last_arrival_of
 from storage.segments import index_of
+from storage.soundness import SOUND
 from storage.zone_mend import mend_zones
 
 OLD_SEARCH_BYTES = 4 * 1024 * 1024  # how far behind a fault old messages are looked for
@@ -111,6 +112,7 @@ class LogRecovery:
         if scan.fault:
             goes_on = self._settle_fault(scan, index)
         segment.size_bytes = scan.end_position
+        segment.sound = SOUND
         indexes = rebuild.finish(scan.end_position, scan.next_offset, closed=True)
         mend_zones(segment, indexes.zones, scan.end_position, scan.next_offset)
         segment.indexes = indexes

@@ -17,6 +17,7 @@ from storage.errors import CorruptCheckpoint, FileMissing
 from storage.layout import LOG, SEGMENT_SUFFIXES, PartitionName
 from storage.log import Log
 from storage.segment import Segment
+from storage.soundness import SOUND, UNKNOWN
 from storage.verify_report import Finding, PartitionReport
 from storage.verify_segment import SegmentProof, WholeLog
 
@@ -69,6 +70,8 @@ class SegmentScrub:
         faults = tuple(each for each in report.findings if each.severity != "note")
         if self._is_what_it_seemed():
             self.findings = faults
+            is_damaged = any(each.severity == "damage" for each in faults)
+            segment.sound = UNKNOWN if is_damaged else SOUND
 
     def _is_what_it_seemed(self) -> bool:
         segment = self._segment

@@ -15,6 +15,7 @@ from storage.errors import FileMissing
 from storage.layout import DELETED, LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES
 from storage.offset_index import OffsetIndex
 from storage.partition_files import PartitionFiles
+from storage.soundness import Soundness
 from storage.time_index import TimeIndex
 from storage.txn_index import TxnIndex
 from storage.zone_map import ARRIVAL_ESTIMATED, ZoneMap
@@ -79,6 +80,7 @@ class Segment:
         "pinned",
         "since_indexed",
         "size_bytes",
+        "sound",
         "swap_suffix",
         "synced",
         "verified",
@@ -123,6 +125,8 @@ class Segment:
         self.name_is_durable = True
         self.synced = True
         """False from creation until the closed segment's files were synced."""
+        self.sound = Soundness(size_bytes)
+        """Which of its bytes need no check before they are served: those of this process."""
         self.is_removed = False
         """Whether its files carry, or are about to carry, the suffix `.deleted`."""
         self.verified = False

@@ -50,6 +50,14 @@ PAGES: Mapping[str, Page] = {
         "not what was written. Nothing was changed. /api/scrub lists all that is known.",
         f"The disk is going bad: replace it. {_RESTORE}",
     ),
+    "damage_not_served": Page(
+        "A consumer asked for bytes of a log that are not what was written: a batch does not have "
+        "its CRC, or its offsets are out of order. It was told CORRUPT_MESSAGE; what lies before "
+        "that batch is served, and so are all other partitions. Bytes that a stop left are "
+        "checked when they are wanted for the first time.",
+        f"The disk is going bad: replace it. {_RESTORE} A consumer that may skip the batch seeks "
+        "to an offset behind it.",
+    ),
     "log_file_wrong": Page(
         "The check of closed segments found an index or zone map that contradicts its log. "
         "Records are safe; searches compare an index with the log before they believe it.",

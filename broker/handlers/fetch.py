@@ -4,9 +4,11 @@ A client that says it is a replica is refused: there are none (operations C1). R
 slices of files; nothing is read here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from functools import partial
 
 from broker.context import RequestContext
+from broker.damage import settle_doubts
 from broker.deferred import Deferred
 from broker.fetch_plan import Answer, FetchPlan, FetchResult
 from broker.fetch_sessions import (
@@ -27,6 +29,7 @@ from protocol.apis.fetch import (
     PartitionData,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.doubt import Doubt
 
 CONSUMER = -1
 READ_COMMITTED = 1
@@ -56,7 +59,15 @@ def handle(
 class _Fetch:
     """One request on its way: what it asks, and the session it belongs to."""
 
-    __slots__ = ("context", "plan", "request", "session", "starts_session", "wait_ms")
+    __slots__ = (
+        "context",
+        "plan",
+        "request",
+        "session",
+        "starts_session",
+        "wait_ms",
+        "waits_since",
+    )
 
     def __init__(self, request: FetchRequest, context: RequestContext) -> None:
         """Finds or ends the session; raises the KafkaError that answers the whole request."""
@@ -88,15 +99,30 @@ class _Fetch:
             each_whole=version < WHOLE_FIRST_SINCE_VERSION,
         )
         self.wait_ms = request.max_wait_ms
+        self.waits_since = 0.0
 
     def begin(self) -> FetchResponse | Deferred[FetchResponse]:
         """The first reading; the answer if it is enough."""
         result = self.plan.read(self.context.broker.catalog.image)
-        if self.request.max_wait_ms <= 0 or self.plan.is_enough(result):
+        if not result.doubts and (self.wait_ms <= 0 or self.plan.is_enough(result)):
             return self._respond(result)
         answer: Deferred[FetchResponse] = Deferred()
-        self._wait(answer, result)
+        self._go_on(answer, result)
         return answer
+
+    def _go_on(self, answer: Deferred[FetchResponse], result: FetchResult) -> None:
+        """Not yet: some bytes have to be checked first, or there is not enough."""
+        if result.doubts:
+            settle_doubts(self.context.broker, result.doubts, partial(self._settled, answer))
+        elif self.wait_ms <= 0 or self.plan.is_enough(result):
+            answer.resolve(self._respond(result))
+        else:
+            self._wait(answer, result)
+
+    def _settled(self, answer: Deferred[FetchResponse], unreadable: Collection[Doubt]) -> None:
+        if not answer.abandoned:
+            image = self.context.broker.catalog.image
+            self._go_on(answer, self.plan.read(image, unreadable))
 
     def _resume(self, changed: list[FollowedPartition], *, by_id: bool) -> list[FollowedPartition]:
         sessions = self.context.broker.fetch_sessions
@@ -110,6 +136,7 @@ class _Fetch:
 
     def _wait(self, answer: Deferred[FetchResponse], result: FetchResult) -> None:
         waiters = self.context.broker.waiters
+        self.waits_since = self.context.broker.probes.monotonic()
         waiter = waiters.register(
             result.watched,
             self.plan.min_bytes - result.size_bytes,
@@ -119,12 +146,11 @@ class _Fetch:
         answer.when_abandoned(lambda: waiters.cancel(waiter))
 
     def _look_again(self, answer: Deferred[FetchResponse], waiter: Waiter) -> None:
-        result = self.plan.read(self.context.broker.catalog.image)
-        if waiter.is_over or self.plan.is_enough(result):
-            answer.resolve(self._respond(result))
-        else:
-            self.wait_ms = self.context.broker.waiters.remaining_ms(waiter)
-            self._wait(answer, result)
+        waiters = self.context.broker.waiters
+        waited = self.context.broker.probes.monotonic() - self.waits_since
+        self.context.waited_seconds += waited
+        self.wait_ms = 0 if waiter.is_over else waiters.remaining_ms(waiter)
+        self._go_on(answer, self.plan.read(self.context.broker.catalog.image))
 
     def _respond(self, result: FetchResult) -> FetchResponse:
         """A session hears only what is new to it: the plan has left out the rest."""
@@ -133,6 +159,8 @@ class _Fetch:
             throttle_ms = enforced.fetched(self.context, result.size_bytes)
             if throttle_ms:
                 return self._nothing_yet(throttle_ms)
+        for damage in result.damage:
+            self.context.broker.damage.met(*damage)
         for answer in result.answers:
             self._count(answer)
             if self.session is not None and answer.size_bytes:

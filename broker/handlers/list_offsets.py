@@ -11,6 +11,7 @@ from functools import partial
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after, gather
+from broker.metrics.probes import BrokerProbes
 from broker.partition import Partition, last_fetchable
 from protocol.apis.list_offsets import (
     ListOffsetsPartition,
@@ -84,12 +85,14 @@ def _answer(
         partition.check_leader_epoch(query.current_leader_epoch)
         if context.api_version <= OFFSET_LISTS_UNTIL_VERSION:
             return _listed(partition, query, request, context)
+        started = context.broker.probes.monotonic()
         found = _find(partition, query.timestamp, request, context, at_once=at_once)
     except KafkaError as error:
         return _refusal(query, context, error)
     if isinstance(found, Deferred):
-        return after(found, partial(_found, query), partial(_refusal, query, context))
-    return _found(query, found)
+        succeed = partial(_found, query, context.broker.probes, started)
+        return after(found, succeed, partial(_refusal, query, context))
+    return _found(query, context.broker.probes, started, found)
 
 
 def _listed(
@@ -159,7 +162,11 @@ def _special(partition: Partition, timestamp: int, *, committed: bool, replica_i
     return None
 
 
-def _found(query: ListOffsetsPartition, found: Found) -> ListOffsetsPartitionResponse:
+def _found(
+    query: ListOffsetsPartition, probes: BrokerProbes, started: float, found: Found
+) -> ListOffsetsPartitionResponse:
+    if query.timestamp >= 0:
+        probes.time_lookup.observe(probes.monotonic() - started)
     if found is None:
         return ListOffsetsPartitionResponse(partition_index=query.partition_index)
     return ListOffsetsPartitionResponse(

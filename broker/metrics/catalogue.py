@@ -229,6 +229,18 @@ DURATIONS: tuple[Durations, ...] = (
         _latencies,
     ),
     Durations(
+        "horolog_fetch_duration_seconds",
+        "From a complete fetch to its answer, without the time that it waited for records.",
+        (),
+        lambda broker: [((), broker.probes.fetch)],
+    ),
+    Durations(
+        "horolog_time_lookup_duration_seconds",
+        "One look-up of an offset by time in one partition, from the disk or from memory.",
+        (),
+        lambda broker: [((), broker.probes.time_lookup)],
+    ),
+    Durations(
         "horolog_fsync_duration_seconds",
         "One fsync of one log.",
         (),

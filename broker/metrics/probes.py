@@ -46,6 +46,7 @@ class TopicTraffic:
         "batches_in",
         "bytes_in",
         "bytes_out",
+        "damaged_reads",
         "failed_appends",
         "failed_reads",
         "reads",
@@ -62,6 +63,7 @@ class TopicTraffic:
         self.reads = 0
         self.failed_appends = 0
         self.failed_reads = 0
+        self.damaged_reads = 0
         self.skew = [0] * (len(SKEW_BOUNDS_MS) + 1)
         """Batches by arrival minus the time of their latest record."""
 
@@ -73,6 +75,9 @@ class BrokerProbes:
         """`monotonic` gives seconds and is used by callers to time what they report."""
         self.monotonic = monotonic
         self.latency = [Histogram() for _ in range(MAX_API_KEY)]
+        self.fetch = Histogram()
+        """As `latency` of Fetch, without the time it waited for records."""
+        self.time_lookup = Histogram()
         self.errors: Counter[tuple[int, int]] = Counter()
         self.topics: dict[str, TopicTraffic] = {}
         self.dirty: Counter[tuple[str, str, str, str]] = Counter()
@@ -131,6 +136,10 @@ class BrokerProbes:
     def read_failed(self, topic: str) -> None:
         """A fetch was answered with an error for a partition of a topic that exists."""
         self.topics.setdefault(topic, TopicTraffic()).failed_reads += 1
+
+    def damage_met(self, topic: str) -> None:
+        """A fetch was refused because what it wanted is not what was written."""
+        self.topics.setdefault(topic, TopicTraffic()).damaged_reads += 1
 
     def topic_deleted(self, topic: str) -> None:
         """The series of a topic that is gone end."""

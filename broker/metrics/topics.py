@@ -33,6 +33,11 @@ def _of_traffic(name: str, text: str, read: Callable[[TopicTraffic], int]) -> Me
     return counter(name, text, ("topic",), lambda broker: traffic(broker, read))
 
 
+def _damaged(broker: "Broker") -> Iterable[Sample]:
+    """Only topics that were hit have a series."""
+    return [sample for sample in traffic(broker, lambda t: t.damaged_reads) if sample[1]]
+
+
 def _skews(broker: "Broker") -> Iterable[tuple[tuple[str, ...], list[int]]]:
     found: dict[str, list[int]] = {}
     for position, (name, each) in enumerate(broker.probes.topics.copy().items()):
@@ -73,6 +78,12 @@ TOPIC_METRICS = (
         "horolog_topic_reads",
         "Partitions that fetches were answered with, empty ones included.",
         lambda t: t.reads,
+    ),
+    counter(
+        "horolog_topic_damaged_reads",
+        "Fetches of a partition that were refused since its bytes are not what was written.",
+        ("topic",),
+        _damaged,
     ),
     _of_traffic(
         "horolog_topic_failed_appends",

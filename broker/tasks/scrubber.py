@@ -16,10 +16,11 @@ from broker.logs import event
 from broker.tasks.throttle import Throttle
 from config.broker import BrokerConfig
 from storage.errors import DiskError, StorageError
-from storage.layout import SCRUB_FILE, PartitionName
+from storage.layout import LOG, SCRUB_FILE, PartitionName, segment_name
 from storage.log import Log
 from storage.scrub import ScrubFile, ScrubPlace, SegmentScrub, scrubbable
 from storage.segment import Segment
+from storage.segments import index_of
 from storage.verify_report import Finding
 
 if TYPE_CHECKING:
@@ -79,6 +80,15 @@ class Scrubber:
             if not log.is_closed
         }
         return {log: rot for log, rot in present.items() if rot}
+
+    def met(self, log: Log, offset: int, what: str) -> None:
+        """A fetch from `offset` on met damage before a pass did."""
+        segments = log.snapshot.segments
+        segment = segments[index_of(segments, offset)]
+        if not any(each.segment is segment for each in self.rot.get(log, ())):
+            finding = Finding("damage", segment_name(segment.base_offset, LOG), what)
+            rot = Rot(segment, self._broker.clock.now_ms(), (finding,))
+            self.rot = {**self.rot, log: (*self.rot.get(log, ()), rot)}
 
     def start(self) -> None:
         """Passes begin by themselves from now on, by the broker's own wall clock."""

@@ -48,6 +48,8 @@ USUAL: Mapping[str, tuple[str, set[str]]] = {
     "horolog_requests": ("counter", {"api"}),
     "horolog_request_errors": ("counter", {"api", "error"}),
     "horolog_request_duration_seconds": ("histogram", {"api"}),
+    "horolog_fetch_duration_seconds": ("histogram", set()),
+    "horolog_time_lookup_duration_seconds": ("histogram", set()),
     "horolog_connections": ("gauge", set()),
     "horolog_network_received_bytes": ("counter", set()),
     "horolog_network_sent_bytes": ("counter", set()),
