@@ -34,7 +34,7 @@ from broker.held_time import HeldTime
 from broker.http.door import HttpDoor
 from broker.http.health import Check
 from broker.http.pages import Pages
-from broker.http.token import read_token
+from broker.http.token import HttpToken
 from broker.intake import Intake
 from broker.lanes import DiskLanes
 from broker.limits import ConnectionLimits, connections_within, or_unlimited
@@ -179,6 +179,7 @@ class Broker:
         self.disk_watch = DiskWatch(self)
         self.scrubber = Scrubber(self)
         self.damage = DamageMet(self)
+        self.http_token = HttpToken(env.fs, settings.horolog_http_token_file)
         self._door: HttpDoor | None = None
 
     def _make_server(self) -> Server:
@@ -284,18 +285,19 @@ class Broker:
             self.server.bind(name, each.host, each.port, advertised.get(name), published.get(name))
         http = settings.horolog_http_listener
         if http is not None:
-            token = read_token(self.env.fs, settings.horolog_http_token_file)
+            self.http_token.value = self.http_token.read()
             listening, self.server.http_address = self.server.bind_http(http.host, http.port)
-            self._door = HttpDoor(self.loop, listening, partial(self._front, http.host, token))
+            self._door = HttpDoor(self.loop, listening, partial(self._front, http.host))
             self._door.open()
 
-    def _front(self, host: str, token: str | None) -> "Front":
+    def _front(self, host: str) -> "Front":
         """On a thread, when the first one knocks."""
         from broker.http.front import Front
         from broker.http.gate import Gate
 
         names = self.config.broker_config.horolog_http_hosts.replace(",", " ").split()
-        gate = Gate(host, names, token, is_test=self.held_time is not None)
+        is_test = self.held_time is not None
+        gate = Gate(host, names, lambda: self.http_token.value, is_test=is_test)
         pages = Pages(self._live_checks(), self._ready_checks(), self._scraped)
         return Front(self, pages, gate)
 

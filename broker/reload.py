@@ -1,6 +1,7 @@
 """SIGHUP: the settings are read again, and what may change at run time changes, or nothing does.
 
-Flags and environment are those of the start; the file is read anew. The log says which keys count
+Flags and environment are those of the start; the file is read anew, and so is the token of the HTTP
+API, from where the start read it. The log says which keys count
 now and which need a restart; when anything in the file is wrong, that none does, and why.
 """
 
@@ -49,12 +50,16 @@ class Reload:
             return
         try:
             loaded = await broker.loop.run_in_executor(None, self._read)
+            token = await broker.loop.run_in_executor(None, broker.http_token.read)
             async with broker.catalog.changing:
                 outcome = broker.config.reload(loaded.layers)
         except ConfigError as error:
             for line in str(error).splitlines():
                 event("settings_not_reloaded", "error", detail=line)
             return
+        if broker.http is not None and token != broker.http_token.value:
+            broker.http_token.value = token
+            event("http_token_renewed")
         for ignored in loaded.ignored:
             event("setting_ignored", "warning", detail=ignored)
         event(

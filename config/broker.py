@@ -89,7 +89,7 @@ class BrokerConfig:
         Text(),
         "",
         doc="File with the token that changes through the admin API need, and everything of it on "
-        "a listener that is not loopback.",
+        "a listener that is not loopback. SIGHUP reads the file again.",
     )
     horolog_http_hosts: str = broker_key(
         "horolog.http.hosts",

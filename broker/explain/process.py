@@ -30,6 +30,10 @@ PAGES: Mapping[str, Page] = {
         "SIGHUP: the settings were read again and what may change at run time has changed. The "
         "line names the keys that changed, and those that need a restart to count."
     ),
+    "http_token_renewed": Page(
+        "SIGHUP: the file of horolog.http.token.file holds another token than before. It counts "
+        "from now on, and the old one is refused."
+    ),
     "settings_not_reloaded": Page(
         "SIGHUP: the settings were read again and are wrong, so none of them counts: the broker "
         "goes on with those it had.",

@@ -10,7 +10,7 @@ Probes and the scrape stand outside of the gate.
 """
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -25,13 +25,16 @@ class Gate:
     """The rules of one listener."""
 
     def __init__(
-        self, host: str, names: Collection[str], token: str | None, *, is_test: bool
+        self, host: str, names: Collection[str], token: Callable[[], str | None], *, is_test: bool
     ) -> None:
-        """`host`: the listener's, as it is set. `names`: further ones it is reached by."""
+        """`host`: the listener's, as it is set. `names`: further ones it is reached by.
+
+        `token()` gives the one in force.
+        """
         self._is_loopback = host == "localhost" or _is_loopback(host)
         self._any_address = not self._is_loopback
         self._names = {"localhost", *(each.lower() for each in (*names, host) if each)}
-        self._token = token.encode() if token is not None else None
+        self._token = token
         self._is_test = is_test
 
     def check(self, request: Request) -> None:
@@ -68,14 +71,15 @@ class Gate:
         return request.method not in READS and not self._is_test
 
     def _check_token(self, authorization: str | None) -> None:
-        if self._token is None:
+        token = self._token()
+        if token is None:
             raise ApiError(
                 403,
                 "no_token_set",
                 f"This needs a token, and none is set: name a file in {_TOKEN_KEY}",
             )
         kind, _, given = (authorization or "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token):
+        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
             return
         raise ApiError(
             401,

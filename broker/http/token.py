@@ -1,4 +1,4 @@
-"""The secret that changes through the HTTP port ask for: read from a file, at start."""
+"""The secret that changes through the HTTP port ask for: in a file, read at start and on SIGHUP."""
 
 from config.errors import ConfigError
 from storage.env import FileSystem
@@ -8,7 +8,21 @@ KEY = "horolog.http.token.file"
 MIN_LENGTH = 16
 
 
-def read_token(fs: FileSystem, path: str) -> str | None:
+class HttpToken:
+    """The token in force. Replaced by one assignment, so a request meets the old or the new one."""
+
+    def __init__(self, fs: FileSystem, path: str) -> None:
+        """Nothing is read. An empty `path`: there is no token."""
+        self._fs = fs
+        self._path = path
+        self.value: str | None = None
+
+    def read(self) -> str | None:
+        """What the file holds now; blocks, ConfigError. It counts once it is assigned."""
+        return _read(self._fs, self._path)
+
+
+def _read(fs: FileSystem, path: str) -> str | None:
     """The token in the file, blanks around it aside; None when no file is named.
 
     ConfigError when it cannot be read, or holds no printable text of at least 16 characters.

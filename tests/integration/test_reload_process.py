@@ -6,6 +6,8 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from tests.support.admin import Admin
 from tests.support.watched_broker import WatchedBroker
@@ -51,3 +53,36 @@ def test_a_reload_counts_or_is_refused_as_a_whole(tmp_path: Path) -> None:
         hang_up_until("settings_reloaded", 2)
         assert in_force("max.connections.per.ip") == "700"
         broker.check_unharmed()
+
+
+def test_a_renewed_token_counts_and_the_old_one_is_refused(tmp_path: Path) -> None:
+    """A file that is no token refuses the reload, and the broker keeps the one it had."""
+    file, log = tmp_path / "token", tmp_path / "log"
+    old, new = "an-old-token-of-24-chars", "a-new-token-of-24-chars"
+    file.write_text(old)
+    options = ["--set", f"horolog.http.token.file={file}"]
+    with WatchedBroker(tmp_path / "data", log=log, options=options) as broker:
+        url = f"http://{broker.process.facts['http']}/api/clock/confirm"
+
+        def answers(token: str) -> int:
+            asked = Request(url, method="POST", headers={"Authorization": f"Bearer {token}"})
+            try:
+                with urlopen(asked) as answer:
+                    return int(answer.status)
+            except HTTPError as error:
+                return error.code
+
+        def hang_up_until(event: str) -> None:
+            os.kill(broker.process.pid, signal.SIGHUP)
+            until(lambda: f"event={event}" in broker.log_text)
+
+        assert [answers(old) == 401, answers(new) == 401] == [False, True]
+        file.write_text("too short")
+        hang_up_until("settings_not_reloaded")
+        assert "horolog.http.token.file" in broker.log_text
+        assert [answers(old) == 401, answers(new) == 401] == [False, True]
+        file.write_text(f"{new}\n")
+        hang_up_until("http_token_renewed")
+        assert [answers(old) == 401, answers(new) == 401] == [True, False]
+        assert new not in broker.log_text
+        assert old not in broker.log_text

@@ -21,16 +21,16 @@ def refusal(gate: Gate, request: Request) -> str | None:
 
 
 def loopback(*, token: str | None = TOKEN, is_test: bool = False, names: str = "") -> Gate:
-    return Gate("127.0.0.1", names.split(), token, is_test=is_test)
+    return Gate("127.0.0.1", names.split(), lambda: token, is_test=is_test)
 
 
 def everywhere(*, token: str | None = TOKEN, is_test: bool = False, names: str = "") -> Gate:
-    return Gate("0.0.0.0", names.split(), token, is_test=is_test)
+    return Gate("0.0.0.0", names.split(), lambda: token, is_test=is_test)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
 def test_everybody_on_the_machine_may_read(host: str) -> None:
-    assert refusal(Gate(host, (), None, is_test=False), READ) is None
+    assert refusal(Gate(host, (), lambda: None, is_test=False), READ) is None
 
 
 def test_a_change_needs_the_token_on_loopback_too() -> None:
