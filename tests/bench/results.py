@@ -4,9 +4,19 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
-from tests.bench.cell import Cell, Figure
+from tests.bench.cell import Figure
+
+
+class Measured(Protocol):
+    """What results are of."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def figures(self) -> tuple[Figure, ...]: ...
 
 
 class Verdict(Enum):
@@ -35,7 +45,7 @@ class Summary:
 class CellResults:
     """Rounds of one cell: by peer's name, the figures of each round."""
 
-    cell: Cell
+    cell: Measured
     rounds: dict[str, list[Mapping[str, float]]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
