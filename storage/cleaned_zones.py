@@ -8,6 +8,7 @@ zones of which nothing stayed vanish. Record times are those of what stayed.
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from storage.zone_gaps import GAP_BITS
 from storage.zone_map import (
     ARRIVAL_ESTIMATED,
     LOG_APPEND_TIME,
@@ -119,7 +120,7 @@ class CleanedZones:
             return (guess, guess), ARRIVAL_ESTIMATED
         source = self._sources[self._source]
         bounds = max(source.first_arrival_ms, floor), max(source.last_arrival_ms, floor)
-        return bounds, source.flags & ~(UNTIMED | LOG_APPEND_TIME | UNREAD)
+        return bounds, source.flags & ~(UNTIMED | LOG_APPEND_TIME | UNREAD | GAP_BITS)
 
     def _close(self) -> None:
         if self._open is not None:

@@ -19,6 +19,7 @@ from protocol.records.faults import (
     text_of,
     texts_of,
 )
+from protocol.records.gaps import NO_EDGES, Edges, note_edges
 from protocol.records.mistimed import (
     BAD_VERDICTS,
     GUESSES,
@@ -32,6 +33,7 @@ from protocol.records.mistimed import (
 )
 from protocol.records.walk import outline_records
 from storage.timestamps import HINTS, INT64_MAX, INT64_MIN, Direction, Suspicion, bounds
+from storage.zone_gaps import gap_flags
 from storage.zone_rows import DIRTY_FUTURE, DIRTY_PAST
 
 CHUNK_RECORDS = 1024  # so few that what they take is memory that was used just before
@@ -182,7 +184,7 @@ class Chunk(NamedTuple):
 class Survey:
     """Goes over the records of a batch that was found sound, and judges each one's time."""
 
-    __slots__ = ("_base_timestamp", "_count", "_limits", "_payload", "_tally")
+    __slots__ = ("_base_timestamp", "_count", "_edges", "_limits", "_payload", "_tally")
 
     def __init__(self, payload: Buffer, count: int, base_timestamp: int, limits: Limits) -> None:
         """Nothing is looked at yet."""
@@ -191,6 +193,7 @@ class Survey:
         self._base_timestamp = base_timestamp
         self._limits = limits
         self._tally = array("q", bytes(8 * TALLY_COLUMNS * VERDICTS))
+        self._edges = array("q", NO_EDGES)
 
     def chunks(self) -> Iterator[Chunk]:
         """All records, once. A chunk is good until the next one."""
@@ -202,7 +205,13 @@ class Survey:
             count = min(size, self._count - first)
             at = outline_records(self._payload, at, first, count, self._base_timestamp, outline)
             judge_times(outline, first, count, self._limits, verdicts, self._tally)
+            note_edges(outline, count, self._limits.oldest, self._limits.latest, self._edges)
             yield Chunk(first, count, outline, verdicts)
+
+    @property
+    def edges(self) -> Edges:
+        """The times nearest to the limits, of the records that were judged."""
+        return Edges(*self._edges)
 
     def seen(self, action: Action, *, is_stored: bool = True) -> DirtyTimes:
         """What was found; `action` is what becomes of records out of bounds.
@@ -219,12 +228,12 @@ class Survey:
 
 def look_over(
     payload: Buffer, count: int, base_timestamp: int, limits: Limits, action: Action
-) -> DirtyTimes:
-    """What is dirty in a batch that is stored as it was sent."""
+) -> tuple[DirtyTimes, Edges]:
+    """What is dirty in a batch that is stored as it was sent, and how far its times reach."""
     survey = Survey(payload, count, base_timestamp, limits)
     for _ in survey.chunks():
         pass
-    return survey.seen(action)
+    return survey.seen(action), survey.edges
 
 
 def list_faults(
@@ -261,12 +270,14 @@ def faults_of_all(count: int, text: str) -> RecordFaults:
     return RecordFaults(rows, texts_of("", (), text))
 
 
-def zone_flags(min_timestamp: int, max_timestamp: int, limits: Limits) -> int:
+def zone_flags(
+    min_timestamp: int, max_timestamp: int, limits: Limits, edges: Edges = NO_EDGES
+) -> int:
     """What the zone map says of a batch with these times, however it came to have them."""
     flags = DIRTY_FUTURE if max_timestamp > limits.latest else 0
     if min_timestamp < limits.oldest and not min_timestamp == max_timestamp == -1:
         flags |= DIRTY_PAST
-    return flags
+    return flags | gap_flags(min_timestamp, max_timestamp, edges) if flags else flags
 
 
 def _finding(verdict: int, action: Action, tally: "array[int]") -> Finding:

@@ -162,12 +162,11 @@ class BatchRules:
     def _looked_over(self, batch: CheckedBatch, payload: Buffer, limits: Limits) -> CheckedBatch:
         """A batch that is stored with times that are to be told of."""
         header, facts = batch.header, batch.facts
-        return batch._replace(
-            zone_flags=zone_flags(facts.min_timestamp, facts.max_timestamp, limits),
-            dirty=look_over(
-                payload, header.record_count, header.base_timestamp, limits, self._times.action
-            ),
+        dirty, edges = look_over(
+            payload, header.record_count, header.base_timestamp, limits, self._times.action
         )
+        flags = zone_flags(facts.min_timestamp, facts.max_timestamp, limits, edges)
+        return batch._replace(zone_flags=flags, dirty=dirty)
 
     def _in_need(
         self,

@@ -18,6 +18,7 @@ from storage.env import FileSystem
 from storage.errors import FileMissing
 from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.zone_columns import ZoneColumns
+from storage.zone_gaps import JOINED_WITH_CARE, Times, joined_flags
 from storage.zone_rows import (
     ARRIVAL_ESTIMATED,
     DIRTY_FUTURE,
@@ -146,7 +147,11 @@ class ZoneMap:
             offset, position, count, old_flags, size, low, high, first_arrival, _ = zone
             size_bytes += size
             record_count += count
-            flags |= old_flags
+            if (flags | old_flags) & JOINED_WITH_CARE:
+                old = Times(low, high, old_flags)
+                flags = joined_flags(old, Times(min_timestamp, max_timestamp, flags))
+            else:
+                flags |= old_flags
             is_untimed = max_timestamp == NO_TIMESTAMP == min_timestamp
             if is_untimed or (low < min_timestamp and not high == NO_TIMESTAMP == low):
                 min_timestamp = low
