@@ -43,16 +43,13 @@ from protocol.records.batch import (
 )
 from protocol.records.columns import BATCH_NUMBERS, IS_COMPILED, Wanted
 from protocol.records.compression import DEFAULT_LIMIT_BYTES, codec_of, inflate
-from protocol.records.scan import Scan, tabulate_batches
+from protocol.records.scan import tabulate_batches
 from storage.txn_index import AbortedTransaction
 
 __all__ = ["EVERYTHING", "Origin", "Selection", "Table", "decode", "decode_rows", "tabulate"]
 
 UNPACKED_AT_A_TIME = 64 * 1024 * 1024
 MAGIC_AT = 16
-OLD_FORMAT = (
-    "messages of before Kafka 0.11; a broker that is started on the directory writes them anew"
-)
 
 
 class Selection(NamedTuple):
@@ -114,19 +111,15 @@ def tabulate(data: Octets, origin: Origin) -> Table:
     fault = None
     if scan.stop == "corrupt":
         place = f"{origin}, at byte {origin.position + scan.position}"
-        fault = DamagedLog(f"{place}: {_told(data, scan)}")
+        fault = DamagedLog(
+            f"{place}: the {scan.fault} of a batch is wrong; horolog verify tells more"
+        )
     return Table(rows[:count], scan.position, scan.needed, fault)
 
 
 def is_old_format(data: Octets, position: int) -> bool:
     """Whether a message of format 0 or 1 seems to begin there."""
     return len(data) > position + MAGIC_AT and data[position + MAGIC_AT] < 2
-
-
-def _told(data: Octets, scan: Scan) -> str:
-    if scan.fault == "magic" and is_old_format(data, scan.position):
-        return OLD_FORMAT
-    return f"the {scan.fault} of a batch is wrong; horolog verify tells more"
 
 
 def decode_rows(

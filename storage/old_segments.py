@@ -78,7 +78,7 @@ def is_old_message(data: bytes | memoryview) -> bool:
     """Whether `data` begins with a whole message of format 0 or 1 that has its CRC."""
     if len(data) < _LEAST or not _is_old(data):
         return False
-    end = _entry_end(memoryview(data), 0)
+    end = end_of_message(memoryview(data), 0)
     crc = int.from_bytes(data[OFFSET_AND_SIZE_BYTES:CRC_STARTS], "big")
     return end <= len(data) and crc32(memoryview(data)[CRC_STARTS:end]) == crc
 
@@ -105,7 +105,7 @@ def _begins_with_old_message(file: File, limit_bytes: int) -> bool:
     """A sound one: zeros, which a power cut leaves, look like format 0 at first sight."""
     head = file.read_at(0, _LEAST)
     return _is_old(head) and is_old_message(
-        file.read_at(0, min(_entry_end(memoryview(head), 0), limit_bytes))
+        file.read_at(0, min(end_of_message(memoryview(head), 0), limit_bytes))
     )
 
 
@@ -161,7 +161,7 @@ class _Copy:
             data = memoryview(self._file.read_at(position, min(wanted, self._size - position)))
             done, end = 0, 0
             try:
-                while (end := _entry_end(data, done)) <= len(data):
+                while (end := end_of_message(data, done)) <= len(data):
                     end, batch = self._batch(data, done, end)
                     yield batch
                     done = end
@@ -179,23 +179,12 @@ class _Copy:
         if data[start + CRC_STARTS] == 2:
             batch: bytearray | memoryview = data[start:end]
         else:
-            run_end = _run_end(data, start, end)
-            try:
-                batch = self._converted(data[start:run_end])
-                end = run_end
-            except (
-                CorruptBatch,
-                InvalidRecords,
-            ):  # perhaps a later one, or they do not go together
-                batch = self._converted(data[start:end])
+            end, batch = converted_run(data, start, end, self._limit_bytes)
         header = read_header(batch)
         if header.base_offset < self.next_offset:
             raise CorruptBatch(f"offset {header.base_offset} comes behind {self.next_offset}")
         self.next_offset = header.last_offset + 1
         return end, batch
-
-    def _converted(self, messages: memoryview) -> bytearray:
-        return up_convert(messages, limit_bytes=self._limit_bytes, keep_offsets=True)
 
     def _rest(self, position: int) -> Iterator[bytes]:
         self.fault_at = position
@@ -208,7 +197,22 @@ class _Copy:
             position += len(part)
 
 
-def _entry_end(data: memoryview, start: int) -> int:
+def converted_run(
+    data: memoryview, start: int, end: int, limit_bytes: int
+) -> tuple[int, bytearray]:
+    """The batch of format 2 that the old messages from `start` on make, and where they end.
+
+    The first one ends at `end`. Offsets stay. DecodeError for one that is damaged; none may unpack
+    to more than `limit_bytes`.
+    """
+    run_end = _run_end(data, start, end)
+    try:
+        return run_end, up_convert(data[start:run_end], limit_bytes=limit_bytes, keep_offsets=True)
+    except (CorruptBatch, InvalidRecords):  # perhaps a later one, or they do not go together
+        return end, up_convert(data[start:end], limit_bytes=limit_bytes, keep_offsets=True)
+
+
+def end_of_message(data: memoryview, start: int) -> int:
     """Where the message or batch at `start` ends; behind all data when there can be none."""
     if len(data) - start < _LEAST:
         return start + _LEAST
@@ -225,7 +229,7 @@ def _run_end(data: memoryview, start: int, end: int) -> int:
         return end
     kind = _kind(data, start, magic)
     while end - start < BATCH_BYTES:
-        following = _entry_end(data, end)
+        following = end_of_message(data, end)
         if following > len(data) or _kind(data, end, magic) != kind:
             break
         end = following

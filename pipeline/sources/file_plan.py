@@ -8,19 +8,17 @@ from pipeline.decoder import Selection
 from pipeline.errors import DataLost
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.chunks import Chunk, FileChunk, Task
+from pipeline.sources.log_files import FILES, identity_of
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import SegmentFacts, Stretch, cut, proved_zones, stretches
 from storage.errors import FileMissing
 from storage.layout import LOG, TXN_INDEX
 from storage.partition_listing import PartitionListing, look_at
-from storage.posix import PosixFile, PosixFileSystem
 from storage.txn_index import AbortedTransaction, TxnIndex
 
 MOST_TASK_BYTES = 64 * 1024 * 1024
 LEAST_TASK_BYTES = 4 * 1024 * 1024
 ATTEMPTS = 3
-
-_FS = PosixFileSystem()
 
 
 def plan_partition(
@@ -78,7 +76,7 @@ def _planned(
     view: PartitionView, bounds: Bounds, is_committed: bool, fails_on_loss: bool, most_bytes: int
 ) -> Iterator[FileChunk]:
     assert view.directory is not None
-    listing = look_at(_FS, view.directory)
+    listing = look_at(FILES, view.directory)
     first = listing.bases[0] if listing.logs else view.end_offset
     if first > bounds.offsets.low:
         if fails_on_loss:
@@ -100,7 +98,8 @@ def segments_of(view: PartitionView, listing: PartitionListing) -> Iterator[Segm
     for index, base in enumerate(bases):
         is_closed = index + 1 < len(bases)
         end = bases[index + 1] if is_closed else max(view.end_offset, base)
-        yield SegmentFacts(view.directory, base, listing.logs[base].size_bytes, end, is_closed)
+        entry = listing.logs[base]
+        yield SegmentFacts(view.directory, base, entry.size_bytes, end, is_closed, entry.mtime_ms)
 
 
 def _chunks(
@@ -110,9 +109,9 @@ def _chunks(
     aborted: Iterable[AbortedTransaction],
     most_bytes: int,
 ) -> Iterator[FileChunk]:
-    file = _FS.open(facts.path(LOG), write=False)
+    file = FILES.open_log(facts.path(LOG))
     try:
-        inode = _inode(file)
+        inode = identity_of(file)
         for found in stretches(facts, file, bounds, proved_zones(facts, file)):
             for piece in cut(facts, file, found, most_bytes):
                 selection = _selection(piece, bounds, aborted)
@@ -139,11 +138,5 @@ def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[
     for base in listing.bases:
         if TXN_INDEX in listing.beside.get(base, ()):
             path = SegmentFacts(directory, base, 0, 0, is_closed=True).path(TXN_INDEX)
-            found += TxnIndex(_FS, path, base).search(offsets.low, offsets.high + 1).transactions
+            found += TxnIndex(FILES, path, base).search(offsets.low, offsets.high + 1).transactions
     return found
-
-
-def _inode(file: PosixFile) -> int:
-    number = file.fileno()
-    assert number is not None
-    return os.fstat(number).st_ino

@@ -5,34 +5,28 @@ its place: then its offsets are planned once more, and what is really gone is to
 if the user said so. A batch that is not whole where it has to be is damage, never an end.
 """
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline import lockstep
 from pipeline.columns import Arrivals, Origin
 from pipeline.compiled import Numbers
-from pipeline.decoder import DEFAULT_ENGINE, Table, decode_rows, tabulate
-from pipeline.errors import DamagedLog, DataLost
-from pipeline.rows import LAST_OFFSET
+from pipeline.decoder import decode_rows
+from pipeline.errors import DataLost
+from pipeline.sources.batch_tables import READ_BYTES, Batched, read_tables
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.chunks import FileChunk
 from pipeline.sources.file_plan import plan_partition
+from pipeline.sources.log_files import FILES, RANGE_BYTES, LogFile, identity_of, is_stored
 from pipeline.sources.log_views import topic_id_of
 from pipeline.sources.segment_plan import SegmentFacts, proved_zones
 from storage.errors import FileMissing
 from storage.layout import LOG
 from storage.partition_listing import look_at
-from storage.posix import PosixFile, PosixFileSystem
 from storage.zone_rows import ARRIVAL_ESTIMATED
 
-READ_BYTES = (16 if DEFAULT_ENGINE is lockstep else 4) * 1024 * 1024
-MOST_BATCH_BYTES = 512 * 1024 * 1024
 _APPEND_TIMES = frozenset({"appendTime", "appendTimeBound"})
-
-_FS = PosixFileSystem()
 
 
 def read_file_chunk(chunk: FileChunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -57,29 +51,33 @@ def batches_of(chunk: FileChunk) -> Iterator[tuple[Numbers, int]]:
     if file is None:
         raise DataLost(f"{chunk.view}: the segment at {chunk.segment} was replaced or removed")
     try:
-        for _, table, position in _tables(chunk, file):
-            yield table.rows, position
+        for part in _tables(chunk, file):
+            yield part.table.rows, part.position
     finally:
         file.close()
 
 
-def _opened(chunk: FileChunk) -> PosixFile | None:
+def _opened(chunk: FileChunk) -> LogFile | None:
     """The very file that was planned, or None."""
     path = SegmentFacts(str(chunk.view.directory), chunk.segment, 0, 0, is_closed=True).path(LOG)
     try:
-        file = _FS.open(path, write=False)
+        file = FILES.open_log(path)
     except FileMissing:
         return None
-    number = file.fileno()
-    return file if number is not None and os.fstat(number).st_ino == chunk.inode else None
+    return file if identity_of(file) == chunk.inode else None
 
 
 def _planned_again(chunk: FileChunk) -> list[FileChunk]:
     """The chunk's offsets as they lie now; DataLost for those that are gone."""
     view, wanted = chunk.view, chunk.selection
     directory = str(view.directory)
+    if is_stored(directory):  # a copy has no cleaner
+        raise DataLost(
+            f"{view}: the copied segment at {chunk.segment} was removed or written anew while it "
+            "was read"
+        )
     try:
-        listing = look_at(_FS, directory)
+        listing = look_at(FILES, directory)
         is_same = topic_id_of(directory) == view.topic_id
     except FileMissing:
         listing, is_same = None, False
@@ -103,61 +101,29 @@ def _planned_again(chunk: FileChunk) -> list[FileChunk]:
     ]
 
 
-def _read(chunk: FileChunk, file: PosixFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read(chunk: FileChunk, file: LogFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     view, selection = chunk.view, chunk.selection
     try:
         arrivals = None if _APPEND_TIMES.isdisjoint(schema.names) else _arrivals(chunk, file)
-        for data, table, position in _tables(chunk, file):
-            origin = Origin(view.topic, view.partition, chunk.segment, position, arrivals)
-            yield from decode_rows(data, table.rows, origin, schema, selection)
+        for part in _tables(chunk, file):
+            origin = Origin(view.topic, view.partition, chunk.segment, part.position, arrivals)
+            yield from decode_rows(part.data, part.table.rows, origin, schema, selection)
+    except FileMissing:
+        raise DataLost(f"{view}: the segment at {chunk.segment} went while it was read") from None
     finally:
         file.close()
 
 
-def _tables(chunk: FileChunk, file: PosixFile) -> Iterator[tuple[memoryview, Table, int]]:
-    """The batches of the chunk, some at a time; the bytes hold until the next ones."""
-    view, wanted = chunk.view, chunk.selection
-    position, size, end = chunk.start, READ_BYTES, chunk.end
-    buffer = bytearray()
-    while position < end:
-        size = min(size, end - position)
-        if size > len(buffer):
-            buffer = bytearray(size)
-        data = memoryview(buffer)[:size]
-        data = data[: file.read_into(position, data)]
-        table = tabulate(data, Origin(view.topic, view.partition, chunk.segment, position))
-        if len(table.rows):
-            yield data, table, position
-            if table.rows[-1, LAST_OFFSET] >= wanted.last_offset:
-                return
-        if _is_behind(data, table, wanted.last_offset):
-            return
-        if table.fault is not None:
-            raise table.fault
-        position += table.end
-        size = READ_BYTES
-        if not table.end:  # the next batch is larger than what was read, or not all there
-            size = table.needed
-            end = max(end, file.size())
-            if not 0 < size <= min(end - position, MOST_BATCH_BYTES):
-                raise _cut_off(chunk, position)
+def _tables(chunk: FileChunk, file: LogFile) -> Iterator[Batched]:
+    """The batches of the chunk, some at a time."""
+    view = chunk.view
+    origin = Origin(view.topic, view.partition, chunk.segment)
+    size = RANGE_BYTES if is_stored(str(view.directory)) else READ_BYTES
+    last = chunk.selection.last_offset
+    return read_tables(file, origin, chunk.start, chunk.end, last, read_bytes=size)
 
 
-def _is_behind(data: memoryview, table: Table, last_offset: int) -> bool:
-    """Whether the next batch begins after all that is wanted; its first bytes may say so."""
-    begin = data[table.end : table.end + 8]
-    return len(begin) == 8 and int.from_bytes(begin, "big") > last_offset
-
-
-def _cut_off(chunk: FileChunk, position: int) -> DamagedLog:
-    return DamagedLog(
-        f"{chunk.view}, segment {chunk.segment}, at byte {position}: the batch is cut off, below "
-        f"offset {chunk.selection.last_offset + 1}, up to which may be read; horolog verify tells "
-        "more"
-    )
-
-
-def _arrivals(chunk: FileChunk, file: PosixFile) -> Arrivals | None:
+def _arrivals(chunk: FileChunk, file: LogFile) -> Arrivals | None:
     size = file.size()
     facts = SegmentFacts(str(chunk.view.directory), chunk.segment, size, 0, is_closed=True)
     zones = proved_zones(facts, file)

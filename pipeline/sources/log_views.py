@@ -2,17 +2,21 @@
 
 A live broker's directory is read up to the high watermark that the broker wrote down last: what
 lies behind may not be there in whole, and may still be lost. After a clean stop, and in a copy of
-single partitions, all whole batches count. With a broker at hand, ask that (`broker_views`).
+single partitions, all whole batches count. With a broker at hand, ask that (`broker_views`). A copy
+in an object store has what it has.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pipeline.decoder import MAGIC_AT, OLD_FORMAT, is_old_format
+from pipeline.columns import Origin
 from pipeline.errors import DamagedLog
 from pipeline.local.partitions import LocalPartition, partitions_in
+from pipeline.rows import LAST_OFFSET
+from pipeline.sources.batch_tables import read_tables
+from pipeline.sources.log_files import FILES, is_stored
 from pipeline.sources.partition_view import PartitionView
-from protocol.records.batch import CONTROL, TRANSACTIONAL
+from protocol.records.batch import CONTROL, MAX_INT64, TRANSACTIONAL
 from protocol.records.scan import BatchRow
 from storage.checkpoints import OffsetCheckpoint
 from storage.errors import CorruptCheckpoint, CorruptIndex, FileMissing
@@ -30,10 +34,8 @@ from storage.log_scan import LogScan
 from storage.meta_properties import read_partition_metadata
 from storage.offset_index import OffsetIndex
 from storage.partition_listing import PartitionListing, look_at
-from storage.posix import PosixFileSystem
 from storage.producer_snapshots import decode as decode_snapshot
 
-_FS = PosixFileSystem()
 _INDEX_BYTES = 1 << 31
 
 
@@ -57,7 +59,7 @@ def views_in(
     """
     known: dict[str, _Directory] = {}
     views = []
-    for each in partitions_in(_FS, log_dirs, topics):
+    for each in partitions_in(FILES, log_dirs, topics):
         if each.directory not in known:
             known[each.directory] = _directory(each.directory, is_offline=is_offline)
         views.append(_view(each, known[each.directory], is_committed=is_committed))
@@ -67,7 +69,7 @@ def views_in(
 def topic_id_of(directory: str) -> str:
     """The id of the topic whose partition lies there; empty when nothing says it."""
     try:
-        found = read_partition_metadata(_FS, f"{directory}/{PARTITION_METADATA_FILE}")
+        found = read_partition_metadata(FILES, f"{directory}/{PARTITION_METADATA_FILE}")
     except CorruptCheckpoint:
         return ""
     return "" if found is None else found.hex
@@ -78,7 +80,7 @@ def last_stable_offset(directory: str, end_offset: int) -> int:
 
     Reads the newest snapshot of the producers and the headers behind it.
     """
-    listing = look_at(_FS, directory)
+    listing = look_at(FILES, directory)
     begin, open_at = _newest_snapshot(directory, listing, end_offset)
     for row in _rows_from(directory, listing, begin):
         if row[1] >= end_offset:
@@ -92,27 +94,32 @@ def last_stable_offset(directory: str, end_offset: int) -> int:
 
 def log_end_offset(directory: str, listing: PartitionListing | None = None) -> int:
     """The offset behind the last whole and sound batch."""
-    listing = listing or look_at(_FS, directory)
+    listing = listing or look_at(FILES, directory)
     if not listing.logs:
         return 0
     base = listing.bases[-1]
     end = base
     for row in _tail(directory, base, listing.logs[base].size_bytes):
         end = row[2] + 1
-    if end == base and is_old_format(_head(directory, base), 0):
-        raise DamagedLog(f"{directory}, segment {base}: {OLD_FORMAT}")
+    if end == base and listing.logs[base].size_bytes:
+        return _end_of_old(directory, base, listing.logs[base].size_bytes)
     return end
 
 
 def _directory(path: str, *, is_offline: bool) -> _Directory:
     watermarks = f"{path}/{HIGH_WATERMARKS_FILE}"
-    if is_offline or _FS.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}") or not _FS.exists(watermarks):
+    if (
+        is_offline
+        or is_stored(path)
+        or FILES.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        or not FILES.exists(watermarks)
+    ):
         return _Directory(None)
-    return _Directory(OffsetCheckpoint(_FS, watermarks).load().offsets)
+    return _Directory(OffsetCheckpoint(FILES, watermarks).load().offsets)
 
 
 def _view(found: LocalPartition, directory: _Directory, *, is_committed: bool) -> PartitionView:
-    listing = look_at(_FS, found.path)
+    listing = look_at(FILES, found.path)
     start = max(found.start_offset, listing.bases[0] if listing.logs else 0)
     if directory.watermarks is None:
         end = log_end_offset(found.path, listing)
@@ -134,7 +141,7 @@ def _newest_snapshot(
     for offset in sorted((at for at in listing.snapshots if at <= end_offset), reverse=True):
         path = f"{directory}/{segment_name(offset, SNAPSHOT)}"
         try:
-            entries = decode_snapshot(path, _FS.read_bytes(path))
+            entries = decode_snapshot(path, FILES.read_bytes(path))
         except (CorruptCheckpoint, FileMissing):
             continue
         return offset, {
@@ -158,7 +165,9 @@ def _rows_from(directory: str, listing: PartitionListing, offset: int) -> Iterat
 
 def _tail(directory: str, base: int, size: int) -> Iterator[BatchRow]:
     """The last batches of a segment: from the last entry of its index, if that is true."""
-    index = OffsetIndex(_FS, f"{directory}/{segment_name(base, OFFSET_INDEX)}", base, _INDEX_BYTES)
+    index = OffsetIndex(
+        FILES, f"{directory}/{segment_name(base, OFFSET_INDEX)}", base, _INDEX_BYTES
+    )
     try:
         last = index.last_entry
     except CorruptIndex:  # also one that Kafka has made longer than its entries
@@ -170,16 +179,22 @@ def _tail(directory: str, base: int, size: int) -> Iterator[BatchRow]:
     return iter((first, *rows))
 
 
-def _head(directory: str, base: int) -> bytes:
-    file = _FS.open(f"{directory}/{segment_name(base, LOG)}", write=False)
+def _end_of_old(directory: str, base: int, size: int) -> int:
+    """Likewise, of a segment that does not begin in format 2: all of it is read."""
+    end = base
+    file = FILES.open_log(f"{directory}/{segment_name(base, LOG)}")
     try:
-        return file.read_at(0, MAGIC_AT + 1)
+        for part in read_tables(file, Origin(directory, -1, base), 0, size, MAX_INT64):
+            end = int(part.table.rows[-1, LAST_OFFSET]) + 1
+    except DamagedLog:  # a torn tail
+        return end
     finally:
         file.close()
+    return end
 
 
 def _scanned(directory: str, base: int, position: int, size: int) -> Iterator[BatchRow]:
-    file = _FS.open(f"{directory}/{segment_name(base, LOG)}", write=False)
+    file = FILES.open_log(f"{directory}/{segment_name(base, LOG)}")
     try:
         for chunk in LogScan(file, position, limit=size, next_offset=base).chunks():
             yield from chunk.rows

@@ -1,30 +1,29 @@
 """Which stretches of a segment have to be read: pruned by offset, record time and arrival.
 
-A zone map bounds both times from both sides; it is believed once its rows fit the log. Where there
-is none (in a segment that is being written, in a directory of Kafka's), the time index bounds a
-search from below, and its last entry may pass over the whole segment. Whatever contradicts itself
-is ignored, and more is read: pruning never leaves out what belongs there.
+A zone map bounds both times from both sides, as far as its rows are proved (`zone_proof`). Where
+there is none, as in a directory of Kafka's, the time index bounds a search from below, and its last
+entry may pass over the whole segment. Whatever contradicts itself is ignored, and more is read:
+pruning never leaves out what belongs there.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from pipeline.sources.bounds import ANY, Bounds, Range
+from pipeline.sources.log_files import FILES, LogFile
+from pipeline.sources.zone_proof import SeenLog, proved_rows
 from storage.batch_walk import BatchPlace, batch_at, batches
-from storage.env import File
-from storage.errors import CorruptIndex, CorruptLog, FileMissing
+from storage.errors import CorruptIndex, CorruptLog
 from storage.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
 from storage.offset_index import OffsetIndex
-from storage.posix import PosixFileSystem
 from storage.time_index import TimeIndex
 from storage.zone_columns import ZoneColumns
-from storage.zone_rows import ARRIVAL_ESTIMATED, LIFTED, ROW_BYTES, UNREAD, UNTIMED, sound_rows
+from storage.zone_gaps import GAP_BITS, Times, gap_of
+from storage.zone_rows import ARRIVAL_ESTIMATED, LIFTED, LOG_APPEND_TIME, UNREAD, UNTIMED
 
-PROVED_ROWS = 8
 JOINED_GAP_BYTES = 256 * 1024
 """What lies between two stretches is read as well when it is no more."""
 
-_FS = PosixFileSystem()
 _INDEX_BYTES = 1 << 31
 
 
@@ -37,6 +36,7 @@ class SegmentFacts(NamedTuple):
     end_offset: int
     """The base of the next one; of the last one, where reading ends."""
     is_closed: bool
+    modified_ms: int = 0
 
     def path(self, suffix: str) -> str:
         """Of one of its files."""
@@ -56,7 +56,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(
-    facts: SegmentFacts, file: File, bounds: Bounds, zones: ZoneColumns | None
+    facts: SegmentFacts, file: LogFile, bounds: Bounds, zones: ZoneColumns | None
 ) -> list[Stretch]:
     """What may hold records within the bounds, in order; `file` is the segment's log."""
     if not _meets(facts, bounds.offsets):
@@ -69,7 +69,7 @@ def stretches(
     return [Stretch(start[0], facts.size_bytes, start[1], facts.end_offset)]
 
 
-def cut(facts: SegmentFacts, file: File, stretch: Stretch, most_bytes: int) -> Iterator[Stretch]:
+def cut(facts: SegmentFacts, file: LogFile, stretch: Stretch, most_bytes: int) -> Iterator[Stretch]:
     """The stretch in pieces of about so many bytes, where the offset index knows a batch."""
     rest = stretch
     index = _offset_index(facts)
@@ -83,43 +83,14 @@ def cut(facts: SegmentFacts, file: File, stretch: Stretch, most_bytes: int) -> I
     yield rest
 
 
-def proved_zones(facts: SegmentFacts, file: File) -> ZoneColumns | None:
-    """The segment's zone map if it accounts for the whole log that lies beside it.
-
-    That of the segment that is being written is on the disk after a clean stop, until more comes.
-    """
-    try:
-        data = _FS.read_bytes(facts.path(ZONES))
-    except FileMissing:
-        return None
-    count, damage = sound_rows(data)
-    if damage is not None or not count:
-        return None
-    zones = ZoneColumns.of_rows(data[: count * ROW_BYTES])
-    return zones if _fits(facts, file, zones) else None
+def proved_zones(facts: SegmentFacts, file: LogFile) -> ZoneColumns | None:
+    """The segment's zone map, in which a last row stands for what it does not account for."""
+    log = SeenLog(file, facts.base_offset, facts.size_bytes)
+    return proved_rows(FILES, facts.path(ZONES), log)
 
 
 def _meets(facts: SegmentFacts, offsets: Range) -> bool:
     return facts.base_offset <= offsets.high and facts.end_offset > offsets.low
-
-
-def _fits(facts: SegmentFacts, file: File, zones: ZoneColumns) -> bool:
-    """Whether rows begin where batches do, and the last one ends with the file."""
-    count = len(zones)
-    if zones.positions[0] != 0:
-        return False
-    step = max(1, count // PROVED_ROWS)
-    try:
-        for row in {*range(0, count, step), count - 1}:
-            place = batch_at(file, zones.positions[row], facts.size_bytes)
-            if place.base_offset != facts.base_offset + zones.offsets[row]:
-                return False
-        if zones.flags[count - 1] & UNREAD:
-            return True
-        rest = batches(file, zones.positions[count - 1], facts.size_bytes)
-        return sum(each.record_count for each in rest) == zones.counts[count - 1]
-    except CorruptLog:
-        return False
 
 
 def _by_zones(facts: SegmentFacts, zones: ZoneColumns, bounds: Bounds) -> Iterator[Stretch]:
@@ -133,7 +104,9 @@ def _by_zones(facts: SegmentFacts, zones: ZoneColumns, bounds: Bounds) -> Iterat
         first = facts.base_offset + zones.offsets[index]
         if first > bounds.offsets.high:
             return
-        if _may_have_arrived(zones, index, bounds.arrivals):
+        if _may_have_arrived(zones, index, bounds.arrivals) and (
+            zones.flags[index] & flags or not _in_gap(zones, index, bounds.times)
+        ):
             is_last = index + 1 == count
             end = facts.size_bytes if is_last else zones.positions[index + 1]
             after = facts.end_offset if is_last else facts.base_offset + zones.offsets[index + 1]
@@ -145,6 +118,15 @@ def _next(zones: ZoneColumns, index: int, count: int, times: Range, flags: int) 
     if times == ANY:
         return index
     return zones.next_between(index, count, times.low, times.high, flags)
+
+
+def _in_gap(zones: ZoneColumns, index: int, times: Range) -> bool:
+    """Whether all of these times lie where the zone has none."""
+    flags = zones.flags[index]
+    if not flags & GAP_BITS or flags & LOG_APPEND_TIME:
+        return False
+    gap = gap_of(Times(zones.lows[index], zones.highs[index], flags))
+    return gap is not None and gap.first <= times.low and times.high <= gap.last
 
 
 def _may_have_arrived(zones: ZoneColumns, index: int, arrivals: Range) -> bool:
@@ -169,7 +151,7 @@ def _joined(found: Iterator[Stretch]) -> Iterator[Stretch]:
         yield before
 
 
-def _entry(facts: SegmentFacts, file: File, bounds: Bounds) -> tuple[int, int] | None:
+def _entry(facts: SegmentFacts, file: LogFile, bounds: Bounds) -> tuple[int, int] | None:
     """Position and offset from which the segment has to be read; None: not at all."""
     begin = 0, facts.base_offset
     index = _offset_index(facts)
@@ -186,9 +168,11 @@ def _entry(facts: SegmentFacts, file: File, bounds: Bounds) -> tuple[int, int] |
     return begin if place is None else (place.position, place.base_offset)
 
 
-def _first_by_time(facts: SegmentFacts, file: File, index: OffsetIndex, low_ms: int) -> int | None:
+def _first_by_time(
+    facts: SegmentFacts, file: LogFile, index: OffsetIndex, low_ms: int
+) -> int | None:
     """An offset before which no record is as late as `low_ms`; None: none in the segment is."""
-    times = TimeIndex(_FS, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
+    times = TimeIndex(FILES, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
     try:
         if not times.entries:
             return facts.base_offset
@@ -206,7 +190,7 @@ def _first_by_time(facts: SegmentFacts, file: File, index: OffsetIndex, low_ms: 
 
 
 def _offset_index(facts: SegmentFacts) -> OffsetIndex | None:
-    index = OffsetIndex(_FS, facts.path(OFFSET_INDEX), facts.base_offset, _INDEX_BYTES)
+    index = OffsetIndex(FILES, facts.path(OFFSET_INDEX), facts.base_offset, _INDEX_BYTES)
     try:
         return index if index.entries else None
     except CorruptIndex:
@@ -214,7 +198,7 @@ def _offset_index(facts: SegmentFacts) -> OffsetIndex | None:
 
 
 def _true_batch(
-    file: File, position: int, last_offset: int, facts: SegmentFacts
+    file: LogFile, position: int, last_offset: int, facts: SegmentFacts
 ) -> BatchPlace | None:
     """The batch that an entry of the offset index speaks of, if it is there."""
     try:

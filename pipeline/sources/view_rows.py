@@ -4,7 +4,6 @@ Cheap questions about time need no record: a batch's header has its largest time
 times from both sides. Files only, but for `partitions`.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -31,6 +30,7 @@ from pipeline.schemas import BATCHES, OFFSET_INDEX, PARTITIONS, SEGMENTS, TIME_I
 from pipeline.sources.chunks import FileChunk
 from pipeline.sources.file_plan import segments_of
 from pipeline.sources.file_reading import batches_of
+from pipeline.sources.log_files import FILES
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import SegmentFacts, proved_zones
 from protocol.records.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
@@ -41,11 +41,9 @@ from storage.layout import OFFSET_INDEX as OFFSET_FILE
 from storage.layout import TIME_INDEX as TIME_FILE
 from storage.offset_index import OffsetIndex
 from storage.partition_listing import look_at
-from storage.posix import PosixFileSystem
 from storage.time_index import TimeIndex
 from storage.zone_rows import ARRIVAL_ESTIMATED, UNREAD
 
-_FS = PosixFileSystem()
 _INDEX_BYTES = 1 << 31
 
 
@@ -66,7 +64,7 @@ def partition_rows(name: str, view: PartitionView) -> pa.RecordBatch:
         return _rows(PARTITIONS, [(*made, view.size_bytes, view.directory)])
     if view.directory is None:
         raise BadOption(f"view={name} reads files, and {view} is not on this machine")
-    found = segments_of(view, look_at(_FS, view.directory))
+    found = segments_of(view, look_at(FILES, view.directory))
     schema, rows_of = _OF_SEGMENTS[name]
     return _rows(
         schema, [(view.topic, view.partition, *row) for facts in found for row in rows_of(facts)]
@@ -82,32 +80,29 @@ def _rows(schema: pa.Schema, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 
 
 def _segment_rows(facts: SegmentFacts) -> Iterator[tuple[object, ...]]:
-    file = _FS.open(facts.path(LOG), write=False)
+    file = FILES.open_log(facts.path(LOG))
     try:
         zones = proved_zones(facts, file)
-        stat = os.stat(facts.path(LOG))
     finally:
         file.close()
     seen: tuple[object, ...] = (None,) * 5
-    if zones is not None:
-        timed = [at for at, flags in enumerate(zones.flags) if not flags & UNREAD]
-        low = min((zones.floors[at] for at in timed), default=None)
-        high = max((zones.reaches[at] for at in timed), default=None)
+    if zones is not None and not zones.all_flags & UNREAD:  # else a part of it is not known
+        low, high = min(zones.floors), max(zones.reaches)
         is_estimated = bool(zones.all_flags & ARRIVAL_ESTIMATED)
         seen = (low, high, zones.first_arrivals[0], zones.last_arrivals[-1], is_estimated)
     begin = (facts.base_offset, facts.end_offset, facts.size_bytes, not facts.is_closed)
-    yield (*begin, *seen, stat.st_mtime_ns // 1_000_000)
+    yield (*begin, *seen, facts.modified_ms)
 
 
 def _time_rows(facts: SegmentFacts) -> Iterator[tuple[object, ...]]:
-    index = TimeIndex(_FS, facts.path(TIME_FILE), facts.base_offset, _INDEX_BYTES)
+    index = TimeIndex(FILES, facts.path(TIME_FILE), facts.base_offset, _INDEX_BYTES)
     with suppress(CorruptIndex):  # also one that Kafka has made longer than its entries
         for number in range(index.entries):
             yield (facts.base_offset, *index.entry(number))
 
 
 def _offset_rows(facts: SegmentFacts) -> Iterator[tuple[object, ...]]:
-    index = OffsetIndex(_FS, facts.path(OFFSET_FILE), facts.base_offset, _INDEX_BYTES)
+    index = OffsetIndex(FILES, facts.path(OFFSET_FILE), facts.base_offset, _INDEX_BYTES)
     with suppress(CorruptIndex):
         for number in range(index.entries):
             yield (facts.base_offset, *index.entry(number))

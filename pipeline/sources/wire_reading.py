@@ -14,9 +14,10 @@ import pyarrow as pa
 from pipeline.broker_client import BrokerClient, check
 from pipeline.columns import Origin
 from pipeline.compiled import Numbers
-from pipeline.decoder import Table, decode_rows, tabulate
+from pipeline.decoder import decode_rows
 from pipeline.errors import BrokerRefused, DataLost
 from pipeline.rows import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, PRODUCER
+from pipeline.sources.batch_tables import Parts, parts_of
 from pipeline.sources.chunks import WireChunk
 from protocol.api import Api
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -37,18 +38,19 @@ def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBa
     origin = Origin(chunk.view.topic, chunk.view.partition)
     with BrokerClient(chunk.address) as client:
         _refuse_another_topic(client, chunk)
-        for answer, table, first in _answers(client, chunk, origin):
-            aborted = _aborted(answer, table.rows) if chunk.is_committed else ()
-            selection = chunk.selection._replace(first_offset=first, aborted=aborted)
-            data = memoryview(answer.records)
-            yield from decode_rows(data, table.rows, origin, schema, selection)
-            if table.fault is not None:
-                raise table.fault
+        for answer, parts, first in _answers(client, chunk, origin):
+            for part in parts.batches:
+                rows = part.table.rows
+                aborted = _aborted(answer, rows) if chunk.is_committed else ()
+                selection = chunk.selection._replace(first_offset=first, aborted=aborted)
+                yield from decode_rows(part.data, rows, origin, schema, selection)
+            if parts.fault is not None:
+                raise parts.fault
 
 
 def _answers(
     client: BrokerClient, chunk: WireChunk, origin: Origin
-) -> Iterator[tuple[Any, Table, int]]:
+) -> Iterator[tuple[Any, Parts, int]]:
     """What the broker gives for the chunk's offsets, answer by answer; the batches in it; and the
     offset that was asked for, before which records of its first batch may lie.
     """
@@ -59,18 +61,18 @@ def _answers(
         answer = _received(client, chunk, under_way)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             offset = _after_loss(client, chunk, offset)
-        table, first = tabulate(memoryview(answer.records or b""), origin), offset
-        if len(table.rows):
-            offset = int(table.rows[-1, LAST_OFFSET]) + 1
+        parts, first = parts_of(memoryview(answer.records or b""), origin), offset
+        if parts.batches:
+            offset = int(parts.batches[-1].table.rows[-1, LAST_OFFSET]) + 1
             deadline = time.monotonic() + PATIENCE_SECONDS
         elif time.monotonic() > deadline:
             raise BrokerRefused(
                 f"{client.address}: {chunk.view} has nothing from offset {offset} on, though up "
                 f"to {last} was readable"
             )
-        if offset <= last and table.fault is None:
+        if offset <= last and parts.fault is None:
             under_way = client.send(_request(chunk, offset), at_most=MOST_VERSION)
-        yield answer, table, first  # the next one is made meanwhile
+        yield answer, parts, first  # the next one is made meanwhile
 
 
 def _received(client: BrokerClient, chunk: WireChunk, under_way: tuple[Api, int, int]) -> Any:

@@ -16,6 +16,8 @@ from pipeline.sources.log_views import last_stable_offset, views_in
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_chunk, read_task
+from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_set
 from storage.layout import LOG, SNAPSHOT, ZONES
 from storage.posix import real_env
@@ -227,8 +229,11 @@ def test_only_what_arrived_in_a_range_is_planned(tmp_path: Path) -> None:
 
     assert planned(now_ms - HOUR_MS, now_ms) == log.snapshot.size_bytes
     assert not planned(DIRTY_MS, DIRTY_MS + 1)
-    append(directory_log(tmp_path), NOON_MS)  # from now on the last segment is being written
-    assert planned(DIRTY_MS, DIRTY_MS + 1) >= log.snapshot.end_position
+    before = log.snapshot.end_position
+    again = directory_log(tmp_path)
+    append(again, NOON_MS)  # its arrival is in memory only
+    view = views_in([str(tmp_path)], ["t"])[0]
+    assert planned(DIRTY_MS, DIRTY_MS + 1) == again.snapshot.end_position - before
 
 
 @pytest.mark.parametrize(
@@ -288,17 +293,49 @@ def test_committed_records_of_a_directory_without_a_broker(tmp_path: Path) -> No
     assert last_stable_offset(str(tmp_path / "t-0"), 14) == 12
 
 
-def test_old_formats_are_named_and_what_to_do_about_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.LZ4], ids=lambda codec: codec.name)
+def test_messages_of_the_old_formats_are_read(tmp_path: Path, magic: int, codec: Codec) -> None:
+    """Also where batches of format 2 follow them, as after a Kafka was told to write those."""
     folder = tmp_path / "t-0"
     folder.mkdir()
-    message = build_set([(5, NOON_MS, b"k", bytes(100))], 1)
-    (folder / f"{0:020d}{LOG}").write_bytes(message)
+    rows = [(at, NOON_MS + at, b"k%d" % at, bytes(at % 300)) for at in range(5, 400)]
+    path = folder / f"{0:020d}{LOG}"
+    sets = [rows[first : first + 7] for first in range(0, len(rows), 7)]
+    path.write_bytes(b"".join(build_set(each, magic, codec=codec) for each in sets))
+    wanted = [(at, time if magic else -1) for at, time, _, _ in rows]
 
-    with pytest.raises(DamagedLog, match=r"before Kafka 0\.11; a broker that is started"):
+    assert pairs(tmp_path) == wanted
+    told = read_all(options(tmp_path), RECORDS.names)
+    assert [(row["key"], row["value"]) for row in told] == [(key, value) for *_, key, value in rows]
+    low, high = NOON_MS + 100, NOON_MS + 200
+    found = pairs(tmp_path, startingTimestamp=str(low), endingTimestamp=str(high))
+    assert found == [(at, time) for at, time in wanted if low <= time < high]
+
+    batch = build_batch([(NOON_MS, b"new", b"er")], base_offset=400)
+    path.write_bytes(path.read_bytes() + batch)
+    assert pairs(tmp_path) == [*wanted, (400, NOON_MS)]
+    path.write_bytes(path.read_bytes()[: -len(batch) - 3])  # torn
+    assert pairs(tmp_path) == wanted[: -len(sets[-1]) if codec else -1]
+
+
+def test_old_messages_have_the_places_where_they_lie(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    first, second = (build_set([(at, NOON_MS, b"k", b"v")], 1, codec=Codec.GZIP) for at in (0, 1))
+    (tmp_path / "t-0" / f"{0:020d}{LOG}").write_bytes(first + second)
+
+    rows = read_all(options(tmp_path, metadataColumns="true"), ALL_COLUMNS.names)
+
+    assert [row["position"] for row in rows] == [0, len(first)]
+
+
+def test_a_damaged_old_message_is_told_with_its_place(tmp_path: Path) -> None:
+    append(directory_log(tmp_path), NOON_MS)
+    path = tmp_path / "t-0" / f"{0:020d}{LOG}"
+    at = path.stat().st_size
+    message = build_set([(5, NOON_MS, b"k", bytes(100))], 1)
+    path.write_bytes(path.read_bytes() + message[:-1] + b"!")
+    checkpoint(tmp_path, t_0=6)
+
+    with pytest.raises(DamagedLog, match=rf"t-0, segment 0, at byte {at}: .*CRC"):
         pairs(tmp_path)
-    append(directory_log(tmp_path, 1), NOON_MS)
-    path = tmp_path / "t-1" / f"{0:020d}{LOG}"
-    path.write_bytes(path.read_bytes() + message)
-    checkpoint(tmp_path, t_1=6)
-    with pytest.raises(DamagedLog, match=r"t-1, segment 0, at byte \d+: messages of before"):
-        read_all({"log_dirs": str(tmp_path), "assign": '{"t": [1]}'})

@@ -1,0 +1,150 @@
+"""Batches out of bytes and files, whatever their format: messages of before Kafka 0.11 become some.
+
+They keep offsets, times, keys, values and codec, as when a broker is started on their
+directory (`storage.old_segments`). A batch made of them has the position of its first message.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import NamedTuple, Protocol
+
+from pipeline import lockstep
+from pipeline.columns import Origin
+from pipeline.decoder import DEFAULT_ENGINE, Table, is_old_format, tabulate
+from pipeline.errors import DamagedLog
+from pipeline.rows import LAST_OFFSET
+from protocol.errors import DecodeError
+from protocol.records.compression import DEFAULT_LIMIT_BYTES
+from storage.old_segments import converted_run, end_of_message
+
+READ_BYTES = (16 if DEFAULT_ENGINE is lockstep else 4) * 1024 * 1024
+MOST_BATCH_BYTES = 512 * 1024 * 1024
+
+
+class Source(Protocol):
+    """What batches are read from: a segment's `.log`."""
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill `buffer` from `position`; the count is short only at the end of the file."""
+
+    def size(self) -> int:
+        """Length in bytes."""
+
+
+class Batched(NamedTuple):
+    """Whole batches in a row."""
+
+    data: memoryview
+    table: Table
+    position: int
+    """What the positions in the table count from."""
+
+
+class Rest(NamedTuple):
+    """Where the whole batches end, and what is known of what follows; as in `Table`."""
+
+    end: int
+    needed: int
+    fault: DamagedLog | None
+
+
+class Parts(NamedTuple):
+    """What some bytes hold."""
+
+    batches: list[Batched]
+    fault: DamagedLog | None
+    """What is wrong behind them."""
+
+
+def parts_of(data: memoryview, origin: Origin) -> Parts:
+    """All whole batches that `data` begins with."""
+    found: list[Batched] = []
+    walk = tables_in(data, origin)
+    while True:
+        try:
+            found.append(next(walk))
+        except StopIteration as ended:
+            return Parts(found, ended.value.fault)
+
+
+def tables_in(data: memoryview, origin: Origin) -> Generator[Batched, None, Rest]:
+    """The whole batches that `data` begins with; `origin` says where that is."""
+    at = 0
+    while True:
+        place = origin._replace(position=origin.position + at)
+        if is_old_format(data, at):
+            end = end_of_message(data, at)
+            if end > len(data):
+                return Rest(at, end - at, None)
+            try:
+                end, batch = converted_run(data, at, end, DEFAULT_LIMIT_BYTES)
+            except DecodeError as error:
+                told = (
+                    f"{place}, at byte {place.position}: {error.message}; horolog verify tells more"
+                )
+                return Rest(at, 0, DamagedLog(told))
+            yield Batched(memoryview(batch), tabulate(batch, place), place.position)
+            at = end
+            continue
+        table = tabulate(data[at:], place)
+        if len(table.rows):
+            yield Batched(data[at:], table, place.position)
+        at += table.end
+        if table.fault is None or not is_old_format(data, at):
+            return Rest(at, table.needed, table.fault)
+
+
+def read_tables(
+    file: Source,
+    origin: Origin,
+    start: int,
+    end: int,
+    last_offset: int,
+    *,
+    read_bytes: int = READ_BYTES,
+) -> Iterator[Batched]:
+    """The batches from `start` to `end` and to `last_offset`; the bytes hold until the next ones.
+
+    DamagedLog for a batch that is wrong or cut off before that offset.
+    """
+    position, size = start, read_bytes
+    buffer = bytearray()
+    while position < end:
+        size = min(size, end - position)
+        if size > len(buffer):
+            buffer = bytearray(size)
+        data = memoryview(buffer)[:size]
+        data = data[: file.read_into(position, data)]
+        found = tables_in(data, origin._replace(position=position))
+        while True:
+            try:
+                part = next(found)
+            except StopIteration as ended:
+                rest: Rest = ended.value
+                break
+            yield part
+            if part.table.rows[-1, LAST_OFFSET] >= last_offset:
+                return
+        if _is_behind(data, rest.end, last_offset):
+            return
+        if rest.fault is not None:
+            raise rest.fault
+        position += rest.end
+        size = read_bytes
+        if not rest.end:  # the next batch is larger than what was read, or not all there
+            size = rest.needed
+            end = max(end, file.size())
+            if not 0 < size <= min(end - position, MOST_BATCH_BYTES):
+                raise _cut_off(origin, position, last_offset)
+
+
+def _is_behind(data: memoryview, end: int, last_offset: int) -> bool:
+    """Whether the next batch begins after all that is wanted; its first bytes may say so."""
+    begin = data[end : end + 8]
+    return len(begin) == 8 and int.from_bytes(begin, "big") > last_offset
+
+
+def _cut_off(origin: Origin, position: int, last_offset: int) -> DamagedLog:
+    return DamagedLog(
+        f"{origin}, at byte {position}: the batch is cut off, below offset {last_offset + 1}, up "
+        "to which may be read; horolog verify tells more"
+    )

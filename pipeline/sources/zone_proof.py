@@ -1,0 +1,122 @@
+"""A segment's zone map, as far as its rows are proved by the log that lies beside them.
+
+The broker adds rows while a segment is being written, a little after the batches that they speak
+of. A cut or a crash may leave rows behind the log's end, and a Kafka that ran in the directory
+knows nothing of them. So rows are believed that begin where batches do, up to the last one whose
+records are all there, with times inside its bounds. What follows is one more row that may hold
+anything, and is read in any case.
+"""
+
+from typing import NamedTuple
+
+from protocol.records.batch import LOG_APPEND_TIME
+from storage.batch_walk import BatchPlace, Readable, batch_at, batches
+from storage.env import FileSystem
+from storage.errors import CorruptLog, FileMissing
+from storage.timestamps import INT64_MAX, INT64_MIN, NO_TIMESTAMP
+from storage.zone_columns import ZoneColumns
+from storage.zone_rows import (
+    ARRIVAL_ESTIMATED,
+    ROW_BYTES,
+    UNREAD,
+    UNTIMED,
+    sound_rows,
+)
+
+PROVED_ROWS = 8
+ENDS_TRIED = 2
+"""The last row of a segment that is being written may be ahead of the size that was seen."""
+_UNKNOWN = UNREAD | ARRIVAL_ESTIMATED | UNTIMED
+_MAX_INT32 = (1 << 31) - 1
+
+
+class _End(NamedTuple):
+    """What follows a zone: its position, and its offset relative to the segment's base."""
+
+    position: int
+    offset: int
+
+
+class SeenLog(NamedTuple):
+    """A segment's `.log`, as much of it as was seen."""
+
+    file: Readable
+    base_offset: int
+    size_bytes: int
+
+
+def proved_rows(fs: FileSystem, path: str, log: SeenLog) -> ZoneColumns | None:
+    """The believable rows of the zone map at `path`, and one for what they do not account for.
+
+    None when there are none. DiskError.
+    """
+    try:
+        data = fs.read_bytes(path)
+    except FileMissing:
+        return None
+    sound, _ = sound_rows(data)
+    zones = ZoneColumns.of_rows(data[: sound * ROW_BYTES])
+    count = zones.holding_position(log.size_bytes - 1, sound) + 1
+    for believed in range(count, max(0, count - ENDS_TRIED), -1):
+        end = _end_of(zones, believed - 1, log)
+        if end is not None:
+            return _with_rest(zones, believed, end, log) if _fit(zones, believed, log) else None
+    return None
+
+
+def _fit(zones: ZoneColumns, count: int, log: SeenLog) -> bool:
+    """Whether rows begin where batches do; some of them are looked at."""
+    if zones.positions[0] != 0:
+        return False
+    try:
+        return all(
+            _begins(zones, row, log)
+            for row in {*range(0, count, max(1, count // PROVED_ROWS)), count - 1}
+        )
+    except CorruptLog:
+        return False
+
+
+def _begins(zones: ZoneColumns, row: int, log: SeenLog) -> bool:
+    place = batch_at(log.file, zones.positions[row], log.size_bytes)
+    is_there = place.base_offset == log.base_offset + zones.offsets[row]
+    return is_there and _is_within(zones, row, place)
+
+
+def _end_of(zones: ZoneColumns, index: int, log: SeenLog) -> _End | None:
+    """The end of a zone whose batches are all there and as its row says; None if they are not."""
+    if zones.flags[index] & UNREAD:
+        return _End(log.size_bytes, 0)
+    left = zones.counts[index]
+    end = None
+    try:
+        for place in batches(log.file, zones.positions[index], log.size_bytes):
+            if left <= 0 < place.record_count:
+                break
+            if not _is_within(zones, index, place):
+                return None
+            left -= place.record_count
+            end = _End(place.end_position, place.last_offset + 1 - log.base_offset)
+    except CorruptLog:  # the log is cut off there, or something else lies there
+        pass
+    return None if left else end
+
+
+def _is_within(zones: ZoneColumns, index: int, place: BatchPlace) -> bool:
+    """Whether the row allows the batch's largest time; a stamp is none that the row knows."""
+    if place.max_timestamp == NO_TIMESTAMP or not place.record_count:
+        return True
+    if (place.attributes & LOG_APPEND_TIME) or zones.flags[index] & UNREAD:
+        return True
+    return zones.lows[index] <= place.max_timestamp <= zones.highs[index]
+
+
+def _with_rest(zones: ZoneColumns, count: int, end: _End, log: SeenLog) -> ZoneColumns:
+    if end.position >= log.size_bytes and count == len(zones):
+        return zones
+    zones = zones.kept(count)
+    if end.position < log.size_bytes:
+        last = zones.last_arrivals[-1]
+        offset = min(end.offset, _MAX_INT32)
+        zones.append((offset, end.position, 0, _UNKNOWN, INT64_MIN, INT64_MAX, last, last))
+    return zones
