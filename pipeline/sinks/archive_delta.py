@@ -1,29 +1,24 @@
 """An archive of Delta tables: the table itself is the checkpoint.
 
 Each table has, for every stream, an application transaction whose version is the offset to go on
-from; it is committed together with the files. The quarantine and the dead letters go first and the
-records last, so after a crash between them the next run reads those records again and the tables
-that have them already leave them out (`Unit.floors`).
+from; it is committed together with the files.
 """
 
 import json
 import time
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, CommitProperties, Transaction
 
-from pipeline.sinks.archive_parquet import lock_archive, sync_folders
-from pipeline.sinks.archive_sweep import sweep
+from pipeline.sinks.archive_parquet import sync_folders
+from pipeline.sinks.archive_tables import TableArchive
 from pipeline.sinks.archive_values import (
     Commit,
     Kind,
     Layout,
-    Offsets,
     SchemaDiffers,
     Stream,
     TableChanged,
@@ -31,58 +26,19 @@ from pipeline.sinks.archive_values import (
 )
 from pipeline.transforms.archive_rows import schema_of
 
-if TYPE_CHECKING:
-    from storage.env import Lock
-
 APPLICATION = "horolog/"
-_ORDER = (Kind.QUARANTINE, Kind.DEAD, Kind.RECORDS)
 
 
-class DeltaArchive:
+class DeltaArchive(TableArchive[DeltaTable]):
     """Three Delta tables in one folder."""
 
     def __init__(
         self, root: str, *, max_writers: int = 64, value_schema: pa.Schema | None = None
     ) -> None:
         """Nothing is opened yet."""
-        self.root = Path(root)
-        self.layout = Layout(
-            str(self.root), staged=False, keeps_topic=False, max_writers=max_writers
+        super().__init__(
+            Layout(root, staged=False, keeps_topic=False, max_writers=max_writers), value_schema
         )
-        self._value_schema = value_schema
-        self._lock: Lock | None = None
-        self._known: dict[Kind, dict[str, int]] = {}
-        self._swept: set[Stream] = set()
-
-    def __enter__(self) -> Self:
-        """Take the lock. ArchiveBusy."""
-        self._lock = lock_archive(self.root)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Let others have it."""
-        if self._lock is not None:
-            self._lock.release()
-
-    def offsets(self, streams: Iterable[Stream]) -> Offsets:
-        """Where to go on with these streams; what a run that died has left of new ones goes."""
-        streams = list(streams)
-        for kind in Kind:
-            table = self.table(kind)
-            self._known[kind] = {} if table is None else _versions(table, streams)
-        new = [each for each in streams if each not in self._swept]
-        sweep(self.root, new, self._known)
-        self._swept.update(new)
-        return self._known
-
-    def commit(self, commit: Commit) -> int:
-        """Make it visible, table by table. TableChanged when that is refused. The version."""
-        version = -1
-        for kind in _ORDER:
-            files = [each for each in commit.files if each.kind is kind]
-            if files or kind is Kind.RECORDS:
-                version = self._append(kind, files, commit)
-        return version
 
     def files(self) -> list[str]:
         """Paths of the files that count, in all tables."""
@@ -95,7 +51,7 @@ class DeltaArchive:
         if table.schema() != self._schema(kind):
             raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
         known = self._known[kind]
-        if _versions(table, map(Stream.of_key, commit.ranges)) != {
+        if self._following(table, list(map(Stream.of_key, commit.ranges))) != {
             key: known[key] for key in commit.ranges if key in known
         }:
             raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
@@ -126,6 +82,10 @@ class DeltaArchive:
         path = str(self.root / kind)
         return DeltaTable(path) if DeltaTable.is_deltatable(path) else None
 
+    def _following(self, table: DeltaTable, streams: Sequence[Stream]) -> dict[str, int]:
+        versions = {each.key: table.transaction_version(APPLICATION + each.key) for each in streams}
+        return {key: version for key, version in versions.items() if version is not None}
+
     def _create(self, kind: Kind) -> DeltaTable:
         return DeltaTable.create(
             str(self.root / kind), self._schema(kind), partition_by=_folders(kind)
@@ -136,12 +96,6 @@ class DeltaArchive:
         if kind is Kind.RECORDS:
             schema = schema.append(pa.field("event_date", pa.date32()))
         return Schema.from_arrow(schema)
-
-
-def _versions(table: DeltaTable, streams: Iterable[Stream]) -> dict[str, int]:
-    """The offset that each stream's transaction has."""
-    versions = {each.key: table.transaction_version(APPLICATION + each.key) for each in streams}
-    return {key: version for key, version in versions.items() if version is not None}
 
 
 def _folders(kind: Kind) -> list[str]:

@@ -1,15 +1,14 @@
 """An archive of Iceberg tables: the offsets to go on from stand in the summary of each snapshot.
 
-The catalog is a file beside the tables, or any that pyiceberg is configured for. Tables are
-committed one after the other, the records last, as in `archive_delta`. The records are partitioned
-by topic and by the day of their time.
+The catalog is a file beside the tables, or any that pyiceberg is configured for. The records are
+partitioned by topic and by the day of their time.
 """
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
@@ -17,13 +16,12 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.transforms import DayTransform, IdentityTransform
 
-from pipeline.sinks.archive_parquet import lock_archive, sync_folders
-from pipeline.sinks.archive_sweep import sweep
+from pipeline.sinks.archive_parquet import sync_folders
+from pipeline.sinks.archive_tables import TableArchive
 from pipeline.sinks.archive_values import (
     Commit,
     Kind,
     Layout,
-    Offsets,
     SchemaDiffers,
     Stream,
     TableChanged,
@@ -31,19 +29,15 @@ from pipeline.sinks.archive_values import (
 )
 from pipeline.transforms.archive_rows import DATA, schema_of
 
-if TYPE_CHECKING:
-    from storage.env import Lock
-
 NAMESPACE = "horolog"
 FOLLOWING, PROOF = "horolog.next", "horolog.proof"
 """Keys of a snapshot's summary."""
 CATALOG_FILE = "catalog.sqlite"
 _NOISY = "pyiceberg.io.pyarrow"
 """Warns of each column without statistics, and we write those that prune."""
-_ORDER = (Kind.QUARANTINE, Kind.DEAD, Kind.RECORDS)
 
 
-class IcebergArchive:
+class IcebergArchive(TableArchive[Table]):
     """Three Iceberg tables in one folder."""
 
     def __init__(
@@ -55,21 +49,17 @@ class IcebergArchive:
         catalog: str | None = None,
     ) -> None:
         """Nothing is opened yet. `catalog`: one of pyiceberg's configuration, by name."""
-        self.root = Path(root).resolve()
-        self.layout = Layout(
-            str(self.root), staged=False, keeps_topic=True, max_writers=max_writers
+        place = str(Path(root).resolve())
+        super().__init__(
+            Layout(place, staged=False, keeps_topic=True, max_writers=max_writers), value_schema
         )
-        self._value_schema = value_schema
         self._catalog_name = catalog
-        self._lock: Lock | None = None
-        self._known: dict[Kind, dict[str, int]] = {}
-        self._swept: set[Stream] = set()
         self.catalog: Catalog
         logging.getLogger(_NOISY).setLevel(logging.ERROR)
 
     def __enter__(self) -> Self:
         """Take the lock, find the catalog. ArchiveBusy."""
-        self._lock = lock_archive(self.root)
+        super().__enter__()
         self.catalog = self._open_catalog()
         self.catalog.create_namespace_if_not_exists(NAMESPACE)
         return self
@@ -77,28 +67,7 @@ class IcebergArchive:
     def __exit__(self, *_: object) -> None:
         """Let others have it."""
         self.catalog.close()
-        if self._lock is not None:
-            self._lock.release()
-
-    def offsets(self, streams: Iterable[Stream]) -> Offsets:
-        """Where to go on with these streams; what a run that died has left of new ones goes."""
-        streams = list(streams)
-        for kind in Kind:
-            table = self.table(kind)
-            self._known[kind] = {} if table is None else _following(table)
-        new = [each for each in streams if each not in self._swept]
-        sweep(self.root, new, self._known)
-        self._swept.update(new)
-        return self._known
-
-    def commit(self, commit: Commit) -> int:
-        """Make it visible, table by table. TableChanged when that is refused. The sequence."""
-        sequence = -1
-        for kind in _ORDER:
-            files = [each for each in commit.files if each.kind is kind]
-            if files or kind is Kind.RECORDS:
-                sequence = self._append(kind, files, commit)
-        return sequence
+        super().__exit__()
 
     def table(self, kind: Kind) -> Table | None:
         """One of the tables; None while it has not been needed."""
@@ -111,12 +80,15 @@ class IcebergArchive:
         """Write the rows of a filter anew, as one file, in that order. TableChanged."""
         table = self.table(kind)
         assert table is not None
-        summary = {FOLLOWING: json.dumps(_following(table))}
+        summary = {FOLLOWING: json.dumps(_newest(table))}
         content = table.scan(row_filter=rows).to_arrow().sort_by(order)
         try:
             table.overwrite(content, overwrite_filter=rows, snapshot_properties=summary)
         except CommitFailedException as error:
             raise TableChanged(f"{self.root / kind}: the commit was refused: {error}") from error
+
+    def _following(self, table: Table, streams: Sequence[Stream]) -> dict[str, int]:  # noqa: ARG002 - of all streams
+        return _newest(table)
 
     def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
         paths = [self.root / each.path for each in files]
@@ -124,7 +96,7 @@ class IcebergArchive:
         table = self.table(kind) or self._create(kind)
         if _names(table.schema().as_arrow()) != _names(schema_of(kind, self._value_schema)):
             raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
-        if _following(table) != self._known[kind]:
+        if _newest(table) != self._known[kind]:
             raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
         known = {**self._known[kind], **{key: until for key, (_, until) in commit.ranges.items()}}
         summary = {FOLLOWING: json.dumps(known), PROOF: json.dumps(commit.as_json())}
@@ -175,7 +147,7 @@ def _uri(path: Path) -> str:
     return f"file://{path}"
 
 
-def _following(table: Table) -> dict[str, int]:
+def _newest(table: Table) -> dict[str, int]:
     """What the newest snapshot of ours says."""
     snapshot = table.current_snapshot()
     while snapshot is not None:
