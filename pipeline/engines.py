@@ -124,8 +124,8 @@ class SparkEngine:
         from pipeline.spark_errors import spark_errors
 
         cut = [pickle.dumps(item) for item in items]
-        frame = self._session.range(0, len(cut), 1, len(cut))
         with spark_errors():
+            frame = self._session.range(0, len(cut), 1, len(cut))
             done = frame.mapInArrow(partial(_run_in_task, work, cut), "result binary").collect()
         for row in done:
             outcome = pickle.loads(row.result)  # noqa: S301 - what our own task has written

@@ -26,11 +26,15 @@ class ExecutorLacks(PipelineError):  # noqa: N818 - what happened
 @contextmanager
 def spark_errors() -> Iterator[None]:
     """What PySpark raises in here is raised as SparkFailed or ExecutorLacks."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkFailed(
+            "Spark: its Java is gone (killed, or out of memory): run again"
+        ) from error
     except (PySparkException, Py4JError) as error:
         raise named(str(error)) from error
 
