@@ -128,16 +128,15 @@ def audit_part(part: Part, bounds: Bounds) -> Audited:
 
 def index_health(directory: str) -> IndexHealth:
     """The closed segments of a partition's directory, by the sizes of their index files."""
+    from pipeline.sources.log_files import FILES
     from storage.layout import OFFSET_INDEX, TIME_INDEX, segment_name
     from storage.offset_index import OffsetIndex
     from storage.partition_listing import look_at
-    from storage.posix import real_env
     from storage.time_index import TimeIndex
 
-    fs = real_env().fs
-    sizes = {entry.name: entry.size_bytes for entry in fs.list_dir(directory)}
+    sizes = {entry.name: entry.size_bytes for entry in FILES.list_dir(directory)}
     times = offsets = blinded = 0
-    for base in look_at(fs, directory).bases[:-1]:
+    for base in look_at(FILES, directory).bases[:-1]:
         time_count = sizes.get(segment_name(base, TIME_INDEX), 0) // TimeIndex.ENTRY_BYTES
         offset_count = sizes.get(segment_name(base, OFFSET_INDEX), 0) // OffsetIndex.ENTRY_BYTES
         times, offsets = times + time_count, offsets + offset_count

@@ -8,6 +8,7 @@ import click
 
 from pipeline.durations import Duration
 from pipeline.job_options import partition_parts, read_options
+from pipeline.sources.log_files import refuse_stores
 from pipeline.terminal import (
     ALARM,
     FINE,
@@ -52,6 +53,7 @@ def command(
     """
     moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     with named_errors():
+        refuse_stores(log_dirs.split(","))
         commits = read_commits(log_dirs, bootstrap)
         wanted = {
             place: known

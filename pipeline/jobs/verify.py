@@ -12,6 +12,7 @@ import click
 
 from pipeline.engines import NATIVE, SPARK, Engine, choose_engine, run_all
 from pipeline.errors import NothingThere
+from pipeline.sources.log_files import refuse_stores
 from pipeline.terminal import FINE, named_errors, number, print_json, print_table, size
 from storage.env import FileSystem
 from storage.layout import parse_partition_dir
@@ -47,6 +48,7 @@ def command(
     from storage.posix import real_env
 
     with named_errors():
+        refuse_stores(log_dirs.split(","))
         parts, damage = parts_of(real_env().fs, log_dirs.split(","), topics)
         with choose_engine(engine, "verify", master=master) as chosen:
             reports = prove(chosen, parts)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipeline.errors import NothingThere
+from pipeline.sources.log_files import Files, refuse_stores, shown
 from storage.checkpoints import OffsetCheckpoint
 from storage.env import FileSystem
 from storage.layout import LOG_START_OFFSETS_FILE, PartitionName, parse_partition_dir
@@ -29,11 +30,13 @@ def partitions_in(
 ) -> list[LocalPartition]:
     """The partitions of the topics (none named: of all), by name; NothingThere, DiskError."""
     wanted, directories = set(topics), list(directories)
+    if not isinstance(fs, Files):
+        refuse_stores(directories)
     found = [each for directory in directories for each in _inside(fs, directory.rstrip("/"))]
     missing = wanted - {each.name.topic for each in found}
     if missing or not found:
         what = f"the topic {min(missing)!r}" if missing else "a partition"
-        raise NothingThere(f"{what} is not in {', '.join(directories)}")
+        raise NothingThere(f"{what} is not in {', '.join(map(shown, directories))}")
     return sorted(
         (each for each in found if not wanted or each.name.topic in wanted),
         key=lambda each: each.name,

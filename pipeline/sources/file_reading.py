@@ -21,7 +21,7 @@ from pipeline.sources.file_plan import plan_partition
 from pipeline.sources.log_files import FILES, RANGE_BYTES, LogFile, identity_of, is_stored
 from pipeline.sources.log_views import topic_id_of
 from pipeline.sources.segment_plan import SegmentFacts, proved_zones
-from storage.errors import FileMissing
+from storage.errors import DiskError, FileMissing
 from storage.layout import LOG
 from storage.partition_listing import look_at
 from storage.zone_rows import ARRIVAL_ESTIMATED
@@ -72,10 +72,7 @@ def _planned_again(chunk: FileChunk) -> list[FileChunk]:
     view, wanted = chunk.view, chunk.selection
     directory = str(view.directory)
     if is_stored(directory):  # a copy has no cleaner
-        raise DataLost(
-            f"{view}: the copied segment at {chunk.segment} was removed or written anew while it "
-            "was read"
-        )
+        raise _changed(chunk)
     try:
         listing = look_at(FILES, directory)
         is_same = topic_id_of(directory) == view.topic_id
@@ -101,6 +98,13 @@ def _planned_again(chunk: FileChunk) -> list[FileChunk]:
     ]
 
 
+def _changed(chunk: FileChunk) -> DataLost:
+    return DataLost(
+        f"{chunk.view}: the copied segment at {chunk.segment} was removed or written anew while it "
+        "was read"
+    )
+
+
 def _read(chunk: FileChunk, file: LogFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     view, selection = chunk.view, chunk.selection
     try:
@@ -108,8 +112,10 @@ def _read(chunk: FileChunk, file: LogFile, schema: pa.Schema) -> Iterator[pa.Rec
         for part in _tables(chunk, file):
             origin = Origin(view.topic, view.partition, chunk.segment, part.position, arrivals)
             yield from decode_rows(part.data, part.table.rows, origin, schema, selection)
-    except FileMissing:
-        raise DataLost(f"{view}: the segment at {chunk.segment} went while it was read") from None
+    except DiskError:
+        if is_stored(str(view.directory)) and _opened(chunk) is None:
+            raise _changed(chunk) from None
+        raise
     finally:
         file.close()
 

@@ -8,6 +8,7 @@ Nothing is ever written.
 
 import os
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -64,6 +65,16 @@ def is_stored(path: str) -> bool:
             f"{shown(path)}: there is no store {found[1]}://, only {', '.join(SCHEMES)}"
         )
     return True
+
+
+def refuse_stores(directories: Iterable[str]) -> None:
+    """For those who read through the machine's own file system. BadOption."""
+    for each in directories:
+        if is_stored(each):
+            raise BadOption(
+                f"{shown(each)}: this job reads data directories of this machine; archive, "
+                "audit-time, latency, replay and sql read copies in an object store as well"
+            )
 
 
 def shown(path: str) -> str:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from pipeline.errors import BadOption
+from pipeline.sources.log_files import is_stored, shown
 
 EARLIEST, LATEST = -2, -1
 FILES, WIRE, AUTO = "files", "wire", "auto"
@@ -143,6 +144,7 @@ def _refuse_contradictions(made: ReadOptions, given: Mapping[str, str]) -> None:
         raise BadOption(f"one of subscribe, subscribePattern and assign is needed, not {names}")
     if not made.log_dirs and not made.bootstrap:
         raise BadOption("log_dirs or kafka.bootstrap.servers is needed: where the data is")
+    _refuse_stores(made)
     if made.mode == WIRE and not made.bootstrap:
         raise BadOption("mode=wire needs kafka.bootstrap.servers")
     if made.is_offline and made.bootstrap:
@@ -154,6 +156,18 @@ def _refuse_contradictions(made: ReadOptions, given: Mapping[str, str]) -> None:
         both = [name for name in both if not name.endswith(("Strategy", "Mode"))]
         if len(both) > 1:
             raise BadOption(f"{' and '.join(both)} say the same in two ways: give one of them")
+
+
+def _refuse_stores(made: ReadOptions) -> None:
+    """Copies in object stores are read alone, and named so that paths can be built behind."""
+    for each in filter(is_stored, made.log_dirs):
+        if made.bootstrap:
+            raise BadOption(
+                f"log_dirs={shown(each)} is a copy, which no broker knows: leave out "
+                "kafka.bootstrap.servers"
+            )
+        if "/" in each.partition("?")[2]:
+            raise BadOption(f"log_dirs={shown(each)}: write %2F for a slash behind the ?")
 
 
 def _choice(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
