@@ -1,10 +1,12 @@
-"""What monitoring tools and consoles ask: the calls of kminion and Console, and of kafka_exporter.
+"""Monitoring tools and consoles: two that run here as they are, and the calls of three that cannot.
 
-The tools themselves are built on franz-go (kminion, Redpanda Console) and sarama (kafka_exporter);
-these libraries ask here what the tools ask, and derive what they derive.
+The Kafka receiver of the OpenTelemetry Collector and Kaskade, a console in the terminal, run whole.
+kminion and Redpanda Console are built on franz-go, kafka_exporter on sarama: these libraries ask
+here what those tools ask, and derive what they derive.
 """
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,17 +20,21 @@ from tests.conformance.conftest import NO_RETENTION, create_topic
 from tests.conformance.test_group_clients import QUICK
 from tests.support.broker_process import start_broker
 from tests.support.go_programs import built_program, go
+from tests.support.python_tools import python_with
 
 EXERCISES = {
     "franz-go": "what kminion and Redpanda Console ask",
     "sarama": "what kafka_exporter asks",
+    "OpenTelemetry Collector": "its Kafka receiver: offsets, lag, groups, replicas",
+    "Kaskade": "topics with records, groups and lag in its table",
 }
 
-pytestmark = [
-    pytest.mark.skipif(go() is None, reason="there is no Go 1.26 here"),
-    pytest.mark.timeout(700),
-]
-FOLDER = Path(__file__).parent / "go"
+pytestmark = pytest.mark.timeout(700)
+with_go = pytest.mark.skipif(go() is None, reason="there is no Go 1.26 here")
+HERE = Path(__file__).parent
+FOLDER = HERE / "go"
+COLLECTOR = HERE / "go_collector"
+KASKADE = "5.1.0"
 TOPIC, GROUP, PARTITIONS, RECORDS, BEHIND = "watched", "watcher", 2, 30, 4
 LIST_TRANSACTIONS = 66  # served up to version 1; version 2 filters by a pattern
 
@@ -60,6 +66,7 @@ def survey(library: str, bootstrap: str) -> Any:
     return json.loads(done.stdout)
 
 
+@with_go
 def test_kminion_and_console_find_a_version_sizes_and_lag(bootstrap: str) -> None:
     told = survey("franz-go", bootstrap)
     assert told["records"] == PARTITIONS * RECORDS
@@ -72,11 +79,13 @@ def test_kminion_and_console_find_a_version_sizes_and_lag(bootstrap: str) -> Non
     assert set(told["unlike"]) <= {LIST_TRANSACTIONS}
 
 
+@with_go
 def test_the_guess_of_kminion_and_console_is_stable(bootstrap: str) -> None:
     """They guess by what is missing: SaslHandshake came with 0.10, and there is no SASL here."""
     assert survey("franz-go", bootstrap)["guess"] == "between v0.9.0 and v0.10.0"
 
 
+@with_go
 def test_the_exporter_finds_offsets_lag_groups_and_replicas(bootstrap: str) -> None:
     told = survey("sarama", bootstrap)
     assert told["records"] == PARTITIONS * RECORDS
@@ -85,3 +94,33 @@ def test_the_exporter_finds_offsets_lag_groups_and_replicas(bootstrap: str) -> N
     assert told["settings"] > 20
     assert told["quotas"] == 0
     assert told["in_sync"] == 1
+
+
+@with_go
+def test_the_collectors_receiver_finds_offsets_lag_groups_and_replicas(bootstrap: str) -> None:
+    done = subprocess.run(
+        [built_program(COLLECTOR), bootstrap, "2.8.0"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    for partition in range(PARTITIONS):
+        place = f"partition={partition} topic={TOPIC}"
+        assert told[f"kafka.partition.current_offset {place}"] == RECORDS
+        assert told[f"kafka.partition.oldest_offset {place}"] == 0
+        assert told[f"kafka.partition.replicas_in_sync {place}"] == 1
+        assert told[f"kafka.consumer_group.lag group={GROUP} {place}"] == BEHIND
+    assert told[f"kafka.consumer_group.lag_sum group={GROUP} topic={TOPIC}"] == PARTITIONS * BEHIND
+    assert told[f"kafka.consumer_group.members group={GROUP}"] == 0
+    assert told["kafka.brokers"] == 1
+
+
+def test_a_console_shows_records_groups_and_lag(bootstrap: str) -> None:
+    done = subprocess.run(
+        [python_with("kaskade", KASKADE), HERE / "kaskade_screen.py", bootstrap, TOPIC],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    row = {name: re.sub(r"\D", "", cell) for name, cell in json.loads(done.stdout).items()}
+    assert (row["Partitions"], row["Records"]) == (str(PARTITIONS), str(PARTITIONS * RECORDS))
+    assert (row["Groups"], row["Lag"]) == ("1", str(PARTITIONS * BEHIND))

@@ -46,6 +46,15 @@ LANGUAGES = {
     "Kafka's command-line tools": "Java",
     "kcat": "C (librdkafka)",
     "Spark's Kafka connector": "Java",
+    "OpenTelemetry Collector": "Go (sarama)",
+    "Kaskade": "Python (librdkafka)",
+}
+FIXED_IN = {
+    "OpenTelemetry Collector": (
+        "tests/conformance/go_collector/go.mod",
+        r"receiver/kafkametricsreceiver v(\S+)",
+    ),
+    "Kaskade": ("tests/conformance/test_monitoring_calls.py", r'^KASKADE = "(.+)"'),
 }
 
 
@@ -113,6 +122,9 @@ def _fixed_version(client: str) -> str | None:
         return _found(r'^VERSION = "(.+)"', (ROOT / "scripts/kafka").read_text())
     if client == "Spark's Kafka connector":
         return CONNECTOR_VERSION
+    if client in FIXED_IN:
+        path, pattern = FIXED_IN[client]
+        return _found(pattern, (ROOT / path).read_text())
     if client == "kafkajs":
         lock = json.loads((ROOT / "tests/integration/kafkajs/package-lock.json").read_text())
         return str(lock["packages"]["node_modules/kafkajs"]["version"])
