@@ -17,6 +17,7 @@ def test_promises_survive_a_power_cut_at_every_call(name: str, seed: int) -> Non
     world = run(name, seed, survivals=2)
     assert world.points > 30
     assert world.damaged <= world.points // 100, "logs end up read-only after mere power cuts"
+    assert world.believed > 0, "readers of the files had no zone to go by"
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -17,6 +17,7 @@ from storage.env import Env
 from storage.log import Log
 from storage.manager import LogManager
 from tests.support.logs import NO_BOUNDS, make_durable, records_of
+from tests.support.proved_zones import judge_zones
 from tests.support.simdisk import SimFileSystem, SimulatedCrash
 from tests.support.simenv import SeededRng, SimClock
 
@@ -27,6 +28,7 @@ SETTINGS = {
     **NO_BOUNDS,
     "segment_bytes": 700,
     "index_interval_bytes": 150,
+    "horolog_zone_bytes": 200,
     "file_delete_delay_ms": 0,
 }
 
@@ -58,6 +60,7 @@ class CrashWorld:
         self.config = TopicConfig(**{**SETTINGS, **settings})
         self.points = 0
         self.damaged = 0
+        self.believed = 0
         self._survivals = survivals
         self._nested = nested
         self._unsynced: list[tuple[int, bytes]] = []
@@ -147,7 +150,8 @@ class CrashWorld:
         return disk.after_crash(seed)
 
     def judge(self, disk: SimFileSystem) -> None:
-        """A start on that disk keeps every promise."""
+        """A start on that disk keeps every promise; who reads its files before is not misled."""
+        self.believed += judge_zones(disk, f"{LOG_DIR}/t-0")
         ledger = self.ledger
         manager = self.started(disk)
         log = manager.logs.get(("t", 0))
