@@ -1,7 +1,8 @@
 """Closes many logs at once, so that the grace of a container is enough to stop.
 
 An fsync mostly waits, and a file system answers several with one write of its journal: threads for
-nothing but this, for as long as it takes.
+nothing but this, for as long as it takes. First all logs are synced, then all are closed, which
+makes files: in turns, each fsync would also wait for the files of the logs before it.
 """
 
 import asyncio
@@ -19,7 +20,6 @@ async def close_logs(loop: asyncio.AbstractEventLoop, manager: LogManager) -> No
     if len(logs) < LEAST_LOGS:
         return
     with ThreadPoolExecutor(THREADS, "closing") as threads:
-        parts = (logs[number::THREADS] for number in range(THREADS))
-        await asyncio.gather(
-            *(loop.run_in_executor(threads, manager.close_logs, part) for part in parts)
-        )
+        parts = [logs[number::THREADS] for number in range(THREADS)]
+        for work in (manager.sync_logs, manager.close_logs):
+            await asyncio.gather(*(loop.run_in_executor(threads, work, part) for part in parts))

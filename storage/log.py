@@ -474,14 +474,18 @@ class Log:
                 self._on_start_moved()
         return self._start_offset
 
+    def sync_before_close(self) -> None:
+        """The first half of `close`: what is written becomes durable, if it is not. DiskError."""
+        if self._durability.dirty_bytes or not self._is_synced:
+            self.mark_durable(self.sync())
+
     def close(self) -> None:
         """Write everything out and let go of the files. DiskError leaves the log to recovery."""
         if self.is_closed:
             return
         try:
             if self._durability.failed is None:
-                if self._durability.dirty_bytes or not self._is_synced:
-                    self.mark_durable(self.sync())
+                self.sync_before_close()
                 self._appender.close()
         finally:
             self.abandon()

@@ -220,6 +220,16 @@ class LogManager:
             )
         )
 
+    def sync_logs(self, logs: Iterable[Log]) -> None:
+        """Make some logs durable before `close_logs` closes them; several threads may.
+
+        Apart from it, since closing makes files: an fsync in between would have to store all of
+        their names and inodes, too. A log that fails is one that closes badly.
+        """
+        for log in logs:
+            with suppress(StorageError):
+                log.sync_before_close()
+
     def close_logs(self, logs: Iterable[Log]) -> None:
         """Close some logs before `close` does; several threads may, each with logs of its own.
 

@@ -4,8 +4,11 @@ import asyncio
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from broker.closing import close_logs
 from config.topic import TopicConfig
+from storage.appender import LogAppender
 from storage.manager import LogManager
 from storage.posix import real_env
 from tests.support.logs import NO_BOUNDS, append, offsets_of, records_of
@@ -48,3 +51,23 @@ async def test_one_that_fails_leaves_no_clean_mark() -> None:
     assert not manager.close()
     again = opened("/data", env)
     assert again.recovered_logs
+
+
+async def test_no_fsync_waits_for_the_files_of_logs_that_were_closed_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All are durable before the first index is made."""
+    env = sim_env()
+    manager = filled(opened("/data", env))
+    logs = list(manager.logs.values())
+    dirty_when_made = []
+    write_at_close = LogAppender.close
+
+    def close(appender: LogAppender) -> None:
+        dirty_when_made.append(sum(log.dirty_bytes for log in logs))
+        write_at_close(appender)
+
+    monkeypatch.setattr(LogAppender, "close", close)
+    assert all(log.dirty_bytes for log in logs)
+    await close_logs(asyncio.get_running_loop(), manager)
+    assert dirty_when_made == [0] * LOGS
