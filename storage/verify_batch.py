@@ -8,6 +8,7 @@ from protocol.records.compression import codec_of, inflate
 from protocol.records.scan import BatchRow
 from protocol.records.walk import check_records
 from storage.timestamps import INT64_MAX, INT64_MIN
+from storage.zone_gaps import Gap
 
 NO_TIMESTAMP = -1
 
@@ -30,20 +31,30 @@ class ProvenBatch(NamedTuple):
     """Of the first record that has the largest; -1 when that is not known."""
     is_read: bool
     """Whether the records could be unpacked, so that their times are known."""
+    in_gap: int = 0
+    """Records with a time that their zone says none has."""
 
 
-def proven(row: BatchRow, data: memoryview, begin: int) -> tuple[ProvenBatch, DecodeError | None]:
-    """The batch of a scan's row, and why its records cannot be read, if so."""
+def proven(
+    row: BatchRow, data: memoryview, begin: int, gap: Gap | None = None
+) -> tuple[ProvenBatch, DecodeError | None]:
+    """The batch of a scan's row, and why its records cannot be read, if so.
+
+    `gap`: of the zone in which it lies.
+    """
     attributes, count = row[7], row[6]
     body: memoryview | bytes | bytearray = data[row[0] + HEADER_BYTES : row[0] + row[5]]
     low = high = NO_TIMESTAMP
     at = -1
+    in_gap = 0
     error = None
     try:
         if attributes & CODEC_MASK:
             body = inflate(codec_of(attributes & CODEC_MASK), body)
-        facts = check_records(body, count, row[3], INT64_MIN, INT64_MAX)
+        facts = check_records(body, count, row[3], *(gap or (INT64_MIN, INT64_MAX)))
         low, high = facts.min_timestamp, facts.max_timestamp
+        if gap is not None:
+            in_gap = count - facts.untimed - facts.out_of_bounds
         if facts.consecutive and facts.max_timestamp_index >= 0:
             at = row[1] + facts.max_timestamp_index
     except DecodeError as failed:
@@ -60,5 +71,6 @@ def proven(row: BatchRow, data: memoryview, begin: int) -> tuple[ProvenBatch, De
         high,
         at,
         error is None,
+        in_gap,
     )
     return batch, error

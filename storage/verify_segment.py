@@ -112,7 +112,8 @@ class SegmentProof:
 
     def _add(self, chunk: ScannedChunk) -> None:
         for row in chunk.rows:
-            batch, error = proven(row, chunk.data, chunk.position)
+            gap = self._zones.gap_at(chunk.position + row[0])
+            batch, error = proven(row, chunk.data, chunk.position, gap)
             self._check_records(batch, error)
             self._check_epoch(batch)
             self._offsets.add(batch)

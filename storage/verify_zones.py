@@ -7,6 +7,7 @@ nobody but the zone map itself; it never runs backwards in a log.
 
 from storage.verify_batch import NO_TIMESTAMP, ProvenBatch
 from storage.verify_report import PartitionReport
+from storage.zone_gaps import Gap, Times, gap_of
 from storage.zone_rows import ROW_BYTES, UNREAD, Zone, iter_rows, sound_rows
 
 
@@ -41,6 +42,16 @@ class ZoneProof:
             return
         self._records += batch.record_count
         self._check_bounds(batch)
+
+    def gap_at(self, position: int) -> Gap | None:
+        """Times that no record of the next batch has, which begins there, as its zone says."""
+        index = self._current
+        if index + 1 < len(self._zones) and self._zones[index + 1].position <= position:
+            index += 1
+        if index < 0:
+            return None
+        zone = self._zones[index]
+        return gap_of(Times(zone.min_timestamp, zone.max_timestamp, zone.flags))
 
     def finish(self, *, is_open: bool) -> None:
         """That was the last batch. The last zone of an open segment is in memory still."""
@@ -89,6 +100,11 @@ class ZoneProof:
             self._wrong(
                 f"times from {low} to {high} at offset {batch.base_offset} leave its bounds, "
                 f"{zone.min_timestamp} to {zone.max_timestamp}"
+            )
+        elif batch.in_gap:
+            self._wrong(
+                f"{batch.in_gap} times at offset {batch.base_offset} lie where it says there is "
+                "none"
             )
 
     def _wrong(self, why: str) -> None:

@@ -10,10 +10,13 @@ import pytest
 
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
+from protocol.records.gaps import NO_EDGES
 from storage.errors import StorageError
 from storage.posix import real_env
 from storage.verify import NoDataDirectory, survey, verify_partition
 from storage.verify_report import PartitionReport
+from storage.zone_gaps import GAP_BITS, gap_flags
+from storage.zone_rows import iter_rows, pack_row
 from tests.support.logs import append, open_log
 from tests.support.partition_samples import old_log
 from tests.support.read_only import ReadOnlyFileSystem
@@ -139,6 +142,30 @@ def test_any_bit_that_flips_is_found(data: Path, suffix: str, verdicts: set[str]
     files = sorted(path for path in (data / "t-0").iterdir() if path.suffix == suffix)
     found = {verify(data).verdict for _ in flips(files[1], 25)}
     assert found <= verdicts
+
+
+def test_a_gap_in_which_a_record_lies_is_found(tmp_path: Path) -> None:
+    now = real_env().clock.now_ms()
+    log = open_log(real_env(), path=str(tmp_path / "t-0"))
+    for _ in range(3):
+        append(log, now - 5000, now - 100, now + 10**9, codec=Codec.LZ4)
+    append(log, -1)
+    log.close()
+    (tmp_path / CLEAN_MARK).write_text("{}")
+    (path,) = (tmp_path / "t-0").glob("*.zones")
+    ((*row, _),) = iter_rows(path.read_bytes())
+    assert row[3] & GAP_BITS
+    assert verify(tmp_path).verdict == "sound"
+
+    edges = NO_EDGES._replace(first=row[4], last=row[4] + 1)
+    row[3] = row[3] & ~GAP_BITS | gap_flags(row[4], row[5], edges)
+    path.write_bytes(pack_row(tuple(row)))
+
+    report = verify(tmp_path)
+    assert [each.what for each in report.findings] == [
+        f"zone 0 (offset 0): 1 times at offset {offset} lie where it says there is none"
+        for offset in (0, 3, 6)
+    ]
 
 
 def test_a_bit_of_an_epoch_in_a_batch_is_outside_the_crc_and_found(data: Path) -> None:
