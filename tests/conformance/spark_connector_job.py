@@ -1,7 +1,8 @@
-"""Spark's own Kafka connector at work, as a process of its own; prints what it saw as JSON.
+"""Spark's own Kafka connector at work, and our source beside it; prints what each saw as JSON.
 
-Arguments: HOST:PORT, a topic to read, one to write to, the first and the end time in ms, a folder
-for checkpoints. Rows are [partition, offset, time in ms, key, value, headers].
+Arguments: HOST:PORT, a topic whose times are in disorder, one where they are not, one to write to,
+the first and the end time in ms, a folder for checkpoints. Rows are [partition, offset, time in ms,
+key, value, headers].
 """
 
 import json
@@ -23,11 +24,15 @@ COLUMNS = (
 )
 
 
-class Job:
-    """The connector on one topic."""
+CONNECTOR, OURS = "kafka", "horolog"
 
-    def __init__(self, spark: SparkSession, bootstrap: str, topic: str) -> None:
+
+class Job:
+    """A source on one topic; both take the same options."""
+
+    def __init__(self, spark: SparkSession, name: str, bootstrap: str, topic: str) -> None:
         self.spark = spark
+        self.name = name
         self.source = {
             "kafka.bootstrap.servers": bootstrap,
             "subscribe": topic,
@@ -35,11 +40,14 @@ class Job:
         }
 
     def batch(self, **options: str) -> list[Any]:
-        return rows(self.spark.read.format("kafka").options(**self.source, **options).load())
+        return rows(self.frame(**options))
+
+    def frame(self, **options: str) -> DataFrame:
+        return self.spark.read.format(self.name).options(**self.source, **options).load()
 
     def stream(self, folder: str) -> list[Any]:
         """Everything there is, in several micro-batches."""
-        read = self.spark.readStream.format("kafka").options(
+        read = self.spark.readStream.format(self.name).options(
             **self.source, startingOffsets="earliest", maxOffsetsPerTrigger="300"
         )
         written = read.load().selectExpr(*COLUMNS).writeStream.format("memory")
@@ -55,9 +63,8 @@ class Job:
 
     def copy(self, topic: str) -> None:
         """The connector as a sink; its columns have no time."""
-        frame = self.spark.read.format("kafka").options(**self.source).load()
         bootstrap = self.source["kafka.bootstrap.servers"]
-        frame.select("key", "value", "headers").write.format("kafka").options(
+        self.frame().select("key", "value", "headers").write.format(self.name).options(
             **{"kafka.bootstrap.servers": bootstrap, "topic": topic, "includeHeaders": "true"}
         ).save()
 
@@ -71,7 +78,7 @@ def collected(frame: DataFrame) -> list[Any]:
 
 
 def main() -> None:
-    bootstrap, topic, copy, first_ms, end_ms, folder = sys.argv[1:]
+    bootstrap, topic, orderly, copy, first_ms, end_ms, folder = sys.argv[1:]
     spark = open_session(
         "connector",
         master="local[2]",
@@ -83,13 +90,25 @@ def main() -> None:
         },
         is_short=True,
     )
-    job = Job(spark, bootstrap, topic)
+    between = {"startingTimestamp": first_ms, "endingTimestamp": end_ms}
+    job = Job(spark, CONNECTOR, bootstrap, topic)
     said = {
         "batch": job.batch(minPartitions="5"),
-        "between": job.batch(startingTimestamp=first_ms, endingTimestamp=end_ms),
+        "between": job.batch(**between),
         "stream": job.stream(folder),
     }
     job.copy(copy)
+    ours = Job(spark, OURS, bootstrap, topic)
+    said["ours"] = {
+        "batch": ours.batch(minPartitions="5"),
+        "between": ours.batch(**between),
+        "between offsets": ours.batch(**between, endingTimestampMode="offset"),
+        "columns": ours.frame().schema.simpleString(),
+    }
+    said["columns"] = job.frame().schema.simpleString()
+    said["orderly"] = [
+        Job(spark, name, bootstrap, orderly).batch(**between) for name in (CONNECTOR, OURS)
+    ]
     print(json.dumps(said))
     spark.stop()
 

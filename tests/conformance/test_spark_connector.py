@@ -1,20 +1,23 @@
 """Spark's own Kafka connector, in batches, streams, by time and as a sink, sees what is there.
 
-Record times are out of order, so that a range of time is what the connector makes of it: an offset
-range, from the first record at or after each time (spark.md 2).
+Our source sees the same. Where record times are out of order, a range of time is what each makes of
+it: the connector an offset range, from the first record at or after each time (spark.md 2), which
+misses records that came late and has some that are outside; ours every record of that time.
 """
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from tests.conformance.conftest import MakeTopic
+from tests.conformance.conftest import create_topic
 from tests.support.kafka_oracle import available
 from tests.support.spark_jars import available as jars_available
 
@@ -32,13 +35,18 @@ pytestmark = [
 ]
 
 
-def time_of(partition: int, number: int) -> int:
+def late(partition: int, number: int) -> int:
     """Every seventh record comes half a minute late."""
     late_ms = 30 * STEP_MS if number % 7 == partition else 0
-    return BEGIN_MS + number * STEP_MS - late_ms
+    return in_order(partition, number) - late_ms
 
 
-def fill(bootstrap: str, topic: str) -> None:
+def in_order(_: int, number: int) -> int:
+    """A record a second."""
+    return BEGIN_MS + number * STEP_MS
+
+
+def fill(bootstrap: str, topic: str, time_of: Callable[[int, int], int]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
     for partition in range(PARTITIONS):
         for number in range(COUNT):
@@ -79,22 +87,59 @@ def cut(records: list[list[Any]], first_ms: int, end_ms: int) -> list[list[Any]]
     return kept
 
 
-def test_the_connector_sees_what_a_plain_read_sees(
-    bootstrap: str, make_topic: MakeTopic, tmp_path: Path
-) -> None:
-    topic, copy = make_topic(PARTITIONS), make_topic(PARTITIONS)
-    fill(bootstrap, topic)
-    records = plain(bootstrap, topic)
+@pytest.fixture(scope="module")
+def seen(
+    bootstrap: str, admin: AdminClient, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What the connector and our source saw, and a plain consumer of the same topics."""
+    topic, orderly, copy = (f"connector-{what}" for what in ("late", "in-order", "copy"))
+    for name in (topic, orderly, copy):
+        create_topic(admin, name, PARTITIONS)
+    fill(bootstrap, topic, late)
+    fill(bootstrap, orderly, in_order)
+    folder = tmp_path_factory.mktemp("connector")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.conformance.spark_connector_job", bootstrap,
-         topic, copy, str(FIRST_MS), str(END_MS), str(tmp_path)],
+         topic, orderly, copy, str(FIRST_MS), str(END_MS), str(folder)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         timeout=300, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-5000:]
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert said["batch"] == said["stream"] == records
-    assert said["between"] == cut(records, FIRST_MS, END_MS)
-    assert 0 < len(said["between"]) < len(records)
-    copied = sorted(each[3:] for each in plain(bootstrap, copy))
-    assert copied == sorted(each[3:] for each in records)
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    plainly = {"late": topic, "in order": orderly, "copy": copy}
+    return {**said, **{name: plain(bootstrap, each) for name, each in plainly.items()}}
+
+
+def test_the_connector_sees_what_a_plain_read_sees(seen: dict[str, Any]) -> None:
+    records = seen["late"]
+    assert seen["batch"] == seen["stream"] == records
+    assert seen["between"] == cut(records, FIRST_MS, END_MS)
+    assert 0 < len(seen["between"]) < len(records)
+    assert sorted(each[3:] for each in seen["copy"]) == sorted(each[3:] for each in records)
+
+
+def test_ours_equals_the_connector_where_times_are_in_order(seen: dict[str, Any]) -> None:
+    assert seen["ours"]["columns"] == seen["columns"]
+    assert seen["ours"]["batch"] == seen["batch"]
+    connector, ours = seen["orderly"]
+    assert ours == connector == within(seen["in order"])
+
+
+def test_ours_is_exact_where_the_connector_is_not(seen: dict[str, Any]) -> None:
+    exact = within(seen["late"])
+    assert seen["ours"]["between"] == exact
+    missed = [each for each in exact if each not in seen["between"]]
+    outside = [each for each in seen["between"] if each not in exact]
+    assert missed
+    assert outside
+    assert all(each[2] < FIRST_MS for each in outside), "late records of before the range"
+    assert all(each[2] >= END_MS - 30 * STEP_MS for each in missed), "late ones, behind its end"
+
+
+def test_ours_gives_the_connectors_range_when_asked_for(seen: dict[str, Any]) -> None:
+    assert seen["ours"]["between offsets"] == seen["between"]
+
+
+def within(records: list[list[Any]]) -> list[list[Any]]:
+    """Records of the range, by each one's own time."""
+    return [each for each in records if FIRST_MS <= each[2] < END_MS]

@@ -10,10 +10,8 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from fnmatch import fnmatch
 from pathlib import Path
@@ -30,15 +28,9 @@ from tests.bench.table import table
 from tests.bench.wire import BenchFailed
 from tests.support.broker_process import start_broker
 from tests.support.kafka_oracle import start_kafka
+from tests.support.spark_jars import connector_jars
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
-JARS = CACHE / "spark-kafka"
-COORDINATES = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
-    "org.apache.kafka:kafka-clients:3.9.2",
-    "org.apache.commons:commons-pool2:2.12.0",
-)
 SETTINGS = {"log.message.timestamp.after.max.ms": str(2**63 - 1), "log.retention.ms": "-1"}
 JOBS: tuple[Job, ...] = (*reads.JOBS, *archives.JOBS, *starts.JOBS, *writes.JOBS)
 MANY = 1_000_000
@@ -89,16 +81,6 @@ def set_up(scratch: Path, count: int, stack: ExitStack) -> Scene:
     spark = open_session("bench", master="local[2]", settings=settings)
     stack.callback(spark.stop)
     return Scene(spark, ours, kafka, scratch / "ours", scratch, count)
-
-
-def connector_jars() -> Iterator[str]:
-    """The connector and what it needs, from Maven."""
-    for coordinates in COORDINATES:
-        jar = JARS / "{1}-{2}.jar".format(*coordinates.split(":"))
-        if not jar.exists():
-            fetch = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={coordinates}"]
-            subprocess.run([*fetch, f"-DoutputDirectory={JARS}"], check=True)
-        yield str(jar)
 
 
 def measure(job: Job, scene: Scene, rounds: int) -> CellResults:
