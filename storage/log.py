@@ -476,7 +476,8 @@ class Log:
 
     def sync_before_close(self) -> None:
         """The first half of `close`: what is written becomes durable, if it is not. DiskError."""
-        if self._durability.dirty_bytes or not self._is_synced:
+        closed = self._appender.segments[:-1]  # a roll by the timer leaves no dirty bytes
+        if self._durability.dirty_bytes or not all(each.synced for each in closed):
             self.mark_durable(self.sync())
 
     def close(self) -> None:
@@ -489,11 +490,6 @@ class Log:
                 self._appender.close()
         finally:
             self.abandon()
-
-    @property
-    def _is_synced(self) -> bool:
-        """Whether the closed segments' files are: a roll by the timer leaves no dirty bytes."""
-        return all(segment.synced for segment in self._appender.segments[:-1])
 
     def abandon(self) -> None:
         """Let go of the files without writing: the log is deleted, or its disk is sick."""
