@@ -108,7 +108,9 @@ def _listener(text: str) -> Listener:
         raise ValueError(f"{text!r} is not NAME://host:port")
     name = match[1].upper()
     if name in SECURE_PROTOCOLS:
-        raise ValueError(f"{name} is not served by this version: listeners are PLAINTEXT")
+        raise ValueError(
+            f"{name} is not served: listeners are PLAINTEXT, a proxy in front may end TLS"
+        )
     return Listener(name, match[2].strip("[]"), _port(match[3]))
 
 

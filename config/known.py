@@ -10,7 +10,7 @@ import re
 
 _TIERED = "tiered storage is not served by this version"
 _REPLICATION = "there is one node: nothing is replicated"
-_SECURITY = "authentication and TLS are not served by this version"
+_SECURITY = "there is no authentication and no TLS: leave it out, a proxy in front may end TLS"
 _QUOTAS = "quotas of users and clients are served, this is not"
 _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"

@@ -85,11 +85,15 @@ def _on_topic(named: Named) -> str:
     return f": on a topic it is {key.name}" if key.on_topic else ""
 
 
+_A_LETTER_OFF = 0.95  # so near a name is meant, even one that the tables do not show
+
+
 def _unknown(name: str, known: Mapping[str, Named]) -> str:
     import difflib
 
     visible = [each for each, named in known.items() if not named.spelling.hidden]
-    nearest = difflib.get_close_matches(name, visible, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=_A_LETTER_OFF)
+    nearest = nearest or difflib.get_close_matches(name, visible, n=1, cutoff=0.5)
     meant = f"; did you mean {nearest[0]}?" if nearest else ""
     return f"{name} is not a known setting{meant}"
 

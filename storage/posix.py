@@ -221,9 +221,10 @@ class PosixFileSystem:
         try:
             os.mkdir(path, 0o700)  # not makedirs: it gives the parents other rights
         except FileNotFoundError as error:
-            if not path:
+            parent = parent_of(path)
+            if not path or os.path.isdir(parent):  # where nothing can be made, as in /proc
                 raise disk_error(path, "make directory", error) from error
-            self.make_dir(parent_of(path))
+            self.make_dir(parent)
             self.make_dir(path)
         except OSError as error:
             if not os.path.isdir(path):

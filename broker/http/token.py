@@ -32,7 +32,8 @@ def _read(fs: FileSystem, path: str) -> str | None:
     try:
         token = fs.read_text(path).strip()
     except DiskError as error:
-        raise ConfigError(KEY, f"{KEY}: {error}") from error
+        remedy = "put the token there, readable to the broker, or leave the setting out"
+        raise ConfigError(KEY, f"{KEY}: {error}: {remedy}") from error
     if len(token) < MIN_LENGTH or not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(
             KEY,

@@ -1,0 +1,72 @@
+"""What people get wrong at a first start: one line that ends with the remedy, and the status."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker import serve as serving
+from broker.cli import BAD_SETTINGS, NOT_USABLE, WRONG_CLOCK
+from storage.posix import real_env
+from tests.support.broker_process import HOROLOG
+from tests.support.simenv import SimClock
+
+SECONDS_TO_REFUSE = 10
+
+
+def refused(data_dir: Path | str, *settings: str) -> tuple[int, str]:
+    """The status, and the one line on standard error."""
+    ports = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    done = subprocess.run(
+        [str(HOROLOG), "serve", "--data-dir", str(data_dir), *ports]
+        + [word for each in settings for word in ("--set", each)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_TO_REFUSE,
+        check=False,
+    )
+    (line,) = done.stderr.splitlines()
+    return done.returncode, line
+
+
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("log.retention.hour=1", "did you mean log.retention.hours?"),
+        ("retention.msec=1", "did you mean"),
+        ("log.retention.ms=7weeks", "use ms, s, m, min, h, d"),
+        ("log.segment.bytes=1parsec", "use b, kib, mib, gib, tib, kb, mb, gb, tb"),
+        ("advertised.listeners=PLAINTEXT://0.0.0.0:9092", "name the host that clients use"),
+        ("advertised.listeners=PLAINTEXT://[::]:9092", "name the host that clients use"),
+        ("listeners=SSL://127.0.0.1:0", "a proxy in front may end TLS"),
+        ("ssl.keystore.location=/no/such/certificate.pem", "a proxy in front may end TLS"),
+        ("horolog.http.token.file=/no/such/token", "put the token there"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_remedy(tmp_path: Path, setting: str, remedy: str) -> None:
+    status, line = refused(tmp_path / "data", setting)
+    assert status == BAD_SETTINGS
+    assert setting.partition("=")[0] in line
+    assert remedy in line
+
+
+@pytest.mark.parametrize("data_dir", ["/proc/horolog/data", "/sys/horolog"])
+def test_a_directory_that_cannot_be_made_is_told(data_dir: str) -> None:
+    status, line = refused(data_dir)
+    assert status == NOT_USABLE
+    assert "make directory failed" in line
+
+
+def test_a_clock_in_1970_ends_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serving, "configure", lambda **_: None)
+    monkeypatch.setattr(serving, "real_env", lambda: replace(real_env(), clock=SimClock(1000)))
+    status = serving.serve(
+        flags=[], file=None, log_level="error", log_as_json=False, loop_factory=None
+    )
+    assert status == WRONG_CLOCK
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the clock of this machine says 1970-01-01" in line
+    assert line.endswith("set it (NTP does that), then start again")
