@@ -9,26 +9,38 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support.archives import rows_of
-from tests.support.broker_process import HOROLOG
-from tests.support.cluster_reader import COLUMNS
+from tests.support.cluster_driver import COLUMNS
 from tests.support.pipeline_logs import directory_log, disordered, read_all
 from tests.support.spark_cluster import SparkCluster
 
+pytestmark = [
+    pytest.mark.skipif(find_spec("pyspark") is None, reason="needs '.[spark]'"),
+    pytest.mark.timeout(240),
+]
 ROOT = Path(__file__).resolve().parents[2]
-ROUND_BYTES = 40_000
-pytestmark = pytest.mark.skipif(find_spec("pyspark") is None, reason="needs '.[spark]'")
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with SparkCluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
+class Seen(NamedTuple):
+    """What a driver on a cluster had to say, while two of its executors were killed."""
+
+    places: list[dict[str, str]]
+    """Where executors had our code from, and where they ran."""
+    was_reading: bool
+    """When the first one was killed."""
+    commits_before: int
+    """Of the archive when the second one was killed."""
+    proof: dict[str, Any]
+    rows: Path
+    archive: Path
+    work: Path
+    executors: int
+    """That there were in all."""
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +54,49 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(*command: str) -> "subprocess.Popen[str]":
-    """A driver on this machine's loopback interface, away from the checkout."""
-    own = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return subprocess.Popen(
-        command, cwd=ROOT, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+@pytest.fixture(scope="module")
+def seen(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    folder = tmp_path_factory.mktemp("cluster")
+    rows, archive = folder / "rows.parquet", folder / "archive"
+    with SparkCluster(folder / "spark") as cluster:
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.cluster_driver", cluster.url, str(logs),
+             str(rows), str(archive)],
+            cwd=ROOT, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert driver.stdin
+        assert driver.stdout
+        places, _ = driver.stdout.readline(), driver.stdout.readline()
+        _kill_one(cluster, driver, -1)
+        driver.stdin.write("killed\n")
+        driver.stdin.flush()
+        was_reading = driver.stdout.readline()
+        while driver.poll() is None and _commits(archive) < 3:
+            time.sleep(0.02)
+        _kill_one(cluster, driver, 0)
+        before = _commits(archive)
+        said, failed = driver.communicate(timeout=150)
+        assert driver.returncode == 0, failed
+        (executors,) = cluster.applications().values()
+    return Seen(
+        json.loads(places), was_reading == "true\n", before, json.loads(said), rows, archive,
+        cluster.work, len(executors),
     )  # fmt: skip
+
+
+def _kill_one(cluster: SparkCluster, driver: "subprocess.Popen[str]", which: int) -> None:
+    while driver.poll() is None:
+        if executors := cluster.executors():
+            os.kill(executors[which], signal.SIGKILL)
+            return
+        time.sleep(0.02)
+    raise AssertionError(driver.communicate()[1])
+
+
+def _commits(archive: Path) -> int:
+    folder = archive / "_commits"
+    return len(list(folder.iterdir())) if folder.exists() else 0
 
 
 def plain_rows(logs: Path) -> dict[tuple[int, int], Any]:
@@ -56,64 +104,33 @@ def plain_rows(logs: Path) -> dict[tuple[int, int], Any]:
     return {(row["partition"], row["offset"]): row for row in rows}
 
 
-def test_an_archive_is_right_though_an_executor_is_killed(
-    cluster: SparkCluster, logs: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "archive"
-    driver = start(
-        str(HOROLOG), "spark", "archive", "--engine", "spark", "--master", cluster.url, "--json",
-        "--log-dirs", str(logs), "--topic", "t", "--out", str(out), "--oldest", "5000d",
-        "--round-bytes", str(ROUND_BYTES),
-    )  # fmt: skip
-    commits = out / "_commits"
-    while driver.poll() is None and not (commits.exists() and len(list(commits.iterdir())) > 2):
-        time.sleep(0.02)
-    killed = cluster.executors()[0]
-    os.kill(killed, signal.SIGKILL)
-    archived_before = len(list(commits.iterdir()))
-    said, failed = driver.communicate(timeout=100)
-    assert driver.returncode == 0, failed
-    proof = json.loads(said)
-    assert archived_before < len(proof["commits"]), "it was killed in mid-job"
-    expected = plain_rows(logs)
-    assert proof["read"] == len(expected)
-    found = dict(archived(out))
-    assert found.keys() == expected.keys()
-    assert all(found[place] == expected[place] for place in expected)
-    (executors,) = list(cluster.applications().values())[-1:]
-    assert len(executors) > 2, "another took its place"
-
-
 def archived(out: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
-    """Every row of every table, as a plain read has it; none comes twice."""
-    seen = set()
+    """Every row of every table, as a plain read has it."""
     for table, row in rows_of("parquet", out):
-        place = row["partition"], row["offset"]
-        assert place not in seen
-        seen.add(place)
         if table != "quarantine":
             row["timestampMs"] = round(row["timestamp"].timestamp() * 1000)
-        yield place, {name: row[name] for name in COLUMNS}
+        yield (row["partition"], row["offset"]), {name: row[name] for name in COLUMNS}
 
 
-def test_the_source_runs_the_code_that_was_sent_though_an_executor_is_killed(
-    cluster: SparkCluster, logs: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "rows.parquet"
-    reader = start(
-        sys.executable, "-m", "tests.support.cluster_reader", cluster.url, str(logs), str(out)
-    )
-    assert reader.stdin
-    assert reader.stdout
-    places = [reader.stdout.readline(), reader.stdout.readline()]
-    if places[1]:
-        os.kill(cluster.executors()[0], signal.SIGKILL)
-    said, failed = reader.communicate("killed\n", timeout=100)
-    assert reader.returncode == 0, failed
-    assert said.strip() == "true", "it was killed in mid-job"
-    for place in json.loads(places[0]):
+def test_executors_run_the_code_that_was_sent(seen: Seen) -> None:
+    assert seen.places
+    for place in seen.places:
         assert Path(place["code"]).is_relative_to(place["cwd"])
-        assert Path(place["cwd"]).is_relative_to(cluster.work)
-    rows = pq.read_table(out).to_pylist()
-    assert {(row["partition"], row["offset"]): row for row in rows} == plain_rows(logs)
-    assert len(rows) == len(plain_rows(logs))
+        assert Path(place["cwd"]).is_relative_to(seen.work)
+
+
+def test_a_read_is_right_though_an_executor_is_killed(seen: Seen, logs: Path) -> None:
+    assert seen.was_reading
+    rows = pq.read_table(seen.rows).to_pylist()
+    expected = plain_rows(logs)
+    assert len(rows) == len(expected)
+    assert {(row["partition"], row["offset"]): row for row in rows} == expected
+
+
+def test_an_archive_is_right_though_an_executor_is_killed(seen: Seen, logs: Path) -> None:
+    assert seen.commits_before < len(seen.proof["commits"]), "it was killed in mid-job"
+    assert seen.executors > 2, "another took the place"
+    expected = plain_rows(logs)
+    found = list(archived(seen.archive))
+    assert len(found) == len(expected) == seen.proof["read"]
+    assert dict(found) == expected
