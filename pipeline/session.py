@@ -71,6 +71,8 @@ def open_session(
         builder = builder.master(master)
     with spark_errors():
         session = builder.getOrCreate()
+    if is_short:
+        _hush(session)
     register(session)
     return session
 
@@ -112,6 +114,15 @@ def configured() -> dict[str, str]:
         return {}
     except (OSError, ValueError) as error:
         raise BadOption(f"{place}: {error}") from error
+
+
+def _hush(session: "SparkSession") -> None:
+    """An error of a task comes to the one who asked: not before that as a page of Java, too."""
+    jvm = session.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way
+    assert jvm is not None
+    log4j = jvm.org.apache.logging.log4j
+    for each in ("executor.Executor", "scheduler.TaskSetManager"):
+        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{each}", log4j.Level.OFF)
 
 
 def _settings(given: Mapping[str, str], *, is_short: bool) -> dict[str, str]:
