@@ -16,8 +16,8 @@ from storage.layout import LOG, TXN_INDEX
 from storage.partition_listing import PartitionListing, look_at
 from storage.txn_index import AbortedTransaction, TxnIndex
 
-MOST_TASK_BYTES = 64 * 1024 * 1024
-LEAST_TASK_BYTES = 4 * 1024 * 1024
+MOST_TASK_BYTES = 128 * 1024 * 1024  # a task costs Spark what it takes to read 30 MiB
+LEAST_TASK_BYTES = 16 * 1024 * 1024
 ATTEMPTS = 3
 
 
