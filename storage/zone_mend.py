@@ -8,9 +8,11 @@ before it and the file's modification time, and flagged (time.md 3).
 from protocol.errors import DecodeError
 from protocol.records.batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME
 from protocol.records.compression import codec_of, inflate
+from protocol.records.mistimed import Limits
 from protocol.records.scan import BatchRow
-from protocol.records.walk import check_records
+from protocol.records.walk import RecordFacts, check_records
 from storage.batch_walk import BatchPlace, batch_at, batches, last_batch
+from storage.dirty_time import FAR_FUTURE_MS, Action, look_over, zone_flags
 from storage.errors import CorruptIndex, CorruptLog
 from storage.log_scan import LogScan
 from storage.segment import Segment
@@ -115,6 +117,17 @@ def _cut_misplaced(segment: Segment, zones: ZoneMap, limit: int) -> None:
             return
 
 
+def _dirty_flags(
+    body: memoryview | bytes | bytearray, row: BatchRow, facts: RecordFacts, mtime_ms: int
+) -> int:
+    """What a row says of times after the file's last change: they are dirty, whoever wrote it."""
+    if facts.max_timestamp <= mtime_ms + FAR_FUTURE_MS:
+        return 0
+    limits = Limits(mtime_ms, INT64_MIN, INT64_MAX, INT64_MIN, mtime_ms + FAR_FUTURE_MS)
+    _, edges = look_over(body, row[6], row[3], limits, Action.ACCEPTED)
+    return zone_flags(facts.min_timestamp, facts.max_timestamp, limits, edges)
+
+
 def _add(zones: ZoneMap, data: memoryview, row: BatchRow, begin: int, mtime_ms: int) -> None:
     attributes, count = row[7], row[6]
     flags = ARRIVAL_ESTIMATED | (STAMPED if attributes & LOG_APPEND_TIME else 0)
@@ -125,6 +138,7 @@ def _add(zones: ZoneMap, data: memoryview, row: BatchRow, begin: int, mtime_ms: 
         facts = check_records(body, count, row[3], INT64_MIN, INT64_MAX)
         earliest, latest = facts.min_timestamp, facts.max_timestamp
         flags |= UNTIMED if facts.untimed else 0
+        flags |= _dirty_flags(body, row, facts, mtime_ms)
     except DecodeError:  # sound by its CRC, but not to be unpacked here: bounds that hide nothing
         earliest, latest = min(row[3], row[4]), row[4]
     arrival = estimate_arrival(row[4], zones.last_arrival_ms, mtime_ms)

@@ -4,8 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.records.gaps import NO_EDGES, Edges
+from storage.segment import IndexRules
 from storage.zone_gaps import GAP_BITS, Times, gap_flags, gap_of, joined_flags
 from storage.zone_map import DIRTY_FUTURE, DIRTY_PAST, LOG_APPEND_TIME, UNTIMED, ZoneMap
+from storage.zone_mend import mend_zones
 from tests.support.logs import append, make_durable, open_log
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env
@@ -87,3 +89,21 @@ def test_a_log_s_zones_have_gaps_on_the_disk() -> None:
     assert gap is not None
     assert (now < gap.first, gap.last) == (True, now + 10**9 - 1)
     assert not clean.flags
+
+
+def test_a_lost_zone_map_gets_its_gaps_back() -> None:
+    env = sim_env()
+    now = env.clock.now_ms()
+    log = open_log(env, horolog_zone_bytes=1)
+    append(log, now - 5000, now + 10**9, now)
+    append(log, now - 4000, now)
+    make_durable(log)
+    env.fs.remove(log.files.name_of(0, ".zones"))
+    segment = log.snapshot.active
+    zones = segment.make_indexes(IndexRules.of(log.config)).zones
+    mend_zones(segment, zones, segment.size_bytes, INT64_MAX)
+    dirty, clean = zones.zones()
+    gap = gap_of(Times(dirty.min_timestamp, dirty.max_timestamp, dirty.flags))
+    assert gap is not None
+    assert now < gap.first < gap.last == now + 10**9 - 1
+    assert not clean.flags & (GAP_BITS | DIRTY_FUTURE)
