@@ -45,7 +45,7 @@ def test_what_is_whole_comes_wherever_it_is_cut_off() -> None:
     data = b"".join(parts)
     ends = np.cumsum([len(part) for part in parts])
     whole = [4 * int((ends <= cut).sum()) for cut in range(len(data) + 1)]
-    for cut in range(len(data) + 1):
+    for cut in (*range(0, len(data), 7), len(data)):
         found = parts_of(memoryview(data)[:cut], ORIGIN)
         assert found.fault is None
         assert offsets(found)[: whole[cut]] == list(range(whole[cut]))
