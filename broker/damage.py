@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.logs import event
 from storage.doubt import Doubt
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.app import Broker
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 TELL_SECONDS = 60.0
 MAX_TOLD = 1000
+TASK = "check before serving"
 
 
 def settle_doubts(
@@ -27,13 +29,18 @@ def settle_doubts(
     checks = [broker.lanes.run(broker.log_dir, doubt.settle) for doubt in doubts]
 
     def settled(_: object) -> None:
-        done([doubt for doubt, check in zip(doubts, checks, strict=True) if _has_failed(check)])
+        pairs = zip(doubts, checks, strict=True)
+        done([doubt for doubt, check in pairs if _has_failed(broker, check)])
 
     asyncio.gather(*checks, return_exceptions=True).add_done_callback(settled)
 
 
-def _has_failed(check: asyncio.Future[None]) -> bool:
-    return check.cancelled() or check.exception() is not None
+def _has_failed(broker: "Broker", check: asyncio.Future[None]) -> bool:
+    error = None if check.cancelled() else check.exception()
+    if error is not None and not isinstance(error, StorageError):
+        broker.probes.task_failed(TASK)
+        event("task_failed", "error", task=TASK, error=repr(error))
+    return check.cancelled() or error is not None
 
 
 class DamageMet:

@@ -13,6 +13,8 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from broker.app import Broker
 from broker.logs import journal
 from protocol.records.scan import scan_batches
+from storage.doubt import Doubt
+from storage.errors import DiskError
 from tests.support.app import running_broker
 
 SETTINGS = {
@@ -116,3 +118,30 @@ async def test_a_damaged_batch_is_refused_and_nothing_else(
             text
         )
         await asyncio.to_thread(produce, broker, "rotten")  # it goes on taking records
+
+
+async def test_a_disk_that_cannot_be_read_is_told_and_asked_again(
+    tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is concluded from it: the next fetch looks again. A fault of our own is told."""
+    data = tmp_path / "data"
+    async with running_broker(data, SETTINGS) as broker:
+        await asyncio.to_thread(produce, broker, "t")
+    faults = [DiskError("t-0", "read", "Input/output error", 5), ValueError("of our own")]
+    really_settle = Doubt.settle
+
+    def settle(doubt: Doubt) -> None:
+        if faults:
+            raise faults.pop(0)
+        really_settle(doubt)
+
+    monkeypatch.setattr(Doubt, "settle", settle)
+    async with running_broker(data, SETTINGS) as broker:
+        values, error = await asyncio.to_thread(consumed, broker, "t", "read_uncommitted")
+        assert (len(values), error) == (COUNT, 0), "a client tries again by itself"
+        assert not faults
+        told = [line for line in lines if "event=task_failed" in line]
+        assert len(told) == 1
+        assert "of our own" in told[0]
+        refused = 'horolog_request_errors_total{api="Fetch",error="KAFKA_STORAGE_ERROR"} 2.0'
+        assert refused in await metrics(broker)
