@@ -167,12 +167,13 @@ class Container:
 class Stack:
     """docker-compose.yml as a project of its own, with free ports of the host."""
 
-    def __init__(self, prometheus_image: str = "") -> None:
+    def __init__(self, *, prometheus_image: str = "", spark_image: str = "") -> None:
         self.project = fresh_name()
         self.port, self.http_port = free_port(), free_port()
         self.prometheus_port = free_port()
         self._environment = {
             "PROMETHEUS_IMAGE": prometheus_image,
+            "SPARK_IMAGE": spark_image,
             "PROMETHEUS_PORT": str(self.prometheus_port),
             "HOROLOG_IMAGE": image(),
             "HOROLOG_PORT": str(self.port),
