@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from config.properties import read_properties
+from pipeline.class_data import class_data_options
 from pipeline.errors import BadOption, NoSpark
 from pipeline.java import java_home
 from pipeline.shipped import ship
@@ -65,7 +66,7 @@ def open_session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
-    for key, value in _settings(settings or {}, is_short=is_short).items():
+    for key, value in session_settings(settings or {}, is_short=is_short).items():
         builder = builder.config(key, value)
     if master is not None:
         builder = builder.master(master)
@@ -125,12 +126,14 @@ def _hush(session: "SparkSession") -> None:
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{each}", log4j.Level.OFF)
 
 
-def _settings(given: Mapping[str, str], *, is_short: bool) -> dict[str, str]:
+def session_settings(given: Mapping[str, str], *, is_short: bool) -> dict[str, str]:
+    """All that a session is made with: ours where nobody else says anything, then `given`."""
     ours = {**DEFAULTS, "spark.sql.warehouse.dir": _warehouse()}
-    if is_short:
-        ours["spark.driver.extraJavaOptions"] = SHORT_COMMAND
-        ours["spark.executor.extraJavaOptions"] = SHORT_COMMAND
     known = configured()
+    if is_short:
+        more = class_data_options({**known, **given})
+        ours["spark.driver.extraJavaOptions"] = f"{SHORT_COMMAND} {more}".rstrip()
+        ours["spark.executor.extraJavaOptions"] = SHORT_COMMAND
     return {**{key: ours[key] for key in ours if key not in known}, **NEEDED, **given}
 
 
