@@ -60,7 +60,7 @@ def _options(place: Path, java: Path, spark: Path) -> str:
 def _adopt(made: Path, place: Path, java: Path, spark: Path) -> None:
     """Give it its name if Java proves it whole, with the class path that Spark gives."""
     proof = ["-Xshare:on", "-XX:+VerifySharedSpaces", f"-XX:SharedArchiveFile={made}"]
-    proof += ["-XX:+ErrorFileToStdout"]  # one that is cut short can end Java; not with a report here
+    proof += ["-XX:+ErrorFileToStdout"]  # a torn one can end Java: no report here
     try:
         classes = _class_path(java, spark)
         _run(java, spark, *proof, "-XX:+UseSerialGC", "-cp", classes, "-version")
