@@ -69,10 +69,12 @@ def _session(
     from pipeline.session import open_session
     from pipeline.sources.options import parse
     from pipeline.sources.planning import views_of
+    from pipeline.spark_errors import spark_errors
 
     views_of(parse({**options, "subscribe": ",".join(topics)}))  # mistakes before Java starts
     session = open_session("horolog sql", master=master, is_short=True)
-    register_views(session, options, topics)
+    with spark_errors():
+        register_views(session, options, topics)
     return session
 
 
@@ -104,6 +106,8 @@ def _as_json(value: object) -> str:
 def _run(session: "SparkSession", statement: str, *, as_json: bool) -> None:
     from pyspark.errors import PySparkException
 
+    from pipeline.spark_errors import ExecutorLacks, named
+
     if not statement.strip():
         return
     try:
@@ -114,6 +118,8 @@ def _run(session: "SparkSession", statement: str, *, as_json: bool) -> None:
         else:
             answer.show(MOST_ROWS, truncate=60)
     except PySparkException as error:
+        if isinstance(known := named(str(error)), ExecutorLacks):
+            raise known from error
         message = (error.getMessage() or str(error)).strip().splitlines()[0]
         if not sys.stdin.isatty():
             raise BadOption(message) from error
