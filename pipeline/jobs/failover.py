@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +36,7 @@ from pipeline.transforms.failover import (
 if TYPE_CHECKING:
     from pipeline.sources.options import ReadOptions
     from pipeline.sources.partition_view import PartitionView
+    from pipeline.transforms.group_offsets import Commits
 
 COLUMNS = (
     "partition",
@@ -60,6 +61,7 @@ class Row(NamedTuple):
 
 @click.command("failover", short_help="Where consumers go on in another cluster.")
 @click.option("--from-dirs", metavar="DIR[,DIR]", required=True, help="Of the first cluster.")
+@click.option("--from-bootstrap", metavar="HOST:PORT", help="The broker at work there.")
 @click.option("--to-dirs", metavar="DIR[,DIR]", help="Of the other cluster.")
 @click.option("--to-bootstrap", metavar="HOST:PORT", help="A broker of the other cluster.")
 @click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
@@ -73,23 +75,24 @@ class Row(NamedTuple):
 @click.option("--csv", "csv_file", metavar="FILE", help="For kafka-consumer-groups --from-file.")
 @click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
 def command(
-    *, from_dirs: str, to_dirs: str | None, to_bootstrap: str | None, topics: tuple[str, ...],
-    group: str | None, offsets: str | None, max_latency: int, compares: bool,
-    csv_file: str | None, as_json: bool,
+    *, from_dirs: str, from_bootstrap: str | None, to_dirs: str | None, to_bootstrap: str | None,
+    topics: tuple[str, ...], group: str | None, offsets: str | None, max_latency: int,
+    compares: bool, csv_file: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Where does a consumer of one cluster go on in another that gets the same records?
 
     The offset of a partition there is the first whose record is not older than the last one that
     was read less the largest latency; times that are ahead of their arrival do not count. Nothing
     is missed; what lies between comes twice, and --compare counts it by looking at both. "offsets"
-    in the answer is what Spark's startingOffsets takes, --csv what Kafka's tool takes.
+    in the answer is what Spark's startingOffsets takes, --csv what Kafka's tool takes. A running
+    broker without --from-bootstrap is seen as it was at its last checkpoint.
 
     Exit status: 10 when the comparison finds a record that would be missed.
     """
     with named_errors():
-        first = read_options(from_dirs, None, topics, isolationLevel="read_committed")
+        first = read_options(from_dirs, from_bootstrap, topics, isolationLevel="read_committed")
         other = read_options(to_dirs, to_bootstrap, topics, isolationLevel="read_committed")
-        read = _read_up_to(from_dirs, topics, group, offsets)
+        read = _read_up_to(topics, offsets, group, lambda: read_commits(from_dirs, from_bootstrap))
         found = resume(first, other, read, max_latency, compares=compares)
     if csv_file is not None:
         Path(csv_file).write_text(reset_plan([each for _, each in found]), encoding="ascii")
@@ -196,7 +199,7 @@ def _mark(*given: object) -> bytes:
 
 
 def _read_up_to(
-    from_dirs: str, topics: Sequence[str], group: str | None, offsets: str | None
+    topics: Sequence[str], offsets: str | None, group: str | None, commits: "Callable[[], Commits]"
 ) -> dict[tuple[str, int], int]:
     """By partition: the offset that would have been read next. BadOption, NothingThere."""
     if (group is None) == (offsets is None):
@@ -213,7 +216,7 @@ def _read_up_to(
             raise BadOption('--offsets is no JSON like {"topic": {"0": 23}}') from error
     found = {
         (place.topic, place.partition): known[-1].offset
-        for place, known in read_commits(from_dirs).items()
+        for place, known in commits().items()
         if place.group == group and place.topic in topics
     }
     if not found:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -200,7 +201,7 @@ def sync_folders(paths: Iterable[Path]) -> None:
 def _write_once(path: Path, content: Mapping[str, Any]) -> None:
     """A file that must not be there yet, whole and durable at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}{UNFINISHED}-{os.getpid()}")
+    unfinished = path.with_name(f"{path.name}{UNFINISHED}-{uuid4().hex}")
     with unfinished.open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
         file.flush()

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +45,7 @@ class OpenFile:
         self.waiting_bytes = 0
         place = Path(layout.root, STAGING, path) if layout.staged else Path(layout.root, path)
         self._place = place
-        self._unfinished = place.with_name(f".{place.name}{UNFINISHED}-{os.getpid()}")
+        self._unfinished = place.with_name(f".{place.name}{UNFINISHED}-{uuid4().hex}")
         place.parent.mkdir(parents=True, exist_ok=True)
         self._schema = schema
         self._writer = pq.ParquetWriter(
