@@ -6,6 +6,7 @@ shown in UTC, and workers run this interpreter unless PYSPARK_PYTHON names anoth
 master the executors are sent our code (`pipeline.shipped`).
 """
 
+import logging
 import os
 import sys
 import tempfile
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 FOUND = Path(__file__).resolve().parent / "found"
 """The folder from which Spark finds our source without registration, on the Python path."""
+
+LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
 
 SHORT_COMMAND = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java that halve the start of a short job, and slow down a long one."""
@@ -118,7 +121,10 @@ def configured() -> dict[str, str]:
 
 
 def _hush(session: "SparkSession") -> None:
-    """An error of a task comes to the one who asked: not before that as a page of Java, too."""
+    """An error comes to the one who asked: not before that as a page of Java, too."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     jvm = session.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way
     assert jvm is not None
     log4j = jvm.org.apache.logging.log4j
@@ -131,10 +137,17 @@ def session_settings(given: Mapping[str, str], *, is_short: bool) -> dict[str, s
     ours = {**DEFAULTS, "spark.sql.warehouse.dir": _warehouse()}
     known = configured()
     if is_short:
-        more = class_data_options({**known, **given})
-        ours["spark.driver.extraJavaOptions"] = f"{SHORT_COMMAND} {more}".rstrip()
+        options = (SHORT_COMMAND, class_data_options({**known, **given}), _log_options())
+        ours["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
         ours["spark.executor.extraJavaOptions"] = SHORT_COMMAND
     return {**{key: ours[key] for key in ours if key not in known}, **NEEDED, **given}
+
+
+def _log_options() -> str:
+    """Quiet, unless there is a configuration of logging; Spark would cut a path at its spaces."""
+    if "SPARK_CONF_DIR" in os.environ or len(str(LOGGING).split()) > 1:
+        return ""
+    return f"-Dlog4j2.configurationFile=file:{LOGGING}"
 
 
 def _warehouse() -> str:

@@ -96,7 +96,9 @@ def test_sql_from_the_command_line(
     rows = read_all({"log_dirs": str(logs), "subscribe": "t"}, ["offset"])
     assert json.loads(capsys.readouterr().out) == {"last": max(row["offset"] for row in rows)}
     assert main([*asked, "-e", "select nothing from t"]) == 2
-    assert "nothing" in capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1, "no page of Java"
+    assert "nothing" in said[0]
     assert main(["spark", "sql", "--topic", "t"]) == 2
 
 

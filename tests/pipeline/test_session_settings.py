@@ -33,3 +33,14 @@ def test_a_configuration_that_cannot_be_read_is_told(defaults: Path) -> None:
     defaults.write_text("spark.driver.memory \\u12\n")
     with pytest.raises(BadOption, match="line 1"):
         session_settings({}, is_short=False)
+
+
+def test_spark_is_quiet_unless_logging_is_configured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    options = session_settings({}, is_short=True)["spark.driver.extraJavaOptions"].split()
+    (place,) = (each.partition("=file:")[2] for each in options if "log4j2" in each)
+    assert Path(place).is_file()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert "log4j2" not in session_settings({}, is_short=True)["spark.driver.extraJavaOptions"]
