@@ -19,9 +19,10 @@ PAGES: Mapping[str, Page] = {
     ),
     "connection_dropped": Page(
         "The broker ended a connection. idle: no traffic for connections.max.idle.ms. "
-        "first_frame_late, frame_late: a request that did not come to its end. stalled_reader: "
-        "answers that nobody reads. memory: all answers that wait together took too much, and this "
-        "one waited with the most.",
+        "first_frame_late: no whole request within ten seconds of connecting; some clients "
+        "(franz-go) connect before they need to, which does no harm. frame_late: a request that "
+        "did not come to its end. stalled_reader: answers that nobody reads. memory: all answers "
+        "that wait together took too much, and this one waited with the most.",
         "One that stalls again and again has a consumer that does too much between two polls.",
     ),
     "connection_not_admitted": Page(
