@@ -38,13 +38,15 @@ class TopicWriter:
     """Takes frames' record batches. Not for several threads at once."""
 
     def __init__(
-        self, bootstrap: str, topic: str = "", codec: Codec = Codec.NONE, *, acks: int = -1
-    ) -> None:
+        self, bootstrap: str, topic: str = "", codec: Codec = Codec.NONE, *, acks: int = -1,
+        batch_bytes: int = MOST_BATCH_BYTES,
+    ) -> None:  # fmt: skip
         """`topic` empty: the column says it. BrokerRefused."""
         self._bootstrap = bootstrap
         self._topic = topic
         self._codec = codec
         self._acks = acks
+        self._batch_bytes = batch_bytes
         self._clients: dict[str, BrokerClient] = {}
         self._leaders: dict[str, list[str]] = {}
         self._queues: dict[_Key, deque[Batch]] = defaultdict(deque)
@@ -57,7 +59,7 @@ class TopicWriter:
         """Send the records; the broker has them all when it returns. BrokerRefused, BadOption."""
         records = outgoing(batch, time.time_ns() // 1_000_000)
         for key, part in self._by_partition(records):
-            self._queues[key] += batches_of(part, self._codec, MOST_BATCH_BYTES)
+            self._queues[key] += batches_of(part, self._codec, self._batch_bytes)
         self._send_all()
 
     def close(self) -> None:

@@ -24,8 +24,10 @@ async function produce() {
 }
 
 async function consume() {
+  // No heartbeat goes out while a fetch waits: it has to wait for less than the session's time-out.
   const consumer = kafka.consumer({
     groupId: argument, sessionTimeout: 3000, heartbeatInterval: 300, rebalanceTimeout: 3000,
+    maxWaitTimeInMs: 500,
   })
   await consumer.connect()
   await consumer.subscribe({ topic, fromBeginning: true })
