@@ -13,8 +13,8 @@ from pathlib import Path
 PAGE = mmap.PAGESIZE
 HUGE_ORDER = 9
 HUGE_PAGE = PAGE << HUGE_ORDER
-LEFT_BYTES = 512 << 20
-"""Stays free, so that nothing is reclaimed for it."""
+LEFT_BYTES = 2 << 30
+"""Stays free, so that no cache of files is given up for it."""
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
