@@ -13,10 +13,10 @@ import subprocess
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 from pipeline.cache import cache_folder
+from pipeline.java import spark_home
 
 SILENT = "-Xlog:cds*=off -Xlog:class+path=off"
 WRITTEN_SECONDS = 60
@@ -38,7 +38,7 @@ def class_data_options(settings: Iterable[str] = ()) -> str:
     ):
         return ""
     with suppress(OSError, subprocess.SubprocessError):
-        spark = _spark_home()
+        spark = spark_home()
         java = _java_home()
         place = _place(java, spark)
         return "" if place is None else _options(place, java, spark)
@@ -94,13 +94,6 @@ def _java_home() -> Path:
     """Of the Java that Spark's launcher will take."""
     wanted = os.environ.get("JAVA_HOME")
     return Path(wanted) if wanted else Path(shutil.which("java") or "/").resolve().parents[1]
-
-
-def _spark_home() -> Path:
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError("pyspark")
-    return Path(os.environ.get("SPARK_HOME") or Path(spec.origin).parent)
 
 
 def _place(java: Path, spark: Path) -> Path | None:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 from pipeline.cache import cache_folder, publish
@@ -33,6 +34,14 @@ def java_home() -> str | None:
     if found and major_version(found) >= OLDEST:
         return None
     return packaged_java_home()
+
+
+def spark_home() -> Path:
+    """Where Spark lies that this Java will run: SPARK_HOME, else the package. FileNotFoundError."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("pyspark")
+    return Path(os.environ.get("SPARK_HOME") or Path(spec.origin).parent)
 
 
 def packaged_java_home(folder: Path | None = None) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from config.properties import read_properties
 from pipeline.class_data import class_data_options
 from pipeline.errors import BadOption, NoSpark
-from pipeline.java import java_home
+from pipeline.java import java_home, spark_home
 from pipeline.shipped import ship
 from pipeline.spark_errors import spark_errors
 
@@ -107,9 +107,7 @@ def configured() -> dict[str, str]:
     """What `spark-defaults.conf` sets. BadOption when it cannot be read."""
     folder = os.environ.get("SPARK_CONF_DIR")
     if folder is None:
-        home = os.environ.get("SPARK_HOME")
-        spec = find_spec("pyspark")
-        folder = f"{home or (spec and spec.origin and Path(spec.origin).parent)}/conf"
+        folder = f"{spark_home()}/conf"
     place = Path(folder) / "spark-defaults.conf"
     try:
         text = place.read_text(encoding="utf-8")
