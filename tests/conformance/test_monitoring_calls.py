@@ -58,8 +58,13 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def survey(library: str, bootstrap: str) -> Any:
+    return told_by(built_program(FOLDER), library, "survey", bootstrap, TOPIC, GROUP)
+
+
+def told_by(*command: str | Path) -> Any:
+    """The JSON that a program prints."""
     done = subprocess.run(
-        [built_program(FOLDER), library, "survey", bootstrap, TOPIC, GROUP],
+        command,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -98,12 +103,7 @@ def test_the_exporter_finds_offsets_lag_groups_and_replicas(bootstrap: str) -> N
 
 @with_go
 def test_the_collectors_receiver_finds_offsets_lag_groups_and_replicas(bootstrap: str) -> None:
-    done = subprocess.run(
-        [built_program(COLLECTOR), bootstrap, "2.8.0"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = told_by(built_program(COLLECTOR), bootstrap, "2.8.0")
     for partition in range(PARTITIONS):
         place = f"partition={partition} topic={TOPIC}"
         assert told[f"kafka.partition.current_offset {place}"] == RECORDS
@@ -116,11 +116,7 @@ def test_the_collectors_receiver_finds_offsets_lag_groups_and_replicas(bootstrap
 
 
 def test_a_console_shows_records_groups_and_lag(bootstrap: str) -> None:
-    done = subprocess.run(
-        [python_with("kaskade", KASKADE), HERE / "kaskade_screen.py", bootstrap, TOPIC],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    row = {name: re.sub(r"\D", "", cell) for name, cell in json.loads(done.stdout).items()}
+    shown = told_by(python_with("kaskade", KASKADE), HERE / "kaskade_screen.py", bootstrap, TOPIC)
+    row = {name: re.sub(r"\D", "", cell) for name, cell in shown.items()}
     assert (row["Partitions"], row["Records"]) == (str(PARTITIONS), str(PARTITIONS * RECORDS))
     assert (row["Groups"], row["Lag"]) == ("1", str(PARTITIONS * BEHIND))

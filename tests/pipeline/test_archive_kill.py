@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.sinks.archive_writer import UNFINISHED
 from tests.support.archives import FORMATS, check
+from tests.support.spark_cluster import children
 
 KILLS = int(os.environ.get("ARCHIVE_KILLS", "1"))
 """Of each format; twenty are the full proof, with ends twenty times as far."""
@@ -54,12 +55,12 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(kind: str, tmp_path: Pa
 def test_a_worker_that_is_killed_ends_the_run_with_a_name(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     process = start("parquet", root)
-    workers: list[str] = []
+    workers: list[int] = []
     while not workers and process.poll() is None:
         time.sleep(0.05)
         workers = _workers(process.pid)
     time.sleep(0.3)
-    os.kill(int(_workers(process.pid)[-1]), signal.SIGKILL)
+    os.kill(_workers(process.pid)[-1], signal.SIGKILL)
     _, said = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "a worker process died" in said.decode()
@@ -69,16 +70,6 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_name(tmp_path: Path) -> Non
     check("parquet", root, ENDS)
 
 
-def _workers(driver: int) -> list[str]:
+def _workers(driver: int) -> list[int]:
     """Processes that the fork server has made, which is a child of the driver."""
-    found = []
-    for server in _children(driver):
-        found += _children(int(server))
-    return found
-
-
-def _children(parent: int) -> list[str]:
-    try:
-        return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    except OSError:
-        return []
+    return [worker for server in children(driver) for worker in children(server)]

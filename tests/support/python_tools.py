@@ -3,11 +3,11 @@
 Each has a virtual environment of its own under its name and version, put there in one rename.
 """
 
-import fcntl
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+from tests.support.made_once import made_once
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "python"
 INSTALL_SECONDS = 300
@@ -16,17 +16,11 @@ INSTALL_SECONDS = 300
 def python_with(package: str, version: str) -> Path:
     """The interpreter of an environment that has this package; an unhappy pip fails as it says."""
     target = CACHE / f"{package}-{version}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / ".lock").open("w") as guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        if not target.exists():
-            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-                _install(f"{package}=={version}", Path(scratch, "made"))
-                Path(scratch, "made").rename(target)
-    return target / "bin" / "python"
+    made = made_once(target, lambda scratch: _installed(f"{package}=={version}", scratch / "made"))
+    return made / "bin" / "python"
 
 
-def _install(requirement: str, place: Path) -> None:
+def _installed(requirement: str, place: Path) -> Path:
     pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     for command in ([sys.executable, "-m", "venv", str(place)], [*pip, requirement]):
         done = subprocess.run(
@@ -34,3 +28,4 @@ def _install(requirement: str, place: Path) -> None:
             timeout=INSTALL_SECONDS,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+    return place

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,18 +111,10 @@ def by_stream(scene: Scene, out: Path) -> None:
     stream = dated(spark.readStream.format("kafka").options(**options).load()).writeStream
     to = {"checkpointLocation": str(scene.fresh("state")), "compression": "zstd"}
     query = stream.partitionBy(*FOLDERS).options(**to).trigger(availableNow=True).start(str(out))
-    with closing(_Stopped(query)):
+    try:
         query.awaitTermination()
-
-
-class _Stopped:
-    """A query that does not outlive its cell."""
-
-    def __init__(self, query: Any) -> None:
-        self._query = query
-
-    def close(self) -> None:
-        self._query.stop()
+    finally:
+        query.stop()
 
 
 def by_loop(scene: Scene, out: Path) -> None:
