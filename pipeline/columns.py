@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrays import Mask, array_of, repeated
 from pipeline.compiled import Located, Numbers
 from pipeline.rows import (
     ATTRIBUTES,
@@ -36,7 +37,6 @@ from protocol.records.compression import Codec
 KEPT_CONSTANTS = 16
 FURTHEST_MS = (2**63 - 1) // 1000
 _SEQUENCES = 1 << 31
-_CODECS = pa.array([codec.name.lower() for codec in Codec])
 
 NEEDS_BATCH = frozenset(METADATA.names) - {"timestampMs"}
 """Columns that ask which batch a record is of; `timestampType` does where batches differ in it."""
@@ -104,16 +104,26 @@ def _constant(value: str | int | None, name: str, count: int) -> pa.Array:
 @lru_cache(KEPT_CONSTANTS)
 def _repeated(value: str | int | None, name: str, count: int) -> pa.Array:
     """Chunk after chunk has the same topic, partition and segment: made once."""
-    return pa.repeat(pa.scalar(value, ALL_COLUMNS.field(name).type), count)
+    return repeated(value, ALL_COLUMNS.field(name).type, count)
 
 
-def _time(times_ms: Numbers, mask: Any = None) -> pa.Array:
-    return pa.array(micros(times_ms), pa.int64(), mask=mask).view(TIMESTAMP)
+def _int64(numbers: Numbers) -> pa.Array:
+    return array_of(numbers, pa.int64())
 
 
-def _of_batch(column: int, kind: pa.DataType) -> Callable[[Located, Batches], pa.Array]:
+def _int32(numbers: Any) -> pa.Array:
+    return array_of(numbers.astype(np.int32), pa.int32())
+
+
+def _time(times_ms: Numbers, is_known: Mask | None = None) -> pa.Array:
+    return array_of(micros(times_ms), TIMESTAMP, is_known)
+
+
+def _of_batch(
+    column: int, made: Callable[[Numbers], pa.Array]
+) -> Callable[[Located, Batches], pa.Array]:
     def column_of(located: Located, batches: Batches) -> pa.Array:
-        return pa.array(batches.rows[located.batches, column], pa.int64()).cast(kind)
+        return made(batches.rows[located.batches, column])
 
     return column_of
 
@@ -126,22 +136,23 @@ def _timestamp_type(located: Located, batches: Batches) -> pa.Array:
     if len(located.batches) < len(located.offsets):  # all batches are alike
         is_stamped = int(batches.rows[0, ATTRIBUTES] & LOG_APPEND_TIME != 0)
         return _constant(is_stamped, "timestampType", len(located.offsets))
-    return pa.array(_is_stamped(located, batches).astype(np.int32))
+    return _int32(_is_stamped(located, batches))
 
 
 def _sequence(located: Located, batches: Batches) -> pa.Array:
     first = batches.rows[located.batches, SEQUENCE]
-    return pa.array(np.where(first < 0, first, (first + located.deltas) % _SEQUENCES), pa.int32())
+    return _int32(np.where(first < 0, first, (first + located.deltas) % _SEQUENCES))
 
 
 def _codec(located: Located, batches: Batches) -> pa.Array:
-    return _CODECS.take(pa.array(batches.rows[located.batches, ATTRIBUTES] & CODEC_MASK))
+    codecs = batches.rows[located.batches, ATTRIBUTES] & CODEC_MASK
+    return pa.array([codec.name.lower() for codec in Codec]).take(_int64(codecs))
 
 
 def _position(located: Located, batches: Batches) -> pa.Array:
     if batches.origin.segment is None:
         return _constant(None, "position", len(located.offsets))
-    return pa.array(batches.rows[located.batches, POSITION] + batches.origin.position)
+    return _int64(batches.rows[located.batches, POSITION] + batches.origin.position)
 
 
 def _append_times(located: Located, batches: Batches) -> tuple[Numbers, Any, Any]:
@@ -159,7 +170,7 @@ def _append_times(located: Located, batches: Batches) -> tuple[Numbers, Any, Any
 
 def _append_time(located: Located, batches: Batches) -> pa.Array:
     times, is_known, _ = _append_times(located, batches)
-    return _time(times, ~is_known)
+    return _time(times, is_known)
 
 
 def _append_time_bound(located: Located, batches: Batches) -> pa.Array:
@@ -174,19 +185,19 @@ _COLUMNS: dict[str, Callable[[Located, Batches], pa.Array]] = {
     "partition": lambda located, batches: _constant(
         batches.origin.partition, "partition", len(located.offsets)
     ),
-    "offset": lambda located, _: pa.array(located.offsets),
+    "offset": lambda located, _: _int64(located.offsets),
     "timestamp": lambda located, _: _time(located.times),
     "timestampType": _timestamp_type,
-    "timestampMs": lambda located, _: pa.array(located.times),
-    "createTimeMs": lambda located, _: pa.array(located.claimed),
+    "timestampMs": lambda located, _: _int64(located.times),
+    "createTimeMs": lambda located, _: _int64(located.claimed),
     "createTime": lambda located, _: _time(located.claimed),
     "appendTime": _append_time,
     "appendTimeBound": _append_time_bound,
-    "producerId": _of_batch(PRODUCER, pa.int64()),
-    "producerEpoch": _of_batch(PRODUCER_EPOCH, pa.int32()),
+    "producerId": _of_batch(PRODUCER, _int64),
+    "producerEpoch": _of_batch(PRODUCER_EPOCH, _int32),
     "sequence": _sequence,
-    "leaderEpoch": _of_batch(LEADER_EPOCH, pa.int32()),
-    "batchBaseOffset": _of_batch(BASE_OFFSET, pa.int64()),
+    "leaderEpoch": _of_batch(LEADER_EPOCH, _int32),
+    "batchBaseOffset": _of_batch(BASE_OFFSET, _int64),
     "codec": _codec,
     "segment": lambda located, batches: _constant(
         batches.origin.segment, "segment", len(located.offsets)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrays import bitmap
 from pipeline.schemas import HEADERS
 from protocol.records.batch import InvalidRecords
 from protocol.records.columns import (
@@ -19,6 +20,7 @@ from protocol.records.columns import (
 )
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
+_Memory = np.ndarray[Any, np.dtype[np.uint8]]
 Octets = bytes | bytearray | memoryview
 
 _NONE = np.empty(0, np.int64)
@@ -70,7 +72,8 @@ def take_lists(payloads: Octets, located: Located) -> pa.Array:
     records = len(located.places)
     total = count_headers(payloads, located.places, located.ends)
     lists = _room(records, 0)
-    names, values = _room(total, len(payloads)), _room(total, len(payloads))
+    octets = len(payloads) if total else 0
+    names, values = _room(total, octets), _room(total, octets)
     sizes = take_headers(payloads, located.places, located.ends, HeaderRoom(lists, names, values))
     if not names.is_there.all():
         raise InvalidRecords("a header has a null key")
@@ -79,7 +82,7 @@ def take_lists(payloads: Octets, located: Located) -> pa.Array:
         pa.Array.from_buffers(pa.binary(), total, _buffers(values, sizes[1])),
     ]
     pairs = pa.StructArray.from_arrays(columns, fields=list(HEADERS.value_type))
-    outer = [_bitmap(lists.is_there), pa.py_buffer(lists.ends)]
+    outer = [bitmap(lists.is_there), pa.py_buffer(lists.ends)]
     return pa.Array.from_buffers(HEADERS, records, outer, children=[pairs])
 
 
@@ -89,20 +92,23 @@ def _room(entries: int, octets: int) -> Fields:
     return Fields(ends, _memory(entries), _memory(octets))
 
 
-def _memory(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _memory(size: int) -> _Memory:
     """Arrow's allocator keeps what was given back; numpy's has the kernel clear it every time."""
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
 def _buffers(room: Fields, size: int) -> list[pa.Buffer | None]:
-    return [_bitmap(room.is_there), pa.py_buffer(room.ends), pa.py_buffer(room.data[:size])]
+    return [bitmap(room.is_there), pa.py_buffer(room.ends), pa.py_buffer(_kept(room.data, size))]
+
+
+def _kept(room: _Memory, size: int) -> _Memory:
+    """What was filled. A room that is mostly empty is given back: rows may wait for others."""
+    if size > len(room) // 2:
+        return room[:size]
+    fitting = _memory(size)
+    fitting[:] = room[:size]
+    return fitting
 
 
 def _nulls(room: Fields) -> tuple[int]:
     return (len(room.is_there) - int(room.is_there.sum()),)
-
-
-def _bitmap(is_there: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.Buffer | None:
-    if is_there.all():
-        return None
-    return pa.py_buffer(np.packbits(is_there, bitorder="little"))

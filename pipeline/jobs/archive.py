@@ -57,19 +57,15 @@ def command(
     The proof: offsets = holes (of compaction and transactions) + records + quarantine +
     dead_letters, in every commit; it is refused when that does not hold (exit status 3).
     """
-    with named_errors():
+    with named_errors(), choose_engine(engine, "archive", master=master) as chosen:
         wishes = _wishes(options)
         source = source_of(
             options["log_dirs"], options["bootstrap"], options["topics"],
             is_committed=not options["uncommitted"],
         )  # fmt: skip
-        with (
-            choose_engine(engine, "archive", master=master) as chosen,
-            open_target(kind, out, max_writers, wishes, catalog) as target,
-        ):
+        with open_target(kind, out, max_writers, wishes, catalog) as target:
             while True:
-                commits = _round_of(source, target, chosen, wishes)
-                _tell(commits, as_json=as_json)
+                _tell(_run(source, target, chosen, wishes), as_json=as_json)
                 if follow is None:
                     return FINE
                 time.sleep(follow / 1000)
@@ -127,11 +123,12 @@ def _wishes(options: dict[str, Any]) -> "Wishes":
     )
 
 
-def _round_of(source: "Source", target: "Target", engine: Any, wishes: "Wishes") -> "list[Commit]":
-    from pipeline.sinks.archive import run_once, waiting_bytes
+def _run(source: "Source", target: "Target", engine: Any, wishes: "Wishes") -> "list[Commit]":
+    from pipeline.sinks.archive import planned, run_once
 
-    with progress("archive", waiting_bytes(source, target), is_bytes=True) as done:
-        return list(run_once(source, target, engine, wishes, done))
+    plan = planned(source, target, wishes)
+    with progress("archive", plan.size_bytes, is_bytes=True) as done:
+        return list(run_once(source, target, engine, wishes, done, plan=plan))
 
 
 def _tell(commits: "list[Commit]", *, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pipeline.engines import NativeEngine
+from pipeline.engine_native import NativeEngine
 from pipeline.jobs.archive import FORMATS, PARQUET, open_target
 from pipeline.sinks.archive import Wishes
 from pipeline.sinks.archive_compact import (

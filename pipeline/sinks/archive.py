@@ -1,20 +1,22 @@
-"""The driver of an archive: plans a round, has workers write it, checks the sums, commits.
+"""The driver of an archive: plans, has workers write, checks the sums of each round, commits it.
 
 A round is at most so many bytes of log, so that a run that dies loses little work; what it had
 committed stays, what it had written is written again. Nothing is remembered outside the tables.
 """
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
+from itertools import chain, zip_longest
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 from pipeline.engines import Engine
 from pipeline.errors import DataLost
-from pipeline.sinks.archive_values import Commit, Done, Kind, Layout, Offsets, Stream, Unit, joined
+from pipeline.sinks.archive_rounds import Rounds, Stretch
+from pipeline.sinks.archive_values import Commit, Kind, Layout, Offsets, Stream, Unit, joined
 from pipeline.sinks.archive_writer import Read, write_unit
 from pipeline.transforms.event_time import TimeLimits
 
@@ -30,16 +32,6 @@ class Extent(NamedTuple):
     stream: Stream
     start: int
     end: int
-
-
-class Stretch(NamedTuple):
-    """A part of a stream that one worker reads; `work` is what the source reads it by."""
-
-    stream: Stream
-    first: int
-    until: int
-    size_bytes: int
-    work: object
 
 
 class Source(Protocol):
@@ -79,44 +71,60 @@ class Wishes(NamedTuple):
     """Whether to go on behind records that retention took before they were archived."""
 
 
+class Plan(NamedTuple):
+    """What a run has to do, as the tables and the logs were when it began."""
+
+    begins: Mapping[str, int]
+    """By stream: where to go on."""
+    offsets: Offsets
+    stretches: Sequence[Stretch]
+    """Of all streams in turn; those of one stream in order."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of log that will be read, about."""
+        return sum(each.size_bytes for each in self.stretches)
+
+
+def planned(source: Source, target: Target, wishes: Wishes) -> Plan:
+    """All that there is now and the target has not. DataLost, and what the source raises."""
+    extents = source.extents()
+    offsets = target.offsets([each.stream for each in extents])
+    begins = {each.stream.key: _begin(each, offsets, wishes) for each in extents}
+    ways = [source.stretches(each, begins[each.stream.key]) for each in extents]
+    turns = chain.from_iterable(zip_longest(*ways))
+    return Plan(begins, offsets, [each for each in turns if each is not None])
+
+
 def run_once(
     source: Source,
     target: Target,
     engine: Engine,
     wishes: Wishes,
     progress: Callable[[int], object] = lambda _: None,
+    *,
+    plan: Plan | None = None,
 ) -> Iterator[Commit]:
     """Archive all that there is now, round by round; each round's commit when it counts.
 
-    DataLost, CountsDoNotClose, TableChanged, and what the source raises.
+    While a round is committed, the next one is at work. DataLost, CountsDoNotClose, TableChanged,
+    and what the source raises.
     """
-    extents = source.extents()
-    streams = [each.stream for each in extents]
-    offsets = target.offsets(streams)
-    at = {each.stream.key: _begin(each, offsets, wishes) for each in extents}
-    for stretches in _rounds(source, extents, at.copy(), wishes.round_bytes):
-        units = [_unit(each, target.layout, offsets, wishes) for each in stretches]
-        sizes = {(each.stream.key, each.first): each.size_bytes for each in stretches}
-        done: list[Done] = []
-        for each in engine.run(partial(write_unit, read=source.read), units):
-            done.append(each)
-            progress(sizes[each.key, each.first])
-        commit = joined(at, done)
-        target.commit(commit)
-        at |= {key: until for key, (_, until) in commit.ranges.items()}
-        yield commit
-        offsets = target.offsets(streams)
-
-
-def waiting_bytes(source: Source, target: Target) -> int:
-    """How much there is to archive, about."""
-    extents = source.extents()
-    known = target.offsets(each.stream for each in extents)[Kind.RECORDS]
-    return sum(
-        stretch.size_bytes
-        for each in extents
-        for stretch in source.stretches(each, max(each.start, known.get(each.stream.key, 0)))
+    plan = plan or planned(source, target, wishes)
+    at = dict(plan.begins)
+    rounds = Rounds(plan.stretches, wishes.round_bytes)
+    units = (
+        [_unit(each, target.layout, plan.offsets, wishes) for each in stretches]
+        for stretches in rounds
     )
+    with closing(engine.run(partial(write_unit, read=source.read), units)) as results:
+        for done in results:
+            progress(rounds.take(done))
+            for whole in rounds.whole():
+                commit = joined(at, whole)
+                target.commit(commit)
+                at |= {key: until for key, (_, until) in commit.ranges.items()}
+                yield commit
 
 
 def _begin(extent: Extent, offsets: Offsets, wishes: Wishes) -> int:
@@ -138,31 +146,6 @@ def _begin(extent: Extent, offsets: Offsets, wishes: Wishes) -> int:
             )
         return extent.start
     return begin
-
-
-def _rounds(
-    source: Source, extents: Iterable[Extent], begins: Mapping[str, int], budget_bytes: int
-) -> Iterator[list[Stretch]]:
-    """Stretches of all streams in turn, as many at a time as the budget allows; one at the least.
-
-    Each stream is planned once.
-    """
-    ways = deque(source.stretches(each, begins[each.stream.key]) for each in extents)
-    found: list[Stretch] = []
-    used = 0
-    while ways:
-        stretch = next(ways[0], None)
-        if stretch is None:
-            ways.popleft()
-            continue
-        if found and used + stretch.size_bytes > budget_bytes:
-            yield found
-            found, used = [], 0
-        found.append(stretch)
-        used += stretch.size_bytes
-        ways.rotate(-1)
-    if found:
-        yield found
 
 
 def _unit(stretch: Stretch, layout: Layout, offsets: Offsets, wishes: Wishes) -> Unit:

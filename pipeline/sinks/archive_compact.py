@@ -91,7 +91,7 @@ def compact_parquet(
     before = archive.files()
     wanted = merges(before, target_bytes, archive.next_number)
     if wanted:
-        added = list(engine.run(partial(merge_files, layout=archive.layout), wanted))
+        added = list(engine.run(partial(merge_files, layout=archive.layout), [wanted]))
         archive.replace(added, [file.path for merge in wanted for file in merge.files])
     after = archive.files()
     return [

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pipeline.sinks.archive import Extent, Stretch
+from pipeline.sinks.archive import Extent
+from pipeline.sinks.archive_rounds import Stretch
 from pipeline.sinks.archive_values import Stream
 from pipeline.sinks.archive_writer import Read
 from pipeline.sources.bounds import EVERYTHING, Range

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.arrays import numbers_of
 from pipeline.errors import PipelineError
 from pipeline.sinks.archive_values import CountsDoNotClose, Done, Kind, Layout, Unit, WrittenFile
 from pipeline.transforms.archive_rows import READ, Share, schema_of, shares
@@ -212,7 +213,7 @@ def _in_order(unit: Unit, batch: pa.RecordBatch, at: int) -> int:
     """The offset after the batch's last; offsets must rise, and lie in the unit."""
     if not batch.num_rows:
         return at
-    offsets = batch.column("offset").to_numpy()
+    offsets = numbers_of(batch.column("offset"))
     if offsets[0] < at or offsets[-1] >= unit.until or (np.diff(offsets) < 1).any():
         raise CountsDoNotClose(
             f"{unit.stream.key}: offsets do not rise from {at} to before {unit.until}"

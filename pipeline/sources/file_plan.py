@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipeline.decoder import Selection
 from pipeline.errors import DataLost
-from pipeline.sources.bounds import Bounds, Range
+from pipeline.sources.bounds import ANY, Bounds, Range
 from pipeline.sources.chunks import Chunk, FileChunk, Task
 from pipeline.sources.log_files import FILES, identity_of
 from pipeline.sources.partition_view import PartitionView
@@ -112,7 +112,8 @@ def _chunks(
     file = FILES.open_log(facts.path(LOG))
     try:
         inode = identity_of(file)
-        for found in stretches(facts, file, bounds, proved_zones(facts, file)):
+        zones = proved_zones(facts, file) if _asks_for_zones(facts, bounds) else None
+        for found in stretches(facts, file, bounds, zones):
             for piece in cut(facts, file, found, most_bytes):
                 selection = _selection(piece, bounds, aborted)
                 if selection.first_offset <= selection.last_offset:
@@ -121,6 +122,12 @@ def _chunks(
                     )
     finally:
         file.close()
+
+
+def _asks_for_zones(facts: SegmentFacts, bounds: Bounds) -> bool:
+    """Whether a part of the segment may be passed over that the offset index cannot tell."""
+    is_timed = bounds.times != ANY or bounds.arrivals != ANY
+    return is_timed or bounds.offsets.high < facts.end_offset - 1
 
 
 def _selection(piece: Stretch, bounds: Bounds, aborted: Iterable[AbortedTransaction]) -> Selection:

@@ -5,14 +5,23 @@ does not fit the wanted schema to the dead letters. A day is a day of UTC.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrays import derived, mask_of, numbers_of
 from pipeline.schemas import ALL_COLUMNS, HEADERS, TIMESTAMP
 from pipeline.sinks.archive_values import Kind
-from pipeline.transforms.event_time import Mask, TimeLimits, Times, days_of, is_good, reasons_of
+from pipeline.transforms.event_time import (
+    DAY_MS,
+    Mask,
+    TimeLimits,
+    Times,
+    days_of,
+    is_good,
+    reasons_of,
+)
 from pipeline.transforms.json_values import parse
 
 READ = pa.schema([
@@ -122,12 +131,17 @@ def _share(kind: Kind, rows: pa.RecordBatch, day: int | None = None) -> Share:
 
 
 def _with_ingest_date(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.append_column("ingest_date", batch.column("appendTime").cast(pa.date32()))
+    days = derived(batch.column("appendTime"), _days_of_micros, pa.date32())
+    return batch.append_column("ingest_date", days)
+
+
+def _days_of_micros(times: Times) -> Any:
+    return np.floor_divide(times, DAY_MS * 1000).astype(np.int32)
 
 
 def _kept(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
-    return batch.filter(pa.array(mask))
+    return batch.filter(mask_of(mask))
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Times:
-    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), np.int64)
+    return numbers_of(batch.column(name))

@@ -307,8 +307,8 @@ def check_lists(room: HeaderRoom, records: int, octets: int) -> None:
     """Likewise, for headers."""
     entries = len(room.names.is_there)
     check_fields(room.lists, records, 0)
-    check_fields(room.names, entries, octets)
-    check_fields(room.values, entries, octets)
+    check_fields(room.names, entries, octets if entries else 0)
+    check_fields(room.values, entries, octets if entries else 0)
 
 
 @cython.cfunc

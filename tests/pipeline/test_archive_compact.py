@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.engines import NativeEngine
+from pipeline.engine_native import NativeEngine
 from pipeline.sinks.archive_compact import (
     Compacted,
     compact_delta,

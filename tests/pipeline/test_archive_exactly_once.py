@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.engines import NativeEngine
+from pipeline.engine_native import NativeEngine
 from pipeline.errors import DataLost
 from pipeline.sinks.archive import Wishes, run_once
 from pipeline.sinks.archive_parquet import ArchiveBusy

@@ -1,6 +1,8 @@
 """`archive` of a real broker's files: what clients sent, once each, with its proof; then more."""
 
 import json
+import os
+import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,8 +13,9 @@ import pytest
 from confluent_kafka import Producer
 
 from broker.cli import main
-from tests.support.broker_process import start_broker
+from tests.support.broker_process import HOROLOG, start_broker
 from tests.support.node_process import NodeProcess
+from tests.support.pipeline_logs import directory_log, disordered
 
 HOUR_MS = 3_600_000
 SETTINGS = {
@@ -73,6 +76,25 @@ def test_what_clients_sent_is_archived_once(
     tables = json.loads(capsys.readouterr().out)["tables"]
     assert tables[0]["files_after"] < tables[0]["files_before"]
     assert archived(out) == sent
+
+
+def test_no_process_loads_pandas(tmp_path: Path) -> None:
+    """It takes each of them a third of a second, and a killed archive starts anew."""
+    for partition in range(2):
+        log = directory_log(tmp_path / "data", partition)
+        disordered(log, partition)
+        log.close()
+    done = subprocess.run(
+        [HOROLOG, "spark", "archive", "--log-dirs", tmp_path / "data", "--topic", "t",
+         "--out", tmp_path / "out", "--oldest", "36500d", "--json"],
+        env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    proof = json.loads(done.stdout)
+    assert proof["records"] == proof["read"] > 0
+    loaded = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
+    assert loaded.count("pyarrow.lib") == 2, "here, and where workers are forked from"
+    assert "pandas" not in loaded
 
 
 def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

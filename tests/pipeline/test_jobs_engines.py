@@ -2,11 +2,12 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from pipeline.engines import NativeEngine, WorkerDied, run_all
+from pipeline.engine_native import NativeEngine
+from pipeline.engines import WorkerDied, run_all
 from pipeline.errors import DamagedLog, PipelineError
 from storage.errors import DiskError
 
@@ -17,6 +18,25 @@ def test_every_item_has_its_result(processes: int) -> None:
         assert sorted(run_all(engine, double, range(20), "items")) == [2 * n for n in range(20)]
         assert run_all(engine, double, [4], "items") == [8]
         assert run_all(engine, double, [], "items") == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_next_round_begins_before_one_is_done(processes: int) -> None:
+    """Rounds are asked for one by one, and only as far ahead as there is room."""
+    asked = []
+
+    def rounds() -> Iterator[list[int]]:
+        for first in range(0, 30, 3):
+            asked.append(first)
+            yield [first, first + 1, first + 2]
+
+    with NativeEngine(processes) as engine:
+        results = engine.run(double, rounds())
+        found = [next(results)]
+        assert len(asked) in {1, 2}
+        found += results
+    assert sorted(found) == [2 * n for n in range(30)]
+    assert len(asked) == 10
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from broker.cli import main
-from pipeline.engines import NativeEngine, SparkEngine
+from pipeline.engine_native import NativeEngine
+from pipeline.engine_spark import SparkEngine
 from pipeline.errors import DamagedLog
 from pipeline.job_options import Part, partition_parts, read_options
 from pipeline.jobs.audit_time import audit
@@ -47,7 +48,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_archive_is_the_same(spark: "SparkSession", tmp_path: Path) -> None:
     with opened("delta", tmp_path) as target:
-        commits = list(run_once(MadeUp({0: 900, 1: 400}), target, SparkEngine(spark), WISHES))
+        commits = list(
+            run_once(MadeUp({0: 900, 1: 400}), target, SparkEngine(lambda: spark), WISHES)
+        )
     assert sum(each.read for each in commits) > 1200
     check("delta", tmp_path, {0: 900, 1: 400})
 
@@ -56,7 +59,7 @@ def test_answers_are_the_same(spark: "SparkSession", logs: Path) -> None:
     options = read_options(str(logs), None, ["t"])
     parts, _ = parts_of(real_env().fs, [str(logs)], [])
     answers: list[Any] = []
-    for engine in (NativeEngine(processes=1), SparkEngine(spark)):
+    for engine in (NativeEngine(processes=1), SparkEngine(lambda: spark)):
         audited = audit(engine, partition_parts(options), BOUNDS)
         reports = prove(engine, parts)
         answers.append(([each.audit.as_json() for each in audited], reports))
@@ -67,7 +70,7 @@ def test_answers_are_the_same(spark: "SparkSession", logs: Path) -> None:
 def test_an_error_keeps_its_name_on_the_way(spark: "SparkSession", logs: Path) -> None:
     parts = partition_parts(read_options(str(logs), None, ["t"]))
     with pytest.raises(DamagedLog, match="at the wrong place"):
-        list(SparkEngine(spark).run(refuse, parts))
+        list(SparkEngine(lambda: spark).run(refuse, [parts]))
 
 
 def refuse(part: Part) -> None:
@@ -108,7 +111,7 @@ def test_a_log_is_read_whole_by_an_archive_on_spark(
     source = LogSource(read_options(str(logs), None, ["t"], isolationLevel="read_committed"))
     with opened("parquet", tmp_path) as target:
         commits = list(
-            run_once(source, target, SparkEngine(spark), WISHES._replace(value_schema=None))
+            run_once(source, target, SparkEngine(lambda: spark), WISHES._replace(value_schema=None))
         )
     rows = read_all({"log_dirs": str(logs), "subscribe": "t"}, ["offset"])
     assert sum(each.read for each in commits) == len(rows)

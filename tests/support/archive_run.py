@@ -7,7 +7,7 @@ is about to begin.
 import sys
 from pathlib import Path
 
-from pipeline.engines import NativeEngine
+from pipeline.engine_native import NativeEngine
 from pipeline.sinks.archive import run_once
 from tests.support.archives import WISHES, opened
 from tests.support.made_up_records import MadeUp

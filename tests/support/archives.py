@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from pipeline.engines import NativeEngine
+from pipeline.engine_native import NativeEngine
 from pipeline.sinks.archive import Wishes, run_once
 from pipeline.sinks.archive_delta import DeltaArchive
 from pipeline.sinks.archive_iceberg import IcebergArchive

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipeline.sinks.archive import Extent, Stretch
+from pipeline.sinks.archive import Extent
+from pipeline.sinks.archive_rounds import Stretch
 from pipeline.sinks.archive_values import Stream
 
 DAY_MS = 86_400_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
 
-from pipeline.engines import SparkEngine
+from pipeline.engine_spark import SparkEngine
 from pipeline.sinks.archive import Wishes, run_once
 from pipeline.sinks.archive_parquet import ParquetArchive
 from pipeline.sinks.archive_source import LogSource
@@ -53,7 +53,7 @@ def by_tasks(scene: Scene, out: Path) -> None:
     """Ours, as tasks of the session."""
     source = LogSource(parse(scene.source(isolationLevel="read_committed")))
     with ParquetArchive(str(out)) as target:
-        for _ in run_once(source, target, SparkEngine(scene.spark), Wishes()):
+        for _ in run_once(source, target, SparkEngine(lambda: scene.spark), Wishes()):
             pass
 
 
