@@ -1,11 +1,12 @@
 """Parts of a job in processes of this machine: neither Java nor Spark."""
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing import forkserver, get_context
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self, TypeVar
 
 from pipeline.engines import NATIVE, WorkerDied, in_worker
@@ -16,6 +17,15 @@ _AHEAD = 2
 """Items a process that wait for it, so that none stands still."""
 _USUAL = ["__main__", "pipeline.sources.reading", "pipeline.sinks.archive_writer"]
 """Loaded once, for all processes, while the job plans."""
+_MEMORY = MappingProxyType(
+    {
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+        "MALLOC_MMAP_THRESHOLD_": str(128 << 20),
+        "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    }
+)
+"""A worker keeps the memory it has had: piece after piece takes as much, and the kernel would clear
+it each time. Arrow's own allocator begins with huge pages, most of which are cleared in vain."""
 
 
 class NativeEngine:
@@ -40,16 +50,15 @@ class NativeEngine:
             yield from (in_worker(work, item) for item in items)
             return
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self._count, mp_context=self._context, initializer=_use_memory_sparingly
-            )
+            self._pool = ProcessPoolExecutor(self._count, mp_context=self._context)
         yield from self._results(self._pool, work, items)
 
     def __enter__(self) -> Self:
         """The process that the others are forked from begins to load what they need."""
         if self._count > 1:
             self._context.set_forkserver_preload(_USUAL)
-            forkserver.ensure_running()
+            with _environment(_MEMORY):
+                forkserver.ensure_running()
         return self
 
     def __exit__(
@@ -83,8 +92,13 @@ class NativeEngine:
             ) from error
 
 
-def _use_memory_sparingly() -> None:
-    """Arrow's own allocator takes huge pages, and most of their first touches bring nothing."""
-    import pyarrow as pa
-
-    pa.set_memory_pool(pa.system_memory_pool())
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Processes that begin meanwhile have these variables, too, but for those that are set."""
+    added = [name for name in wanted if name not in os.environ]
+    os.environ.update({name: wanted[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]

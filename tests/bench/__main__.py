@@ -143,7 +143,7 @@ def measure(cell: Cell, both: list[Peer], scale: Scale, rounds: int) -> CellResu
             if peer.name in results.failures:
                 continue
             os.sync()
-            if scale.touches_memory:
+            if scale.touches_memory and cell.fills_memory:
                 fresh_memory.touch()
             try:
                 results.add(peer.name, cell.measure(peer, scale))

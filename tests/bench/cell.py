@@ -67,7 +67,8 @@ class Cell:
     """A named measurement; `measure` runs once a round and peer and returns figures by name.
 
     `starts_nodes`: it starts brokers of its own, so it needs a peer that can be started.
-    `only_ours`: it is about something that the other broker does not have.
+    `only_ours`: it is about something that the other broker does not have. `fills_memory`: it
+    writes so much that fresh memory would be charged to whoever gets it (`fresh_memory`).
     """
 
     name: str
@@ -76,3 +77,4 @@ class Cell:
     starts_nodes: bool = False
     most_rounds: int = 1000
     only_ours: bool = False
+    fills_memory: bool = False

@@ -150,6 +150,7 @@ CELLS = (
             f"produce-client-{LABELS[size]}-{label}",
             (rate(must=must, aim=aim), cpu()),
             partial(measure_produce, size, acks, "none"),
+            fills_memory=True,
         )
         for label, acks in (("acks1", 1), ("all", -1))
         for size, must, aim in PRODUCE

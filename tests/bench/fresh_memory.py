@@ -4,7 +4,8 @@ A virtual machine may give free memory back to its host, in blocks of 2 MiB and 
 touch then costs up to ten times what writing into it does, and would be charged to whichever
 broker's page cache happens to get those blocks: the same append costs 0.6 ms a MB or 3. Which
 blocks an allocation gets is not ours to say, so all that are free are touched: everything once at
-the beginning of a run, the large blocks, which are those that can go back, before each round.
+the beginning of a run, the large blocks, which are those that can go back, before each round of a
+cell that asks for it. What measures latency or a start does not: the host takes back meanwhile.
 """
 
 import mmap

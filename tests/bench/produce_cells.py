@@ -44,7 +44,7 @@ def cell(record_bytes: int, kind: str) -> Cell:
         cpu(must=0.5 if judged else None, aim=0.25 if judged else None),
     )
     name = f"produce-raw-{LABELS[record_bytes]}-{kind}"
-    return Cell(name, figures, partial(measure, record_bytes, acks, fsync))
+    return Cell(name, figures, partial(measure, record_bytes, acks, fsync), fills_memory=True)
 
 
 CELLS = tuple(cell(record_bytes, kind) for kind in ACKS for record_bytes in RECORDS_A_BATCH)

@@ -7,7 +7,8 @@ it is about to begin.
 import sys
 from pathlib import Path
 
-from pipeline.engines import choose_engine
+from pipeline.engine_spark import SparkEngine
+from pipeline.session import open_session
 from pipeline.sinks.archive import run_once
 from tests.support.archives import WISHES, opened
 from tests.support.made_up_records import MadeUp
@@ -18,10 +19,8 @@ PAUSE = 0.01
 def main(kind: str, folder: str, *ends: str) -> None:
     """Archive what there is."""
     source = MadeUp({int(p): int(e) for p, e in (each.split("=") for each in ends)}, pause=PAUSE)
-    with (
-        choose_engine("spark", "archive", master="local[2]") as engine,
-        opened(kind, Path(folder)) as target,
-    ):
+    session = open_session("archive", master="local[2]", is_short=True)
+    with SparkEngine(lambda: session) as engine, opened(kind, Path(folder)) as target:
         Path(f"{folder}.ready").touch()
         for commit in run_once(source, target, engine, WISHES._replace(round_bytes=120_000)):
             print(commit.read, flush=True)

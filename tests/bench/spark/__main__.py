@@ -19,7 +19,6 @@ from pathlib import Path
 from rich.console import Console
 
 from pipeline.session import open_session
-from tests.bench import fresh_memory
 from tests.bench.__main__ import progress
 from tests.bench.results import CellResults, as_json
 from tests.bench.spark import archives, reads, records, starts, writes
@@ -33,8 +32,6 @@ from tests.support.spark_jars import connector_jars
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
 SETTINGS = {"log.message.timestamp.after.max.ms": str(2**63 - 1), "log.retention.ms": "-1"}
 JOBS: tuple[Job, ...] = (*reads.JOBS, *archives.JOBS, *starts.JOBS, *writes.JOBS)
-MANY = 1_000_000
-"""From so many records on, memory that a host took back is fetched before each round."""
 OURS, THEIRS = "ours", "theirs"
 
 
@@ -64,8 +61,6 @@ def parse() -> argparse.Namespace:
 def set_up(scratch: Path, count: int, stack: ExitStack) -> Scene:
     """Two brokers that are filled, and a session that has the connector."""
     jars = ",".join(connector_jars())
-    if count >= MANY:
-        fresh_memory.touch_all()
     ours = stack.enter_context(start_broker(scratch / "ours", SETTINGS)).bootstrap
     kafka = stack.enter_context(start_kafka(scratch / "kafka", SETTINGS)).bootstrap
     for bootstrap in (ours, kafka):
@@ -94,8 +89,6 @@ def measure(job: Job, scene: Scene, rounds: int) -> CellResults:
             if side in results.failures:
                 continue
             os.sync()
-            if scene.records >= MANY:
-                fresh_memory.touch()
             try:
                 figures = work(scene)
                 results.add(side, figures)

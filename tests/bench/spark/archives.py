@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,12 @@ import pyarrow.dataset as ds
 
 from pipeline.engine_spark import SparkEngine
 from pipeline.sinks.archive import Wishes, run_once
-from pipeline.sinks.archive_parquet import ParquetArchive
+from pipeline.sinks.archive_parquet import ParquetArchive, commit_numbers, read_commit
 from pipeline.sinks.archive_source import LogSource
 from pipeline.sources.options import parse
 from tests.bench.spark.by_hand import archive_by_hand
 from tests.bench.spark.records import CLEAN
-from tests.bench.spark.scene import Job, Scene, thousands
+from tests.bench.spark.scene import Job, Measurement, Scene, thousands
 from tests.bench.wire import BenchFailed
 from tests.support.broker_process import HOROLOG
 
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KILLS = 3
-ROUND_BYTES = 256 << 20
+LAST_KILL = 0.7
+"""How far in its third a kill may be: the last one has to come before the end."""
+LOOK_SECONDS, ROUND_SECONDS = 0.02, 0.3
+ROUND_BYTES = 128 << 20
 ROWS_A_TRIGGER = 2_000_000
 FOLDERS = ("topic", "event_date")
 
@@ -61,9 +65,11 @@ def command(scene: Scene, out: Path, *more: str) -> "subprocess.Popen[bytes]":
     """Ours, as the command that a user gives; neither Java nor Spark is started."""
     asked = [str(HOROLOG), "spark", "archive", "--topic", CLEAN, "--out", str(out)]
     asked += ["--log-dirs", str(scene.log_dir), "--bootstrap", scene.ours, *more]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(
-        asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
+        asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        env=environment,
+    )  # fmt: skip
 
 
 def by_command(scene: Scene, out: Path, *more: str) -> None:
@@ -75,16 +81,27 @@ def by_command(scene: Scene, out: Path, *more: str) -> None:
 
 
 def killed(scene: Scene, out: Path) -> None:
-    """The command and its workers are killed three times on the way, then left to finish."""
+    """The command and its workers are killed once in each third of the work, then left to finish.
+
+    At any moment: between two commits, not after one.
+    """
     rounds, dice = ("--round-bytes", str(ROUND_BYTES)), random.Random(str(out))
-    usual = 1 + scene.records / 2_000_000
-    for _ in range(KILLS):
+    for third in range(KILLS):
         with command(scene, out, *rounds) as running:
-            time.sleep(dice.uniform(0.3, 0.6) * usual)
+            share = (third + dice.uniform(0, LAST_KILL)) / KILLS
+            while committed(out) < share * scene.records and running.poll() is None:
+                time.sleep(LOOK_SECONDS)
+            time.sleep(dice.uniform(0, ROUND_SECONDS))
             if running.poll() is not None:
                 raise BenchFailed("the archive was done before it was killed")
             os.killpg(running.pid, signal.SIGKILL)
     by_command(scene, out, *rounds)
+
+
+def committed(out: Path) -> int:
+    """How many records the archive has by now."""
+    numbers = commit_numbers(out)
+    return sum(read_commit(out, numbers[-1])["next"].values()) if numbers else 0
 
 
 def dated(frame: "DataFrame") -> "DataFrame":
@@ -123,12 +140,19 @@ def by_loop(scene: Scene, out: Path) -> None:
 
 
 OURS = partial(archived, by_command, rows="records")
+BATCH = partial(archived, by_connector)
+
+
+def archive(
+    name: str, must: float | None, aim: float, ours: Measurement, theirs: Measurement
+) -> Job:
+    return Job(f"archive, {name}", (thousands(must, aim),), ours, theirs)
+
+
 JOBS = (
-    Job("archive, tasks of Spark", (thousands(5, 8),),
-        partial(archived, by_tasks, rows="records"), partial(archived, by_connector)),
-    Job("archive, the command", (thousands(5, 8),), OURS, partial(archived, by_connector)),
-    Job("archive, killed 3 times / stream", (thousands(4, 6),),
+    archive("tasks of Spark", 5, 8, partial(archived, by_tasks, rows="records"), BATCH),
+    archive("the command", 5, 8, OURS, BATCH),
+    archive("killed 3 times / stream", 4, 6,
         partial(archived, killed, rows="records"), partial(archived, by_stream)),
-    Job("archive / a loop by hand", (thousands(aim=10, must=1),), OURS,
-        partial(archived, by_loop), 1),
+    replace(archive("a loop by hand", 1, 10, OURS, partial(archived, by_loop)), most_rounds=1),
 )  # fmt: skip
