@@ -1,15 +1,15 @@
 """Parts of a job in processes of this machine: neither Java nor Spark."""
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing import forkserver, get_context
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Self, TypeVar
 
 from pipeline.engines import NATIVE, WorkerDied, in_worker
+from pipeline.worker_memory import worker_memory
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -17,15 +17,6 @@ _AHEAD = 2
 """Items a process that wait for it, so that none stands still."""
 _USUAL = ["__main__", "pipeline.sources.reading", "pipeline.sinks.archive_writer"]
 """Loaded once, for all processes, while the job plans."""
-_MEMORY = MappingProxyType(
-    {
-        "ARROW_DEFAULT_MEMORY_POOL": "system",
-        "MALLOC_MMAP_THRESHOLD_": str(128 << 20),
-        "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
-    }
-)
-"""A worker keeps the memory it has had: piece after piece takes as much, and the kernel would clear
-it each time. Arrow's own allocator begins with huge pages, most of which are cleared in vain."""
 
 
 class NativeEngine:
@@ -57,7 +48,7 @@ class NativeEngine:
         """The process that the others are forked from begins to load what they need."""
         if self._count > 1:
             self._context.set_forkserver_preload(_USUAL)
-            with _environment(_MEMORY):
+            with worker_memory():
                 forkserver.ensure_running()
         return self
 
@@ -90,15 +81,3 @@ class NativeEngine:
             raise WorkerDied(
                 "a worker process died (killed, or out of memory): run again"
             ) from error
-
-
-@contextmanager
-def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    """Processes that begin meanwhile have these variables, too, but for those that are set."""
-    added = [name for name in wanted if name not in os.environ]
-    os.environ.update({name: wanted[name] for name in added})
-    try:
-        yield
-    finally:
-        for name in added:
-            del os.environ[name]

@@ -22,6 +22,7 @@ from pipeline.errors import BadOption, NoSpark
 from pipeline.java import java_home, spark_home
 from pipeline.shipped import ship
 from pipeline.spark_errors import spark_errors
+from pipeline.worker_memory import WORKER_MEMORY, worker_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +74,7 @@ def open_session(
         builder = builder.config(key, value)
     if master is not None:
         builder = builder.master(master)
-    with spark_errors():
+    with spark_errors(), worker_memory():
         session = builder.getOrCreate()
     if is_short:
         _hush(session)
@@ -133,6 +134,7 @@ def _hush(session: "SparkSession") -> None:
 def session_settings(given: Mapping[str, str], *, is_short: bool) -> dict[str, str]:
     """All that a session is made with: ours where nobody else says anything, then `given`."""
     ours = {**DEFAULTS, "spark.sql.warehouse.dir": _warehouse()}
+    ours |= {f"spark.executorEnv.{name}": value for name, value in WORKER_MEMORY.items()}
     known = configured()
     if is_short:
         options = (SHORT_COMMAND, class_data_options({**known, **given}), _log_options())

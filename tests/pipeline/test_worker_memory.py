@@ -1,0 +1,42 @@
+"""Workers begin with the memory settings of ours, unless the user has his own; nobody else does."""
+
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pipeline.engine_native import NativeEngine
+from pipeline.engine_spark import SparkEngine
+from pipeline.engines import Engine, run_all
+from pipeline.worker_memory import WORKER_MEMORY, worker_memory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_only_what_begins_meanwhile_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
+    before = dict(os.environ)
+    with worker_memory():
+        assert os.environ["ARROW_DEFAULT_MEMORY_POOL"] == "jemalloc", "the user's own"
+        assert os.environ["MALLOC_TRIM_THRESHOLD_"] == WORKER_MEMORY["MALLOC_TRIM_THRESHOLD_"]
+    assert dict(os.environ) == before
+
+
+def test_processes_of_this_machine_have_them() -> None:
+    with NativeEngine(2) as engine:
+        assert allocators(engine) == {"system"}
+
+
+def test_tasks_of_spark_have_them(spark: "SparkSession") -> None:
+    assert allocators(SparkEngine(lambda: spark)) == {"system"}
+    assert "ARROW_DEFAULT_MEMORY_POOL" not in os.environ
+
+
+def allocators(engine: Engine) -> set[str]:
+    return set(run_all(engine, allocator, range(4), "items"))
+
+
+def allocator(_: int) -> str:
+    return str(pa.default_memory_pool().backend_name)
