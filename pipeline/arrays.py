@@ -46,7 +46,7 @@ def mask_of(mask: Mask) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(mask), [None, _bits(mask)])
 
 
-def bitmap(is_there: "np.ndarray[Any, np.dtype[Any]] | None") -> pa.Buffer | None:
+def bitmap(is_there: Mask | None) -> pa.Buffer | None:
     """Arrow's bits for what is there and what is null; None when all is there."""
     return None if is_there is None or is_there.all() else _bits(is_there)
 
@@ -74,5 +74,5 @@ def _stored(array: pa.Array) -> Numbers:
     return np.frombuffer(content, np.int64, array.offset + len(array))
 
 
-def _bits(mask: "np.ndarray[Any, np.dtype[Any]]") -> pa.Buffer:
+def _bits(mask: Mask) -> pa.Buffer:
     return pa.py_buffer(np.packbits(mask, bitorder="little"))

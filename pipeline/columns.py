@@ -94,7 +94,9 @@ def columns_of(
 
 def micros(times_ms: Numbers) -> Numbers:
     """Milliseconds as microseconds."""
-    return np.clip(times_ms, -FURTHEST_MS, FURTHEST_MS) * 1000
+    if len(times_ms) and not -FURTHEST_MS <= times_ms.min() <= times_ms.max() <= FURTHEST_MS:
+        times_ms = np.clip(times_ms, -FURTHEST_MS, FURTHEST_MS)
+    return times_ms * 1000
 
 
 def _constant(value: str | int | None, name: str, count: int) -> pa.Array:

@@ -64,7 +64,7 @@ def take(payloads: Octets, located: Located) -> pa.Array:
     count = len(located.places)
     room = _room(count, len(payloads))
     size = take_fields(payloads, located.places, located.ends, room)
-    return pa.Array.from_buffers(pa.binary(), count, _buffers(room, size), *_nulls(room))
+    return pa.Array.from_buffers(pa.binary(), count, _buffers(room, size))
 
 
 def take_lists(payloads: Octets, located: Located) -> pa.Array:
@@ -75,14 +75,14 @@ def take_lists(payloads: Octets, located: Located) -> pa.Array:
     octets = len(payloads) if total else 0
     names, values = _room(total, octets), _room(total, octets)
     sizes = take_headers(payloads, located.places, located.ends, HeaderRoom(lists, names, values))
-    if not names.is_there.all():
+    if not names.is_there.view(np.bool_).all():
         raise InvalidRecords("a header has a null key")
     columns = [
         pa.Array.from_buffers(pa.string(), total, _buffers(names, sizes[0])),
         pa.Array.from_buffers(pa.binary(), total, _buffers(values, sizes[1])),
     ]
     pairs = pa.StructArray.from_arrays(columns, fields=list(HEADERS.value_type))
-    outer = [bitmap(lists.is_there), pa.py_buffer(lists.ends)]
+    outer = [bitmap(lists.is_there.view(np.bool_)), pa.py_buffer(lists.ends)]
     return pa.Array.from_buffers(HEADERS, records, outer, children=[pairs])
 
 
@@ -98,7 +98,7 @@ def _memory(size: int) -> _Memory:
 
 
 def _buffers(room: Fields, size: int) -> list[pa.Buffer | None]:
-    return [bitmap(room.is_there), pa.py_buffer(room.ends), pa.py_buffer(_kept(room.data, size))]
+    return [bitmap(room.is_there.view(np.bool_)), pa.py_buffer(room.ends), pa.py_buffer(_kept(room.data, size))]
 
 
 def _kept(room: _Memory, size: int) -> _Memory:
@@ -108,7 +108,3 @@ def _kept(room: _Memory, size: int) -> _Memory:
     fitting = _memory(size)
     fitting[:] = room[:size]
     return fitting
-
-
-def _nulls(room: Fields) -> tuple[int]:
-    return (len(room.is_there) - int(room.is_there.sum()),)
