@@ -98,7 +98,11 @@ def _memory(size: int) -> _Memory:
 
 
 def _buffers(room: Fields, size: int) -> list[pa.Buffer | None]:
-    return [bitmap(room.is_there.view(np.bool_)), pa.py_buffer(room.ends), pa.py_buffer(_kept(room.data, size))]
+    return [
+        bitmap(room.is_there.view(np.bool_)),
+        pa.py_buffer(room.ends),
+        pa.py_buffer(_kept(room.data, size)),
+    ]
 
 
 def _kept(room: _Memory, size: int) -> _Memory:
