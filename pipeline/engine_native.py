@@ -1,5 +1,6 @@
 """Parts of a job in processes of this machine: neither Java nor Spark."""
 
+import gc
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,7 +16,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 _AHEAD = 2
 """Items a process that wait for it, so that none stands still."""
-_USUAL = ["__main__", "pipeline.sources.reading", "pipeline.sinks.archive_writer"]
+_USUAL = ["click", "pipeline.sources.reading", "pipeline.sinks.archive_writer"]
 """Loaded once, for all processes, while the job plans."""
 
 
@@ -41,7 +42,9 @@ class NativeEngine:
             yield from (in_worker(work, item) for item in items)
             return
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._count, mp_context=self._context)
+            self._pool = ProcessPoolExecutor(
+                self._count, mp_context=self._context, initializer=gc.freeze
+            )  # what was loaded stays: no collection needs to look at it
         yield from self._results(self._pool, work, items)
 
     def __enter__(self) -> Self:

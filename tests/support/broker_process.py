@@ -26,7 +26,7 @@ def start_broker(
 
     Its log goes beside the data directory unless `log` names another file. Settings in our own
     environment do not reach it; the variables that steer tests would be refused as unknown ones.
-    It keeps its bytecode, as an installed one does: half of a start is compiling otherwise.
+    Half of a start is compiling where bytecode is not kept.
     """
     command = [str(HOROLOG), "serve", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--http", "127.0.0.1:0", *options]
@@ -34,7 +34,14 @@ def start_broker(
         command += ["--set", f"{key}={value}"]
     data_dir.mkdir(parents=True, exist_ok=True)
     beside = data_dir.with_name(f"{data_dir.name}.log")
-    own = {k: v for k, v in os.environ.items() if not k.startswith(KEPT_FROM_IT)}
     return NodeProcess(
-        command, log or beside, ready_within_seconds=ready_within_seconds, environment=own
+        command,
+        log or beside,
+        ready_within_seconds=ready_within_seconds,
+        environment=own_environment(),
     )
+
+
+def own_environment() -> dict[str, str]:
+    """Ours without what steers tests; it keeps its bytecode, as an installed one does."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(KEPT_FROM_IT)}

@@ -25,7 +25,7 @@ from tests.bench.spark.by_hand import archive_by_hand
 from tests.bench.spark.records import CLEAN
 from tests.bench.spark.scene import Job, Measurement, Scene, thousands
 from tests.bench.wire import BenchFailed
-from tests.support.broker_process import HOROLOG
+from tests.support.broker_process import HOROLOG, own_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +34,7 @@ KILLS = 3
 LAST_KILL = 0.7
 """How far in its third a kill may be: the last one has to come before the end."""
 LOOK_SECONDS, ROUND_SECONDS = 0.02, 0.3
-ROUND_BYTES = 128 << 20
+ROUND_BYTES = 64 << 20
 ROWS_A_TRIGGER = 2_000_000
 FOLDERS = ("topic", "event_date")
 
@@ -65,10 +65,9 @@ def command(scene: Scene, out: Path, *more: str) -> "subprocess.Popen[bytes]":
     """Ours, as the command that a user gives; neither Java nor Spark is started."""
     asked = [str(HOROLOG), "spark", "archive", "--topic", CLEAN, "--out", str(out)]
     asked += ["--log-dirs", str(scene.log_dir), "--bootstrap", scene.ours, *more]
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(
         asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-        env=environment,
+        env=own_environment(),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from tests.bench.cell import Figure
 from tests.bench.spark.records import CLEAN
 from tests.bench.spark.scene import Job, Scene, seconds
 from tests.bench.wire import BenchFailed
-from tests.support.broker_process import HOROLOG
+from tests.support.broker_process import HOROLOG, own_environment
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 PART_BYTES = 64 << 20
@@ -32,7 +32,7 @@ def cold(words: tuple[str, ...], scene: Scene) -> Mapping[str, float]:
     """A command of `horolog spark` from its start to its end."""
     began = time.perf_counter()
     asked = [str(HOROLOG), "spark", *words, "--log-dirs", str(scene.log_dir)]
-    done = subprocess.run(asked, capture_output=True, check=False)
+    done = subprocess.run(asked, capture_output=True, check=False, env=own_environment())
     taken = time.perf_counter() - began
     if done.returncode not in {0, 10} or not done.stdout:
         raise BenchFailed(done.stderr.decode()[-500:])
