@@ -88,7 +88,6 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     written: list[str] = []
     monkeypatch.setattr(journal, "write", written.append)
     monkeypatch.setattr(journal, "threshold", 20)
-    monkeypatch.setattr(journal, "_windows", {})
     return written
 
 
