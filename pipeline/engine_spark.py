@@ -4,9 +4,11 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from uuid import uuid4
 
 from pipeline.engines import SPARK, in_worker
 from pipeline.errors import PipelineError
@@ -20,6 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 _AT_ONCE = 2
 """Jobs: the tasks of the next one take the cores that the last tasks of the first one leave."""
+_GROUP = f"horolog-{uuid4()}"
 _TASKS_A_CORE = 2
 """The second evens out what differs; each costs Spark what it takes to archive 15 MiB."""
 
@@ -42,13 +45,17 @@ class SparkEngine:
         """
         jobs: deque[Future[list[bytes]]] = deque()
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            for items in filter(None, rounds):
-                cut = [pickle.dumps(item) for item in items]
-                jobs.append(threads.submit(_job, self._opened(), work, cut))
-                if len(jobs) == _AT_ONCE:
+            try:
+                for items in filter(None, rounds):
+                    cut = [pickle.dumps(item) for item in items]
+                    jobs.append(threads.submit(_job, self._opened(), work, cut))
+                    if len(jobs) == _AT_ONCE:
+                        yield from _outcomes(jobs.popleft().result())
+                while jobs:
                     yield from _outcomes(jobs.popleft().result())
-            while jobs:
-                yield from _outcomes(jobs.popleft().result())
+            finally:
+                if jobs:  # something went wrong, and nobody waits for these
+                    _cancel(self._opened())
 
     def __enter__(self) -> Self:
         """Ready to run."""
@@ -63,8 +70,14 @@ class SparkEngine:
         """The session goes on."""
 
 
+def _cancel(session: "SparkSession") -> None:
+    with suppress(PipelineError), spark_errors():  # where Java is gone, so are they
+        session.sparkContext.cancelJobGroup(_GROUP)
+
+
 def _job(session: "SparkSession", work: Callable[[T], R], cut: Sequence[bytes]) -> list[bytes]:
     with spark_errors():
+        session.sparkContext.setJobGroup(_GROUP, "horolog")
         tasks = min(len(cut), _TASKS_A_CORE * session.sparkContext.defaultParallelism)
         frame = session.range(0, len(cut), 1, tasks)
         done = frame.mapInArrow(partial(_run_in_task, work, cut), "result binary").collect()
