@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrays import Mask, array_of, repeated
-from pipeline.compiled import Located, Numbers
+from pipeline.arrays import Mask, Numbers, array_of, repeated
+from pipeline.compiled import Located
 from pipeline.rows import (
     ATTRIBUTES,
     BASE_OFFSET,

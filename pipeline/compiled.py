@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrays import bitmap
+from pipeline.arrays import Numbers, bitmap
 from pipeline.schemas import HEADERS
 from protocol.records.batch import InvalidRecords
 from protocol.records.columns import (
@@ -19,7 +19,6 @@ from protocol.records.columns import (
     take_headers,
 )
 
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
 _Memory = np.ndarray[Any, np.dtype[np.uint8]]
 Octets = bytes | bytearray | memoryview
 

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline import compiled, lockstep
+from pipeline.arrays import Numbers
 from pipeline.columns import NEEDS_BATCH, Batches, Origin, columns_of, named
-from pipeline.compiled import Numbers, Octets
+from pipeline.compiled import Octets
 from pipeline.errors import DamagedLog
 from pipeline.rows import (
     ATTRIBUTES,

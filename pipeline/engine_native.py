@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import chain, islice
 from multiprocessing import forkserver, get_context
-from types import TracebackType
 from typing import Self, TypeVar
 
 from pipeline.engines import NATIVE, WorkerDied, in_worker
@@ -55,12 +54,7 @@ class NativeEngine:
                 forkserver.ensure_running()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """The processes end; items that have not begun are dropped."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)

@@ -7,7 +7,6 @@ an item again when its executor dies, so `work` must bear to be run twice.
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from pipeline.errors import PipelineError
@@ -40,12 +39,7 @@ class Engine(Protocol):
     def __enter__(self) -> Self:
         """Ready to run."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Lets go of processes."""
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipeline.compiled import Located, Numbers, Octets, take_lists
+from pipeline.arrays import Mask, Numbers
+from pipeline.compiled import Located, Octets, take_lists
 from protocol.records.batch import InvalidRecords
 from protocol.records.columns import Wanted
 
 __all__ = ["Located", "locate", "skip", "take", "take_lists"]
 
 _Octets = np.ndarray[Any, np.dtype[np.uint8]]
-_Mask = np.ndarray[Any, np.dtype[np.bool_]]
 _NONE = np.empty(0, np.int64)
 _MOST_BYTES = {32: 5, 64: 10}
 
@@ -121,9 +121,7 @@ def _sizes(data: _Octets, located: Located) -> Numbers:
     return size
 
 
-def _zigzag(
-    data: _Octets, at: Numbers, limit: Numbers, bits: int
-) -> tuple[Numbers, Numbers, _Mask]:
+def _zigzag(data: _Octets, at: Numbers, limit: Numbers, bits: int) -> tuple[Numbers, Numbers, Mask]:
     """Signed numbers at all positions, the positions behind them, and whether they are sound."""
     byte = data[np.minimum(at, len(data) - 1)].astype(np.uint64)
     raw = byte & np.uint64(127)
@@ -150,12 +148,12 @@ def _zigzag(
     )
 
 
-def _wrapped(base: Numbers, delta: Numbers, total: Numbers) -> _Mask:
+def _wrapped(base: Numbers, delta: Numbers, total: Numbers) -> Mask:
     """Whether base + delta left the 64-bit range."""
     return (delta > 0) & (total < base) | (delta < 0) & (total > base)
 
 
-def _refuse(bad: _Mask, why: str, batches: Numbers | None = None) -> None:
+def _refuse(bad: Mask, why: str, batches: Numbers | None = None) -> None:
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise InvalidRecords(why, first if batches is None else int(batches[first]))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrays import Numbers
 from pipeline.columns import Arrivals, Origin
-from pipeline.compiled import Numbers
 from pipeline.decoder import decode_rows
 from pipeline.errors import DataLost
 from pipeline.sources.batch_tables import READ_BYTES, Batched, read_tables

@@ -10,7 +10,7 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 
-from pipeline.compiled import Numbers
+from pipeline.arrays import Numbers
 from pipeline.errors import BadOption
 from pipeline.rows import (
     ATTRIBUTES,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.arrays import Numbers
 from pipeline.broker_client import BrokerClient, check
 from pipeline.columns import Origin
-from pipeline.compiled import Numbers
 from pipeline.decoder import decode_rows
 from pipeline.errors import BrokerRefused, DataLost
 from pipeline.rows import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, PRODUCER

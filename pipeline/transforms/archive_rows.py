@@ -14,7 +14,6 @@ from pipeline.arrays import derived, mask_of, numbers_of
 from pipeline.schemas import ALL_COLUMNS, HEADERS, TIMESTAMP
 from pipeline.sinks.archive_values import Kind
 from pipeline.transforms.event_time import (
-    DAY_MS,
     Mask,
     TimeLimits,
     Times,
@@ -83,7 +82,7 @@ def shares(
     if not batch.num_rows:
         return
     batch = _with_ingest_date(batch)
-    times = _numbers(batch, "timestampMs")
+    times = numbers_of(batch.column("timestampMs"))
     good = is_good(times, limits)
     if good is not None:
         bad = ~good
@@ -114,7 +113,7 @@ def _read_names(schema: pa.Schema) -> list[str]:
 def _by_day(batch: pa.RecordBatch) -> Iterator[Share]:
     if not batch.num_rows:
         return
-    days = days_of(_numbers(batch, "timestampMs"))
+    days = days_of(numbers_of(batch.column("timestampMs")))
     first, last = int(days.min()), int(days.max())
     if first == last:
         yield _share(Kind.RECORDS, batch, first)
@@ -124,7 +123,7 @@ def _by_day(batch: pa.RecordBatch) -> Iterator[Share]:
 
 
 def _share(kind: Kind, rows: pa.RecordBatch, day: int | None = None) -> Share:
-    times, offsets = _numbers(rows, "timestampMs"), _numbers(rows, "offset")
+    times, offsets = numbers_of(rows.column("timestampMs")), numbers_of(rows.column("offset"))
     if kind is not Kind.QUARANTINE:
         rows = rows.drop_columns(["timestampMs"])
     return Share(kind, day, rows, times, offsets)
@@ -136,12 +135,8 @@ def _with_ingest_date(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _days_of_micros(times: Times) -> Any:
-    return np.floor_divide(times, DAY_MS * 1000).astype(np.int32)
+    return days_of(times // 1000).astype(np.int32)
 
 
 def _kept(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
     return batch.filter(mask_of(mask))
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> Times:
-    return numbers_of(batch.column(name))

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrays import numbers_of
 from pipeline.schemas import ALL_COLUMNS
 from pipeline.transforms.histogram import count_into, quantile
 from pipeline.transforms.time_audit import (
     Bounds,
     arrivals_of,
-    numbers,
     quantiles,
     skew_of,
 )
@@ -43,7 +43,7 @@ class TopicLatency:
 
     def add(self, batch: pa.RecordBatch, bounds: Bounds) -> None:
         """Count records."""
-        times, arrivals = numbers(batch, "createTimeMs"), arrivals_of(batch)
+        times, arrivals = numbers_of(batch.column("createTimeMs")), arrivals_of(batch)
         known = (times >= 0) & (arrivals != _UNKNOWN)
         self.unknown += int(len(times) - known.sum())
         arrivals, latency = arrivals[known], skew_of(times[known], arrivals[known])

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline.arrays import numbers_of
 from pipeline.schemas import ALL_COLUMNS
 from pipeline.transforms.event_time import NO_TIME, TimeLimits, Times, reasons_of
 from pipeline.transforms.histogram import count_into, quantile
@@ -126,9 +127,9 @@ class PartitionAudit:
         """Go over records that follow those before."""
         if not batch.num_rows:
             return
-        times = numbers(batch, "createTimeMs")
+        times = numbers_of(batch.column("createTimeMs"))
         arrivals = arrivals_of(batch)
-        producers = numbers(batch, "producerId")
+        producers = numbers_of(batch.column("producerId"))
         for producer in np.unique(producers).tolist():
             mine = producers == producer
             self.producers[producer].add(times[mine], arrivals[mine])
@@ -193,7 +194,7 @@ class PartitionAudit:
             self.producers[int(producers[at])].reasons[reason or "out of bounds"] += 1
         order = np.argsort(skews, kind="stable")
         chosen = {*order[:KEPT_OUTLIERS].tolist(), *order[-KEPT_OUTLIERS:].tolist()}
-        offsets, keys = numbers(batch, "offset"), batch.column("key")
+        offsets, keys = numbers_of(batch.column("offset")), batch.column("key")
         for index in sorted(chosen):
             at = int(where[index])
             found = Outlier(
@@ -230,11 +231,6 @@ def arrivals_of(batch: pa.RecordBatch) -> Times:
     known = np.asarray(micros.is_valid().to_numpy(zero_copy_only=False))
     values = np.asarray(micros.fill_null(0).to_numpy(zero_copy_only=False), np.int64) // 1000
     return np.where(known, values, _UNKNOWN)
-
-
-def numbers(batch: pa.RecordBatch, name: str) -> Times:
-    """A column of numbers."""
-    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), np.int64)
 
 
 class Wrote(NamedTuple):
