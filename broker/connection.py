@@ -1,7 +1,9 @@
 """One client connection: requests in order, responses in the same order, back-pressure both ways.
 
 Answers of one read leave in one write. A request whose answer must wait is parked; later
-requests are handled meanwhile, up to a bound, and their answers queue behind it.
+requests are handled meanwhile, up to a bound, and their answers queue behind it. An answer that is
+there does not wait for a long poll before it: that one ends with what there is (Kafka's consumers
+ask for offsets behind a fetch, and would hear nothing for all of `fetch.max.wait.ms`).
 
 Rules: nothing here blocks, and nothing knows what a request means. No timer per request: `sweep` is
 called about once a second for everything that depends on time. Whatever goes wrong ends this
@@ -197,6 +199,7 @@ class Connection(asyncio.BufferedProtocol):
             result.listen(partial(self._answered, slot))
         elif self._in_flight:
             self._park(_Slot(None, result, _memory_of(result)))
+            self._hurry_before(self._in_flight[-1])
         else:
             self._out += result
             if len(self._out) < FLUSH_PARTS and len(result[0]) < FLUSH_BYTES:
@@ -215,6 +218,13 @@ class Connection(asyncio.BufferedProtocol):
         self._in_flight.append(slot)
         self._parked_bytes += slot.size_bytes
 
+    def _hurry_before(self, ready: _Slot) -> None:
+        for slot in self._in_flight:
+            if slot is ready:
+                return
+            if slot.pending is not None:
+                slot.pending.hurry()
+
     def _answered(self, slot: _Slot, parts: Parts | None, error: CloseConnection | None) -> None:
         """A parked request has its answer; what is ready at the head of the order leaves."""
         slot.pending = None
@@ -227,6 +237,7 @@ class Connection(asyncio.BufferedProtocol):
             kept = _memory_of(slot.parts)
             self._parked_bytes += kept - slot.size_bytes
             slot.size_bytes = kept
+            self._hurry_before(slot)
         while in_flight and in_flight[0].parts is not None:
             first = in_flight.popleft()
             self._parked_bytes -= first.size_bytes

@@ -17,15 +17,27 @@ Listener = Callable[[T | None, BaseException | None], None]
 class Deferred(Generic[T]):
     """A value of type T, or an error, that is not known yet."""
 
-    __slots__ = ("_abandoned", "_error", "_listener", "_on_abandon", "_value", "settled")
+    __slots__ = (
+        "_abandoned",
+        "_error",
+        "_listener",
+        "_on_abandon",
+        "_on_hurry",
+        "_value",
+        "is_urgent",
+        "settled",
+    )
 
     def __init__(self) -> None:
         """Nothing known, nobody listening."""
         self.settled = False
+        self.is_urgent = False
+        """Somebody waits for what comes after this answer: no more waiting for a better one."""
         self._value: T | None = None
         self._error: BaseException | None = None
         self._listener: Listener[T] | None = None
         self._on_abandon: Callable[[], None] | None = None
+        self._on_hurry: Callable[[], None] | None = None
         self._abandoned = False
 
     def resolve(self, value: T) -> None:
@@ -52,6 +64,18 @@ class Deferred(Generic[T]):
         """What to do when the peer goes away first (leave the waiting list, for example)."""
         self._on_abandon = callback
 
+    def when_hurried(self, callback: Callable[[], None]) -> None:
+        """What to do when `hurry` is called while this waits, for longer than it would have to."""
+        self._on_hurry = callback
+
+    def hurry(self) -> None:
+        """Settle this with what there is, if it waits for more out of courtesy; else nothing."""
+        if self.settled or self.is_urgent:
+            return
+        self.is_urgent = True
+        if self._on_hurry is not None:
+            self._on_hurry()
+
     def abandon(self) -> None:
         """Nobody wants the answer any more; a later settling is ignored."""
         self._abandoned = True
@@ -72,7 +96,7 @@ class Deferred(Generic[T]):
         """Tells the listener and lets go of everything, so that nothing waits for the collector."""
         listener, value, error = self._listener, self._value, self._error
         self._listener, self._value, self._error = _heard, None, None
-        self._on_abandon = None
+        self._on_abandon = self._on_hurry = None
         assert listener is not None
         listener(value, error)
 

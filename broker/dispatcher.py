@@ -117,6 +117,10 @@ class Pending:
         """The client is gone."""
         self._deferred.abandon()
 
+    def hurry(self) -> None:
+        """The client waits for an answer behind this one: a long poll ends with what there is."""
+        self._deferred.hurry()
+
     def _settled(self, response: Any, error: BaseException | None) -> None:
         dispatcher, context = self._dispatcher, self._context
         parts = None

@@ -41,6 +41,8 @@ class OldFetch:
         answer: Deferred[FetchResponse] = Deferred()
         task = asyncio.get_running_loop().create_task(self._settle(answer, response))
         answer.when_abandoned(partial(_cancel, task))
+        if isinstance(response, Deferred):
+            answer.when_hurried(response.hurry)
         return answer
 
     async def _settle(

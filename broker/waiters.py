@@ -116,6 +116,12 @@ class FetchWaiters:
         if len(self._ready) <= FEW:
             self._fire()
 
+    def give_up(self, waiter: Waiter) -> None:
+        """Its client waits for something else: its callback is called as if its time were over."""
+        if not waiter.done:
+            waiter.is_over = True
+            self._complete(waiter)
+
     def cancel(self, waiter: Waiter) -> None:
         """The peer is gone: the callback will not be called."""
         if not waiter.done:

@@ -114,7 +114,7 @@ class _Fetch:
         """Not yet: some bytes have to be checked first, or there is not enough."""
         if result.doubts:
             settle_doubts(self.context.broker, result.doubts, partial(self._settled, answer))
-        elif self.wait_ms <= 0 or self.plan.is_enough(result):
+        elif self.wait_ms <= 0 or answer.is_urgent or self.plan.is_enough(result):
             answer.resolve(self._respond(result))
         else:
             self._wait(answer, result)
@@ -144,6 +144,7 @@ class _Fetch:
             lambda: self._look_again(answer, waiter),
         )
         answer.when_abandoned(lambda: waiters.cancel(waiter))
+        answer.when_hurried(lambda: waiters.give_up(waiter))
 
     def _look_again(self, answer: Deferred[FetchResponse], waiter: Waiter) -> None:
         waiters = self.context.broker.waiters

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from tests.conformance.conftest import MakeTopic
+from tests.conformance.conftest import ELSEWHERE, MakeTopic
 from tests.conformance.samples import CODECS, FIRST_TIME_MS, STEP_MS, Sample, offset_at, samples
 
 EXERCISES = {
@@ -143,6 +143,21 @@ def test_a_record_over_the_limit_is_refused(bootstrap: str, make_topic: MakeTopi
     topic = make_topic(max_message_bytes="1000")
     with pytest.raises(AssertionError, match="MSG_SIZE_TOO_LARGE"):
         produce(bootstrap, topic, [Sample(b"k", b"x" * 2000, FIRST_TIME_MS)])
+
+
+@pytest.mark.skipif(bool(ELSEWHERE), reason="Kafka lets the question wait for the whole poll")
+def test_who_asks_for_the_ends_while_a_poll_waits_is_answered_at_once(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    produce(bootstrap, topic, samples(10))
+    patient = {"fetch.wait.max.ms": 60_000, "socket.timeout.ms": 90_000, "group.id": "patient"}
+    with closing(Consumer({"bootstrap.servers": bootstrap, **patient})) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        read(consumer, 10)
+        assert consumer.poll(0.5) is None
+        for _ in range(3):
+            assert consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, 10)
 
 
 def test_an_unknown_topic_is_named(bootstrap: str) -> None:

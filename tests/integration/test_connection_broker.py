@@ -7,11 +7,37 @@ import pytest
 
 from protocol.apis.api_versions import API as API_VERSIONS
 from protocol.apis.api_versions import ApiVersionsRequest
+from protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.apis.fetch import API as FETCH
+from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.apis.list_offsets import API as LIST_OFFSETS
+from protocol.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from protocol.apis.metadata import MetadataRequest
 from protocol.errors import ErrorCode
 from protocol.registry import apis
 from tests.support.app import client_of, make_broker, running_broker
 from tests.support.wire import AsyncWireClient, parse_response, request_frame
+
+AT_ITS_START = FetchTopic(
+    topic="t", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+)
+WHERE_IT_ENDS = ListOffsetsRequest(
+    topics=[
+        ListOffsetsTopic(
+            name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)]
+        )
+    ]
+)
+
+
+async def make_topic(client: AsyncWireClient) -> None:
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    (made,) = (await client.call(CreateTopicsRequest(topics=[topic]), 5)).topics
+    assert made.error_code == 0
 
 
 async def http_get(address: tuple[str, int], path: str) -> tuple[int, str]:
@@ -66,6 +92,30 @@ async def test_pipelined_calls_of_many_apis_come_back_in_order(tmp_path: Path) -
         for number in range(len(requests)):
             payload = await client.receive_frame()
             assert int.from_bytes(payload[:4], "big") == number
+
+
+async def test_who_asks_behind_a_long_poll_does_not_wait_for_it(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        await make_topic(client)
+        poll = FetchRequest(max_wait_ms=3_600_000, min_bytes=1, topics=[AT_ITS_START])
+        await client.send_raw(request_frame(poll, 11, 1) + request_frame(WHERE_IT_ENDS, 7, 2))
+        _, fetched = parse_response(FETCH, 11, await client.receive_frame())
+        assert fetched.error_code == 0
+        assert [each.partitions[0].records for each in fetched.responses] == [b""]
+        _, listed = parse_response(LIST_OFFSETS, 7, await client.receive_frame())
+        assert listed.topics[0].partitions[0].offset == 0
+
+
+async def test_long_polls_do_not_end_each_other(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        await make_topic(client)
+        poll = FetchRequest(max_wait_ms=3_600_000, min_bytes=1, topics=[AT_ITS_START])
+        await client.send_raw(request_frame(poll, 11, 1) + request_frame(poll, 11, 2))
+        async with asyncio.timeout(20):
+            while len(broker.waiters) < 2:  # noqa: ASYNC110 - the broker has no event for it
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        assert len(broker.waiters) == 2
 
 
 async def test_http_on_the_kafka_port_names_the_http_port(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ class Parked:
 
     def __init__(self) -> None:
         self.abandoned = False
+        self.hurried = False
         self._listener: Callable[[Any, Any], None] | None = None
 
     def listen(self, listener: Callable[[Any, Any], None]) -> None:
@@ -45,6 +46,9 @@ class Parked:
 
     def abandon(self) -> None:
         self.abandoned = True
+
+    def hurry(self) -> None:
+        self.hurried = True
 
     def answer(self, payload: bytes) -> None:
         assert self._listener is not None

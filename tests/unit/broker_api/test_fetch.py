@@ -191,6 +191,27 @@ async def test_when_the_wait_is_over_there_is_an_answer_without_data(world: Worl
     assert partitions_of(told)[0].records == b""
 
 
+async def test_a_hurried_wait_ends_with_what_there_is(world: World) -> None:
+    await filled(world)
+    request = fetch(4, max_wait_ms=5000, min_bytes=5000)
+    answer = world.begin(request, 11)
+    assert not answer.settled
+    answer.hurry()
+    answer.hurry()
+    told = world.read(request, 11, await world.settled(answer))
+    assert offsets_of(partitions_of(told)[0]) == [4]
+    assert len(world.broker.waiters) == 0
+
+
+async def test_an_old_client_can_be_hurried_too(world: World) -> None:
+    await filled(world)
+    request = fetch(6, max_wait_ms=5000)
+    answer = world.begin(request, 3)
+    answer.hurry()
+    told = world.read(request, 3, await world.settled(answer))
+    assert partitions_of(told)[0].records == b""
+
+
 async def test_nobody_sees_what_is_not_durable_yet(world: World) -> None:
     await world.make_topic()
     request = fetch(0, max_wait_ms=5000)

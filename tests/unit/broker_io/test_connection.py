@@ -46,6 +46,21 @@ async def test_a_parked_request_holds_back_later_answers_but_not_later_requests(
         assert received == [padded(t) for t in ("answer a", "second", "answer b", "third")]
 
 
+async def test_an_answer_that_is_there_hurries_those_before_it_and_no_others() -> None:
+    async with echo_server() as echo, connected(echo) as client:
+        await ask(client, "later:a", "later:b", "later:c", "none")
+        await echo.until(lambda: len(echo.seen) == 4)
+        assert not any(each.hurried for each in echo.parked.values())
+        echo.parked["b"].answer(padded("b"))
+        assert [echo.parked[name].hurried for name in "abc"] == [True, False, False]
+        await ask(client, "at once")
+        await echo.until(lambda: echo.parked["c"].hurried)
+        echo.parked["c"].answer(padded("c"))
+        echo.parked["a"].answer(padded("a"))
+        received = [await client.receive_frame() for _ in range(4)]
+        assert received == [padded(t) for t in ("a", "b", "c", "at once")]
+
+
 async def test_a_request_without_answer_leaves_no_gap() -> None:
     async with echo_server() as echo, connected(echo) as client:
         await ask(client, "one", "none", "later:a", "none", "two")

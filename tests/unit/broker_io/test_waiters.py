@@ -75,6 +75,17 @@ async def test_a_cancelled_waiter_stays_silent_even_when_already_woken() -> None
     assert len(waiters) == 0
 
 
+async def test_who_gives_up_is_told_once_that_it_is_over() -> None:
+    waiters, woken = make()
+    waiter = waiters.register(["a"], 1, 60_000, lambda: woken("x"))
+    waiters.give_up(waiter)
+    waiters.give_up(waiter)
+    assert waiter.is_over
+    await settle()
+    assert woken.names == ["x"]
+    assert len(waiters) == 0
+
+
 async def test_a_partition_that_goes_away_wakes_everybody_there() -> None:
     waiters, woken = make()
     waiters.register(["a", "b"], 10**9, 60_000, lambda: woken("x"))
