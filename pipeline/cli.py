@@ -4,6 +4,7 @@
 it. Nothing here, nor a job's module, loads Spark before the job runs.
 """
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -30,6 +31,13 @@ JOBS: Mapping[str, str] = MappingProxyType({
 """Where each job lives: the module has it as `command`."""
 
 
+_NO_THREADS: Mapping[str, str] = MappingProxyType({
+    "OPENBLAS_NUM_THREADS": "1",  # they spin for a tenth of a second, and nothing is multiplied
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # of an allocator that is not used
+})  # fmt: skip
+"""What keeps libraries from starting threads as they are loaded; the user's own settings stay."""
+
+
 class JobFailed(click.ClickException):
     """A job that ended with an error of ours; its exit status says of which kind."""
 
@@ -50,6 +58,8 @@ class Jobs(click.Group):
         """The job; a name that is none of ours is a mistake of the user."""
         if cmd_name not in JOBS:
             ctx.fail(f"there is no job {cmd_name!r}; jobs are: {', '.join(JOBS)}")
+        for name, value in _NO_THREADS.items():
+            os.environ.setdefault(name, value)
         command: click.Command = import_module(JOBS[cmd_name]).command
         return command
 

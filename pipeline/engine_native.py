@@ -1,22 +1,32 @@
-"""Parts of a job in processes of this machine: neither Java nor Spark."""
+"""Parts of a job in processes of this machine: neither Java nor Spark.
+
+They are forked when the engine is entered: they begin with what the job has loaded by then, and
+have none of the threads, locks and files that it opens later. They end with it, even when it is
+killed.
+"""
 
 import gc
 import os
+import signal
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import chain, islice
-from multiprocessing import forkserver, get_context
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from typing import Self, TypeVar
 
 from pipeline.engines import NATIVE, WorkerDied, in_worker
-from pipeline.worker_memory import worker_memory
+from pipeline.worker_memory import keep_memory
 
 T = TypeVar("T")
 R = TypeVar("R")
 _AHEAD = 2
 """Items a process that wait for it, so that none stands still."""
-_USUAL = ["click", "pipeline.sources.reading", "pipeline.sinks.archive_writer"]
-"""Loaded once, for all processes, while the job plans."""
+_START = "fork" if sys.platform == "linux" else None
+"""Elsewhere as Python sees fit: libraries of macOS do not bear a fork."""
+_ORPHANED = 1
 
 
 class NativeEngine:
@@ -27,37 +37,41 @@ class NativeEngine:
     def __init__(self, processes: int | None = None) -> None:
         """As many processes as there are cores, unless told."""
         self._count = processes or len(os.sched_getaffinity(0))
-        self._context = get_context("forkserver")
         self._pool: ProcessPoolExecutor | None = None
+        self._workers: list[BaseProcess] = []
 
     def run(
         self, work: Callable[[T], R], rounds: Iterable[Sequence[T]]
     ) -> Generator[R, None, None]:
-        """A single item runs in this process: a pool would cost more than it brings."""
+        """A single item runs in this process: it would only be sent to and fro."""
         items = chain.from_iterable(rounds)
         first = list(islice(items, 2))
         items = chain(first, items)
-        if len(first) < 2 or self._count < 2:
+        if len(first) < 2 or self._pool is None:
             yield from (in_worker(work, item) for item in items)
             return
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self._count, mp_context=self._context, initializer=gc.freeze
-            )  # what was loaded stays: no collection needs to look at it
         yield from self._results(self._pool, work, items)
 
     def __enter__(self) -> Self:
-        """The process that the others are forked from begins to load what they need."""
+        """The processes begin."""
         if self._count > 1:
-            self._context.set_forkserver_preload(_USUAL)
-            with worker_memory():
-                forkserver.ensure_running()
+            self._pool = ProcessPoolExecutor(
+                self._count, mp_context=get_context(_START), initializer=_begin
+            )
+            others = active_children()
+            self._pool.submit(int)  # what is submitted first brings them all
+            self._workers = [each for each in active_children() if each not in others]
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """The processes end; items that have not begun are dropped."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, *error: object) -> None:
+        """Items at work are finished, others dropped; on Ctrl-C nothing is finished."""
+        if self._pool is None:
+            return
+        if error[0] in {KeyboardInterrupt, SystemExit}:
+            for worker in self._workers:
+                worker.terminate()
+        self._pool.shutdown(cancel_futures=True)
+        self._pool = None
 
     def _results(
         self, pool: ProcessPoolExecutor, work: Callable[[T], R], items: Iterator[T]
@@ -78,3 +92,21 @@ class NativeEngine:
             raise WorkerDied(
                 "a worker process died (killed, or out of memory): run again"
             ) from error
+
+
+def _begin() -> None:
+    """A worker is there. Ctrl-C is for the job, which ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_the_job, daemon=True).start()
+    keep_memory()
+    if "pyarrow" in sys.modules:
+        import pyarrow.compute  # noqa: F401 - loaded by the first filter, were it not now
+    gc.freeze()  # what was loaded stays: no collection needs to look at it
+
+
+def _end_with_the_job() -> None:
+    """A job that was killed cannot tell its workers, and they would wait for it for ever."""
+    job = parent_process()
+    assert job is not None
+    job.join()
+    os._exit(_ORPHANED)

@@ -1,25 +1,31 @@
-"""How the processes that decode and write take their memory: by variables that they begin with.
+"""How the processes that decode and write take their memory.
 
 A worker keeps the memory it has had: piece after piece takes as much, and the kernel would clear it
 each time. Arrow's own allocator gives it back, and begins with huge pages most of which are cleared
 in vain: reading all columns is a sixth slower with it. What the user has set stays.
 """
 
+import ctypes
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
+_POOL = "ARROW_DEFAULT_MEMORY_POOL"
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"
 WORKER_MEMORY: Mapping[str, str] = MappingProxyType({
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_MMAP_THRESHOLD_": str(128 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    _POOL: "system",
+    _MMAP_THRESHOLD: str(128 << 20),
+    _TRIM_THRESHOLD: str(256 << 20),
 })  # fmt: skip
+_MALLOPT = {_TRIM_THRESHOLD: -1, _MMAP_THRESHOLD: -3}
+"""What glibc's mallopt(3) calls them."""
 
 
 @contextmanager
 def worker_memory() -> Iterator[None]:
-    """Processes that begin meanwhile take their memory so."""
+    """Programs that begin meanwhile take their memory so."""
     added = WORKER_MEMORY.keys() - os.environ.keys()
     os.environ.update({name: WORKER_MEMORY[name] for name in added})
     try:
@@ -27,3 +33,22 @@ def worker_memory() -> Iterator[None]:
     finally:
         for name in added:
             del os.environ[name]
+
+
+def keep_memory() -> None:
+    """This process takes its memory so from now on: it was forked, and had no variables to read."""
+    if _POOL not in os.environ:
+        os.environ[_POOL] = WORKER_MEMORY[_POOL]
+        if "pyarrow" in sys.modules:
+            _use_system_pool()
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for name, number in _MALLOPT.items():
+            if name not in os.environ:
+                mallopt(number, int(WORKER_MEMORY[name]))
+
+
+def _use_system_pool() -> None:
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())

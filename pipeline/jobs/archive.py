@@ -38,14 +38,15 @@ COUNTS = ("offsets", "holes", "read", "records", "quarantine", "dead_letters", "
 )
 @click.option("--round-bytes", type=int, default=512 << 20, show_default=True, help="Of a commit.")
 @click.option("--max-writers", type=int, default=64, show_default=True, help="Of each worker.")
+@click.option("--plain-encodings", is_flag=True, help="For old readers: Spark before 3.4.")
 @click.option("--allow-loss", is_flag=True, help="Go on behind what retention took unarchived.")
 @click.option("--follow", type=Duration(), metavar="TIME", help="Look for more so often, for ever.")
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
 @click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
 @click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
 def command(
-    *, out: str, kind: str, catalog: str | None, max_writers: int, follow: int | None,
-    engine: str, master: str | None, as_json: bool, **options: Any,
+    *, out: str, kind: str, catalog: str | None, max_writers: int, plain_encodings: bool,
+    follow: int | None, engine: str, master: str | None, as_json: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Archive what is new in the topics, each record exactly once, and prove that all is there.
 
@@ -57,13 +58,18 @@ def command(
     The proof: offsets = holes (of compaction and transactions) + records + quarantine +
     dead_letters, in every commit; it is refused when that does not hold (exit status 3).
     """
-    with named_errors(), choose_engine(engine, "archive", master=master) as chosen:
+    with named_errors():
         wishes = _wishes(options)
         source = source_of(
             options["log_dirs"], options["bootstrap"], options["topics"],
             is_committed=not options["uncommitted"],
         )  # fmt: skip
-        with open_target(kind, out, max_writers, wishes, catalog) as target:
+        with (
+            choose_engine(engine, "archive", master=master) as chosen,
+            open_target(
+                kind, out, wishes, catalog, max_writers=max_writers, is_plain=plain_encodings
+            ) as target,
+        ):
             while True:
                 _tell(_run(source, target, chosen, wishes), as_json=as_json)
                 if follow is None:
@@ -90,22 +96,22 @@ def source_of(
 
 
 def open_target(
-    kind: str, out: str, max_writers: int, wishes: "Wishes", catalog: str | None = None
-) -> Any:
-    """The archive of that format, not opened yet."""
+    kind: str, out: str, wishes: "Wishes", catalog: str | None = None, *, max_writers: int = 64,
+    is_plain: bool = False,
+) -> Any:  # fmt: skip
+    """The archive of that format, not opened yet; Iceberg's files are always plain."""
+    schema = wishes.value_schema
     if kind == PARQUET:
         from pipeline.sinks.archive_parquet import ParquetArchive
 
-        return ParquetArchive(out, max_writers=max_writers, value_schema=wishes.value_schema)
+        return ParquetArchive(out, max_writers=max_writers, value_schema=schema, is_plain=is_plain)
     if kind == DELTA:
         from pipeline.sinks.archive_delta import DeltaArchive
 
-        return DeltaArchive(out, max_writers=max_writers, value_schema=wishes.value_schema)
+        return DeltaArchive(out, max_writers=max_writers, value_schema=schema, is_plain=is_plain)
     from pipeline.sinks.archive_iceberg import IcebergArchive
 
-    return IcebergArchive(
-        out, max_writers=max_writers, value_schema=wishes.value_schema, catalog=catalog
-    )
+    return IcebergArchive(out, max_writers=max_writers, value_schema=schema, catalog=catalog)
 
 
 def _wishes(options: dict[str, Any]) -> "Wishes":

@@ -33,7 +33,7 @@ def command(*, out: str, kind: str, catalog: str | None, target_bytes: int, as_j
     Rows are counted before and after; nothing changes when they differ. Delta and Iceberg keep the
     old files for readers of old versions: their own vacuum and expiry remove them.
     """
-    with named_errors(), open_target(kind, out, 64, Wishes(), catalog) as archive:
+    with named_errors(), open_target(kind, out, Wishes(), catalog) as archive:
         done = _compacted(kind, archive, target_bytes)
     if as_json:
         print_json({"tables": [each._asdict() for each in done]})

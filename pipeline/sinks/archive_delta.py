@@ -33,12 +33,18 @@ class DeltaArchive(TableArchive[DeltaTable]):
     """Three Delta tables in one folder."""
 
     def __init__(
-        self, root: str, *, max_writers: int = 64, value_schema: pa.Schema | None = None
+        self,
+        root: str,
+        *,
+        max_writers: int = 64,
+        value_schema: pa.Schema | None = None,
+        is_plain: bool = False,
     ) -> None:
-        """Nothing is opened yet."""
-        super().__init__(
-            Layout(root, staged=False, keeps_topic=False, max_writers=max_writers), value_schema
+        """Nothing is opened yet. `is_plain`: see `Layout`."""
+        layout = Layout(
+            root, staged=False, keeps_topic=False, max_writers=max_writers, is_plain=is_plain
         )
+        super().__init__(layout, value_schema)
 
     def files(self) -> list[str]:
         """Paths of the files that count, in all tables."""

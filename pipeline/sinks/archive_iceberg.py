@@ -48,11 +48,15 @@ class IcebergArchive(TableArchive[Table]):
         value_schema: pa.Schema | None = None,
         catalog: str | None = None,
     ) -> None:
-        """Nothing is opened yet. `catalog`: one of pyiceberg's configuration, by name."""
-        place = str(Path(root).resolve())
-        super().__init__(
-            Layout(place, staged=False, keeps_topic=True, max_writers=max_writers), value_schema
-        )
+        """Nothing is opened yet. `catalog`: one of pyiceberg's configuration, by name.
+
+        Encodings are plain: Iceberg's own vectorised reader knew no others before 1.11.
+        """
+        layout = Layout(
+            str(Path(root).resolve()), staged=False, keeps_topic=True, max_writers=max_writers,
+            is_plain=True,
+        )  # fmt: skip
+        super().__init__(layout, value_schema)
         self._catalog_name = catalog
         self.catalog: Catalog
         logging.getLogger(_NOISY).setLevel(logging.ERROR)

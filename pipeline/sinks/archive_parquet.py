@@ -52,14 +52,20 @@ class ParquetArchive:
     """The archive in one folder."""
 
     def __init__(
-        self, root: str, *, max_writers: int = 64, value_schema: pa.Schema | None = None
+        self,
+        root: str,
+        *,
+        max_writers: int = 64,
+        value_schema: pa.Schema | None = None,
+        is_plain: bool = False,
     ) -> None:
-        """Nothing is opened yet."""
+        """Nothing is opened yet. `is_plain`: see `Layout`."""
         self._value_schema = "" if value_schema is None else str(value_schema)
         self.root = Path(root)
         self.layout = Layout(
-            str(self.root), staged=True, keeps_topic=False, max_writers=max_writers
-        )
+            str(self.root), staged=True, keeps_topic=False, max_writers=max_writers,
+            is_plain=is_plain,
+        )  # fmt: skip
         self._lock: Lock | None = None
         self._last: dict[str, Any] = {}
 

@@ -77,6 +77,8 @@ class Layout:
     """Whether the files have the column `topic`, beside the folder of that name."""
     max_writers: int = 64
     compression: str = "zstd"
+    is_plain: bool = False
+    """Only encodings that all readers know: larger files, written more slowly."""
 
 
 @dataclass(frozen=True, slots=True)

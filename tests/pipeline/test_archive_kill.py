@@ -58,9 +58,9 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_name(tmp_path: Path) -> Non
     workers: list[int] = []
     while not workers and process.poll() is None:
         time.sleep(0.05)
-        workers = _workers(process.pid)
+        workers = children(process.pid)
     time.sleep(0.3)
-    os.kill(_workers(process.pid)[-1], signal.SIGKILL)
+    os.kill(children(process.pid)[-1], signal.SIGKILL)
     _, said = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "a worker process died" in said.decode()
@@ -68,8 +68,3 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_name(tmp_path: Path) -> Non
     _, said = process.communicate(timeout=100)
     assert process.returncode == 0, said.decode()
     check("parquet", root, ENDS)
-
-
-def _workers(driver: int) -> list[int]:
-    """Processes that the fork server has made, which is a child of the driver."""
-    return [worker for server in children(driver) for worker in children(server)]

@@ -2,7 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +63,63 @@ def test_an_error_has_its_name_in_the_driver(
 def test_a_worker_that_dies_has_a_name() -> None:
     with NativeEngine(2) as engine, pytest.raises(WorkerDied, match="run again"):
         run_all(engine, die, [1, 2, 3], "items")
+
+
+JOB = """
+import os, sys, time
+from pathlib import Path
+from pipeline.engine_native import NativeEngine
+from tests.pipeline.test_jobs_engines import name_itself
+with NativeEngine(2) as engine:
+    for _ in engine.run(name_itself, [[(sys.argv[1], float(sys.argv[2]))] * 4]):
+        pass
+"""
+
+
+@pytest.mark.parametrize("busy_seconds", [0.3, 60.0])
+def test_workers_end_with_a_job_that_is_killed(tmp_path: Path, busy_seconds: float) -> None:
+    """Waiting for more, or in the midst of an item."""
+    more = "    time.sleep(60)\n" if busy_seconds < 1 else ""
+    asked = [sys.executable, "-c", JOB + more, str(tmp_path), str(busy_seconds)]
+    with subprocess.Popen(asked, stderr=subprocess.PIPE) as job:
+        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        workers = [int(path.name) for path in tmp_path.iterdir()]
+        assert job.pid not in workers
+        job.kill()
+        _, said = job.communicate(timeout=20)
+        assert said == b""
+    until(lambda: not any(is_running(worker) for worker in workers))
+
+
+def test_ctrl_c_ends_a_job_at_once_and_without_a_word_of_its_workers(tmp_path: Path) -> None:
+    asked = [sys.executable, "-c", JOB, str(tmp_path), "60"]
+    with subprocess.Popen(asked, stderr=subprocess.PIPE, start_new_session=True) as job:
+        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        os.killpg(job.pid, signal.SIGINT)
+        _, said = job.communicate(timeout=20)
+    assert said.count(b"Traceback") == 1, said
+    assert said.endswith(b"KeyboardInterrupt\n")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < 20
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Not gone, nor a zombie that nobody has fetched."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def name_itself(item: tuple[str, float]) -> None:
+    folder, busy_seconds = item
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(busy_seconds)
 
 
 def double(item: int) -> int:

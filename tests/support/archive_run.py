@@ -12,7 +12,7 @@ from pipeline.sinks.archive import run_once
 from tests.support.archives import WISHES, opened
 from tests.support.made_up_records import MadeUp
 
-PAUSE = 0.004
+PAUSE = 0.1
 
 
 def main(kind: str, folder: str, *ends: str) -> None:

@@ -33,7 +33,13 @@ def opened(kind: str, root: Path, **options: Any) -> Any:
 
 def archived(kind: str, root: Path, source: MadeUp, wishes: Wishes = WISHES) -> list[Commit]:
     """One run in this process, and its commits."""
-    with NativeEngine(processes=1) as engine, opened(kind, root) as target:
+    with opened(kind, root) as target:
+        return run(target, source, wishes)
+
+
+def run(target: Any, source: MadeUp, wishes: Wishes = WISHES) -> list[Commit]:
+    """The same, into an archive that is open."""
+    with NativeEngine(processes=1) as engine:
         return list(run_once(source, target, engine, wishes))
 
 
