@@ -12,6 +12,8 @@ from types import MappingProxyType
 import click
 
 from pipeline.errors import PipelineError
+from pipeline.loading import loading
+from pipeline.worker_memory import POOL, WORKER_MEMORY
 
 JOBS: Mapping[str, str] = MappingProxyType({
     "pinned": "pipeline.jobs.pinned",
@@ -31,11 +33,12 @@ JOBS: Mapping[str, str] = MappingProxyType({
 """Where each job lives: the module has it as `command`."""
 
 
-_NO_THREADS: Mapping[str, str] = MappingProxyType({
+_FOR_LIBRARIES: Mapping[str, str] = MappingProxyType({
     "OPENBLAS_NUM_THREADS": "1",  # they spin for a tenth of a second, and nothing is multiplied
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # of an allocator that is not used
+    POOL: WORKER_MEMORY[POOL],
 })  # fmt: skip
-"""What keeps libraries from starting threads as they are loaded; the user's own settings stay."""
+"""What libraries read when they are loaded; the user's own settings stay."""
 
 
 class JobFailed(click.ClickException):
@@ -58,9 +61,10 @@ class Jobs(click.Group):
         """The job; a name that is none of ours is a mistake of the user."""
         if cmd_name not in JOBS:
             ctx.fail(f"there is no job {cmd_name!r}; jobs are: {', '.join(JOBS)}")
-        for name, value in _NO_THREADS.items():
+        for name, value in _FOR_LIBRARIES.items():
             os.environ.setdefault(name, value)
-        command: click.Command = import_module(JOBS[cmd_name]).command
+        with loading():
+            command: click.Command = import_module(JOBS[cmd_name]).command
         return command
 
     def invoke(self, ctx: click.Context) -> object:

@@ -5,7 +5,6 @@ have none of the threads, locks and files that it opens later. They end with it,
 killed.
 """
 
-import gc
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ from threading import Thread
 from typing import Self, TypeVar
 
 from pipeline.engines import NATIVE, WorkerDied, in_worker
+from pipeline.loading import loading
 from pipeline.worker_memory import keep_memory
 
 T = TypeVar("T")
@@ -99,9 +99,9 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_the_job, daemon=True).start()
     keep_memory()
-    if "pyarrow" in sys.modules:
-        import pyarrow.compute  # noqa: F401 - loaded by the first filter, were it not now
-    gc.freeze()  # what was loaded stays: no collection needs to look at it
+    with loading():
+        if "pyarrow" in sys.modules:
+            import pyarrow.compute  # noqa: F401 - loaded by the first filter, were it not now
 
 
 def _end_with_the_job() -> None:

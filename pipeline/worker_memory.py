@@ -7,15 +7,14 @@ in vain: reading all columns is a sixth slower with it. What the user has set st
 
 import ctypes
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
-_POOL = "ARROW_DEFAULT_MEMORY_POOL"
+POOL = "ARROW_DEFAULT_MEMORY_POOL"
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"
 WORKER_MEMORY: Mapping[str, str] = MappingProxyType({
-    _POOL: "system",
+    POOL: "system",
     _MMAP_THRESHOLD: str(128 << 20),
     _TRIM_THRESHOLD: str(256 << 20),
 })  # fmt: skip
@@ -36,19 +35,12 @@ def worker_memory() -> Iterator[None]:
 
 
 def keep_memory() -> None:
-    """This process takes its memory so from now on: it was forked, and had no variables to read."""
-    if _POOL not in os.environ:
-        os.environ[_POOL] = WORKER_MEMORY[_POOL]
-        if "pyarrow" in sys.modules:
-            _use_system_pool()
+    """This process keeps its memory from now on: it was forked, and has read no variables.
+
+    Arrow's allocator is chosen when Arrow is loaded, which was before (`pipeline.cli`).
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for name, number in _MALLOPT.items():
             if name not in os.environ:
                 mallopt(number, int(WORKER_MEMORY[name]))
-
-
-def _use_system_pool() -> None:
-    import pyarrow as pa
-
-    pa.set_memory_pool(pa.system_memory_pool())

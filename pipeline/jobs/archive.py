@@ -10,6 +10,7 @@ import click
 from pipeline.durations import Duration
 from pipeline.engines import NATIVE, SPARK, choose_engine
 from pipeline.errors import BadOption
+from pipeline.loading import loading
 from pipeline.terminal import FINE, named_errors, number, print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ def command(
     dead_letters, in every commit; it is refused when that does not hold (exit status 3).
     """
     with named_errors():
-        wishes = _wishes(options)
-        source = source_of(
-            options["log_dirs"], options["bootstrap"], options["topics"],
-            is_committed=not options["uncommitted"],
-        )  # fmt: skip
+        with loading():  # workers begin with it, too
+            wishes = _wishes(options)
+            source = source_of(
+                options["log_dirs"], options["bootstrap"], options["topics"],
+                is_committed=not options["uncommitted"],
+            )  # fmt: skip
         with (
             choose_engine(engine, "archive", master=master) as chosen,
             open_target(

@@ -1,12 +1,13 @@
 """Workers begin with the memory settings of ours, unless the user has his own; nobody else does."""
 
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
-from pipeline.engine_native import NativeEngine
 from pipeline.engine_spark import SparkEngine
 from pipeline.engines import Engine, run_all
 from pipeline.worker_memory import WORKER_MEMORY, worker_memory
@@ -24,9 +25,26 @@ def test_only_what_begins_meanwhile_has_them(monkeypatch: pytest.MonkeyPatch) ->
     assert dict(os.environ) == before
 
 
-def test_processes_of_this_machine_have_them() -> None:
-    with NativeEngine(2) as engine:
-        assert allocators(engine) == {"system"}
+def test_workers_of_a_command_have_them() -> None:
+    """Arrow's is chosen before it is loaded, so this has to be a process of its own."""
+    script = """
+import click
+from pipeline.cli import Jobs
+with click.Context(Jobs()) as context:
+    Jobs().get_command(context, "archive")
+import pyarrow
+from pipeline.engine_native import NativeEngine
+from tests.pipeline.test_worker_memory import allocators
+with NativeEngine(2) as engine:
+    print(*allocators(engine))
+"""
+    free = {name: value for name, value in os.environ.items() if name not in WORKER_MEMORY}
+    for own, expected in ({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"}, "jemalloc"):
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=free | own, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        assert done.stdout.split() == [expected]
 
 
 def test_tasks_of_spark_have_them(spark: "SparkSession") -> None:
