@@ -28,10 +28,7 @@ def main() -> int:
         return check_health()
     from broker.cli import main as run_command
 
-    atexit.register(
-        gc.freeze
-    )  # to look once more for garbage takes a tenth of a second, at the end
-
+    atexit.register(gc.freeze)  # a last look for garbage takes up to a tenth of a second
     return run_command(loop_factory=new_event_loop)
 
 
