@@ -1,25 +1,37 @@
 """What retention has to know of the segments in a partition's directory, from a few bytes of each.
 
 Of a closed segment the last entry of its time index, the last row of its zone map and the file's
-date; the headers behind the last index entry of the one that is being written. Reads only, so a
-broker may be at work; also in a directory of Kafka's, which has no zone maps, and whose index
-files are long and empty at their end while it runs.
+date; of the one that is being written the zones behind the last entry of the time index, and the
+headers of the last zone. Reads only, so a broker may be at work; also in a directory of Kafka's,
+which has no zone maps, and whose index files are long and empty at their end while it runs.
 """
 
 from contextlib import suppress
+from struct import Struct
 from typing import NamedTuple
 
-from storage.batch_walk import batches, find_timestamp
-from storage.env import FileSystem
+from storage.batch_walk import batch_at, batches, find_timestamp
+from storage.env import File, FileSystem
 from storage.errors import CorruptIndex, CorruptLog, FileMissing
 from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
 from storage.offset_index import OffsetIndex
 from storage.partition_listing import PartitionListing, look_at
 from storage.retention import NO_TIME, LogFacts, SegmentFacts
 from storage.time_index import TimeIndex
-from storage.zone_rows import ARRIVAL_ESTIMATED, ROW_BYTES, UNREAD, Zone, iter_rows, sound_rows
+from storage.zone_rows import (
+    ARRIVAL_ESTIMATED,
+    LOG_APPEND_TIME,
+    ROW_BYTES,
+    UNREAD,
+    Zone,
+    iter_rows,
+    sound_rows,
+)
 
 _ANY_SIZE = 1 << 31
+_TIME_ENTRY = Struct(">qi")
+_MOST_ZONES = 1 << 15
+"""Rows that are looked at: those of two GiB."""
 
 
 class PartitionFacts(NamedTuple):
@@ -112,28 +124,34 @@ def _facts(
 ) -> tuple[SegmentFacts, int]:
     """The segment's facts, and the offset after it as far as this was looked for."""
     entry = listing.logs[base]
-    largest = _last_time(fs, f"{path}/{segment_name(base, TIME_INDEX)}")
-    end_offset = base
-    if is_last or largest is None:
-        tail_largest, end_offset = _tail(fs, path, base, entry.size_bytes)
-        largest = max(NO_TIME if largest is None else largest, tail_largest)
+    timed = _last_time(fs, f"{path}/{segment_name(base, TIME_INDEX)}")
+    largest, end_offset = (NO_TIME if timed is None else timed.timestamp_ms), base
+    if is_last or timed is None:
+        behind, end_offset = _tail(fs, path, base, entry.size_bytes, timed)
+        largest = max(largest, behind)
     arrival = _last_arrival(fs, f"{path}/{segment_name(base, ZONES)}", entry.mtime_ms)
     if is_last and arrival != NO_TIME:
         arrival = max(arrival, entry.mtime_ms)  # the open zone is not in the file yet
     return SegmentFacts(base, entry.size_bytes, largest, arrival, entry.mtime_ms), end_offset
 
 
-def _last_time(fs: FileSystem, path: str) -> int | None:
-    """The largest time in the index; None when it has none, or cannot be believed."""
+class _TimeEntry(NamedTuple):
+    timestamp_ms: int
+    relative_offset: int
+
+
+def _last_time(fs: FileSystem, path: str) -> _TimeEntry | None:
+    """The last entry of the index; None when it has none, or cannot be believed."""
+    size = TimeIndex.ENTRY_BYTES
     try:
-        data = _tail_bytes(fs, path, TimeIndex.ENTRY_BYTES)
+        data = _tail_bytes(fs, path, size)
         if data and not any(data):  # reserved by a Kafka at work
             whole = fs.read_bytes(path)
-            used = -(-len(whole.rstrip(b"\0")) // TimeIndex.ENTRY_BYTES) * TimeIndex.ENTRY_BYTES
-            data = whole[max(0, used - TimeIndex.ENTRY_BYTES) : used]
+            used = -(-len(whole.rstrip(b"\0")) // size) * size
+            data = whole[max(0, used - size) : used]
     except FileMissing:
         return None
-    return int.from_bytes(data[:8], "big", signed=True) if len(data) >= 8 else None
+    return _TimeEntry(*_TIME_ENTRY.unpack(data)) if len(data) == size else None
 
 
 def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
@@ -152,29 +170,76 @@ def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
     return zone.last_arrival_ms
 
 
-def _tail_bytes(fs: FileSystem, path: str, count: int) -> bytes:
-    """The last `count` bytes of a file whose length is a multiple of that; fewer if there are."""
+def _tail_bytes(fs: FileSystem, path: str, row_bytes: int, *, most: int = 1) -> bytes:
+    """The last whole rows of a file, so many at most."""
     file = fs.open(path, write=False)
     try:
-        whole = file.size() // count * count
-        return file.read_at(max(0, whole - count), count) if whole else b""
+        rows = file.size() // row_bytes
+        begin = max(0, rows - most) * row_bytes
+        return file.read_at(begin, rows * row_bytes - begin) if rows else b""
     finally:
         file.close()
 
 
-def _tail(fs: FileSystem, path: str, base: int, limit: int) -> tuple[int, int]:
-    """The largest time behind the last index entry, and the offset after the last whole batch."""
-    position, end_offset, largest = 0, base, NO_TIME
-    with suppress(CorruptIndex):
-        offsets = OffsetIndex(fs, f"{path}/{segment_name(base, OFFSET_INDEX)}", base, _ANY_SIZE)
-        if offsets.entries:
-            position = offsets.last_entry.position
+def _tail(
+    fs: FileSystem, path: str, base: int, limit: int, timed: _TimeEntry | None
+) -> tuple[int, int]:
+    """The largest time that the indexes do not tell, and the offset after the last whole batch.
+
+    A broker at work has the newest entries of each index in memory, of the time index more than of
+    the other, while thousands of batches lie behind those in the file. Its zone map is nearly
+    complete, and tells their times. Kafka's indexes are complete, and it has no zone map.
+    """
+    zones_path = f"{path}/{segment_name(base, ZONES)}"
+    since = timed if fs.exists(zones_path) else _TimeEntry(NO_TIME, _ANY_SIZE)
+    begin = _position_of(fs, path, base, limit, since)
+    zones = _zones_from(fs, zones_path, begin)
     file = fs.open(f"{path}/{segment_name(base, LOG)}", write=False)
     try:
-        with suppress(CorruptLog):  # a batch that is being written
-            for place in batches(file, position if position < limit else 0, limit):
-                largest = max(largest, place.max_timestamp)
-                end_offset = place.last_offset + 1
+        if zones and _begins_at(file, zones[-1], base, limit):
+            largest, end_offset = _walked(file, zones[-1].position, limit, base)
+            return max(largest, *(zone.max_timestamp for zone in zones)), end_offset
+        return _walked(file, begin, limit, base)
     finally:
         file.close()
+
+
+def _position_of(fs: FileSystem, path: str, base: int, limit: int, entry: _TimeEntry | None) -> int:
+    """Where the last indexed batch begins that the entry's record may be in; 0 without one."""
+    if entry is not None:
+        with suppress(CorruptIndex):
+            offsets = OffsetIndex(fs, f"{path}/{segment_name(base, OFFSET_INDEX)}", base, _ANY_SIZE)
+            found = offsets.lookup(base + entry.relative_offset)
+            return found.position if found.position < limit else 0
+    return 0
+
+
+def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:
+    """The zones from the one that holds `position` to the last; none unless all tell the times."""
+    try:
+        rows = _tail_bytes(fs, path, ROW_BYTES, most=_MOST_ZONES)
+    except FileMissing:
+        return []
+    found = [Zone(*fields) for *fields, _seal in iter_rows(rows)]
+    holding = sum(zone.position <= position for zone in found) - 1
+    if holding < 0 or sound_rows(rows)[0] != len(found):
+        return []
+    behind = found[holding:]
+    is_told = not any(zone.flags & (UNREAD | LOG_APPEND_TIME) for zone in behind)
+    return behind if is_told else []
+
+
+def _begins_at(file: File, zone: Zone, base: int, limit: int) -> bool:
+    """Whether the zone is of this log: a crash may have left rows of what was cut off."""
+    with suppress(CorruptLog):
+        return batch_at(file, zone.position, limit).base_offset == base + zone.first_offset
+    return False
+
+
+def _walked(file: File, position: int, limit: int, base: int) -> tuple[int, int]:
+    end_offset, largest = base, NO_TIME
+    with suppress(CorruptLog):  # a batch that is being written
+        for place in batches(file, position, limit):
+            largest = max(largest, place.max_timestamp)
+            end_offset = place.last_offset + 1
     return largest, end_offset

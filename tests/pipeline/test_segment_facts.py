@@ -1,0 +1,107 @@
+"""What the files of a broker at work tell of the segment it writes, with few looks at the log."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.local import segment_facts
+from pipeline.local.segment_facts import PartitionFacts, partition_facts
+from storage.batch_walk import BatchPlace, batches
+from storage.layout import OFFSET_INDEX, TIME_INDEX, ZONES
+from storage.posix import real_env
+from storage.zone_rows import ROW_BYTES
+from tests.support.pipeline_logs import directory_log, disordered
+
+FS = real_env().fs
+
+
+def written(folder: Path, **settings: Any) -> Path:
+    """A partition of one segment, with times that jump about."""
+    log = directory_log(folder, segment_bytes=10_000_000, **settings)
+    disordered(log, seed=7, batches=300, dirty=True)
+    log.close()
+    return folder / "t-0"
+
+
+def told(path: Path) -> PartitionFacts:
+    return partition_facts(FS, str(path), 0)
+
+
+def forget(path: Path, suffix: str, left: float, entry_bytes: int) -> None:
+    """As if that share of the file had been written, and the rest was in memory."""
+    (file,) = path.glob(f"*{suffix}")
+    data = file.read_bytes()
+    file.write_bytes(data[: int(len(data) * left) // entry_bytes * entry_bytes])
+
+
+@pytest.fixture
+def walked(monkeypatch: pytest.MonkeyPatch) -> list[BatchPlace]:
+    """The batches that were looked at one by one."""
+    seen: list[BatchPlace] = []
+
+    def seeing(*args: Any) -> Iterator[BatchPlace]:
+        for place in batches(*args):
+            seen.append(place)
+            yield place
+
+    monkeypatch.setattr(segment_facts, "batches", seeing)
+    return seen
+
+
+@pytest.mark.parametrize("left", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("times_left", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("zones_left", [0.95, 1.0])
+def test_zones_stand_for_entries_that_are_not_in_the_files(
+    tmp_path: Path, walked: list[BatchPlace], left: float, times_left: float, zones_left: float
+) -> None:
+    """Each file is written when its own entries are many enough."""
+    path = written(tmp_path)
+    everything = told(path)
+    forget(path, OFFSET_INDEX, left, 8)
+    forget(path, TIME_INDEX, times_left, 12)
+    forget(path, ZONES, zones_left, ROW_BYTES)
+    walked.clear()
+    same_as(told(path), everything)
+    assert len(walked) < 40, "of three hundred"
+
+
+@pytest.mark.parametrize("harm", ["missing", "a bit", "of another log", "longer than the log"])
+def test_zones_that_do_not_tell_are_not_asked(tmp_path: Path, harm: str) -> None:
+    path = written(tmp_path)
+    (log,) = path.glob("*.log")
+    (zones,) = path.glob(f"*{ZONES}")
+    rows = bytearray(zones.read_bytes())
+    forget(path, OFFSET_INDEX, 0.1, 8)
+    forget(path, TIME_INDEX, 0.1, 12)
+    zones.unlink()
+    if harm == "longer than the log":
+        file = FS.open(str(log), write=False)
+        ends = [place.position for place in batches(file, 0, file.size())]
+        file.close()
+        log.write_bytes(log.read_bytes()[: ends[200]])
+    by_headers = told(path)
+    if harm == "a bit":
+        rows[-ROW_BYTES // 2] ^= 1
+    elif harm == "of another log":
+        (strange,) = written(tmp_path / "other", horolog_zone_bytes=5000).glob(f"*{ZONES}")
+        rows = bytearray(strange.read_bytes()[: -3 * ROW_BYTES])
+    if harm != "missing":
+        zones.write_bytes(rows)
+    same_as(told(path), by_headers)
+
+
+def test_of_stamped_records_zones_have_another_time(tmp_path: Path) -> None:
+    path = written(tmp_path, message_timestamp_type="LogAppendTime")
+    everything = told(path)
+    forget(path, OFFSET_INDEX, 0.1, 8)
+    forget(path, TIME_INDEX, 0.1, 12)
+    same_as(told(path), everything)
+
+
+def same_as(found: PartitionFacts, expected: PartitionFacts) -> None:
+    assert found.log == expected.log
+    assert [each.record_ms for each in found.segments] == [
+        each.record_ms for each in expected.segments
+    ]
