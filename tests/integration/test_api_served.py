@@ -134,12 +134,22 @@ def fetch_of(topic_id: Any, offset: int, **fields: Any) -> fetch.FetchRequest:
     )
 
 
-async def test_pipelined_requests_are_answered_in_order_while_a_fetch_waits(
+async def test_pipelined_requests_are_answered_in_order_and_end_the_wait_of_a_fetch(
+    client: AsyncWireClient,
+) -> None:
+    topic_id = await make_topic(client)
+    waiting = await client.send(fetch_of(topic_id, 0, max_wait_ms=3_600_000), 12)
+    asked = await client.send(metadata.MetadataRequest(topics=None), 9)
+    first = await client.receive(*waiting)
+    assert not first.responses[0].partitions[0].records
+    assert len((await client.receive(*asked)).topics) == 1
+
+
+async def test_a_fetch_that_waits_alone_is_answered_when_a_record_comes(
     client: AsyncWireClient, broker: Broker
 ) -> None:
     topic_id = await make_topic(client)
-    waiting = await client.send(fetch_of(topic_id, 0, max_wait_ms=5000), 12)
-    asked = await client.send(metadata.MetadataRequest(topics=None), 9)
+    waiting = await client.send(fetch_of(topic_id, 0, max_wait_ms=3_600_000), 12)
     async with await AsyncWireClient.connect(*broker.bootstrap) as producer:
         data = produce.PartitionProduceData(
             index=0, records=build_batch([(broker.clock.now_ms(), None, b"v")])
@@ -148,7 +158,6 @@ async def test_pipelined_requests_are_answered_in_order_while_a_fetch_waits(
         await producer.call(produce.ProduceRequest(acks=-1, topic_data=[topic]), 9)
     first = await client.receive(*waiting)
     assert first.responses[0].partitions[0].high_watermark == 1
-    assert len((await client.receive(*asked)).topics) == 1
 
 
 async def test_pipelined_batches_of_one_producer_keep_their_order_over_lanes(

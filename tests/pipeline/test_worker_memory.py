@@ -48,8 +48,9 @@ with NativeEngine(2) as engine:
 
 
 def test_tasks_of_spark_have_them(spark: "SparkSession") -> None:
+    before = os.environ.get("ARROW_DEFAULT_MEMORY_POOL")
     assert allocators(SparkEngine(lambda: spark)) == {"system"}
-    assert "ARROW_DEFAULT_MEMORY_POOL" not in os.environ
+    assert os.environ.get("ARROW_DEFAULT_MEMORY_POOL") == before
 
 
 def allocators(engine: Engine) -> set[str]:
