@@ -6,6 +6,7 @@ headers of the last zone. Reads only, so a broker may be at work; also in a dire
 which has no zone maps, and whose index files are long and empty at their end while it runs.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
@@ -98,8 +99,7 @@ def arrived_after(fs: FileSystem, path: str, offset: int) -> int | None:
         except FileMissing:
             continue
         good, _ = sound_rows(rows)
-        zones = [Zone(*fields) for *fields, _seal in iter_rows(rows[: good * ROW_BYTES])]
-        for zone in reversed(zones):
+        for zone in reversed(list(_zones_in(rows[: good * ROW_BYTES]))):
             relative = offset - base - zone.first_offset
             if relative >= 0 and not zone.flags & UNREAD:
                 is_in_it = relative < zone.record_count
@@ -107,13 +107,16 @@ def arrived_after(fs: FileSystem, path: str, offset: int) -> int | None:
     return None
 
 
+def _zones_in(rows: bytes) -> Iterator[Zone]:
+    return (Zone(*fields) for *fields, _seal in iter_rows(rows))
+
+
 def _zone_of(fs: FileSystem, path: str, time_ms: int) -> int:
     """Where the first zone begins that reaches that time; 0 when no map tells."""
     with suppress(FileMissing):
         rows = fs.read_bytes(path)
         good, _ = sound_rows(rows)
-        for *fields, _seal in iter_rows(rows[: good * ROW_BYTES]):
-            zone = Zone(*fields)
+        for zone in _zones_in(rows[: good * ROW_BYTES]):
             if zone.max_timestamp >= time_ms:
                 return zone.position
     return 0
@@ -161,8 +164,7 @@ def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
         return NO_TIME
     if len(row) < ROW_BYTES or sound_rows(row)[0] != 1:
         return NO_TIME
-    *fields, _seal = next(iter_rows(row))
-    zone = Zone(*fields)
+    zone = next(_zones_in(row))
     if zone.flags & UNREAD:
         return NO_TIME
     if zone.flags & ARRIVAL_ESTIMATED:
@@ -220,7 +222,7 @@ def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:
         rows = _tail_bytes(fs, path, ROW_BYTES, most=_MOST_ZONES)
     except FileMissing:
         return []
-    found = [Zone(*fields) for *fields, _seal in iter_rows(rows)]
+    found = list(_zones_in(rows))
     holding = sum(zone.position <= position for zone in found) - 1
     if holding < 0 or sound_rows(rows)[0] != len(found):
         return []

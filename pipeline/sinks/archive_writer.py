@@ -31,7 +31,7 @@ _DELTA_ENCODINGS = {
     **dict.fromkeys(("offset", "timestamp", "timestampMs", "appendTime"), "DELTA_BINARY_PACKED"),
     **dict.fromkeys(("key", "value"), "DELTA_LENGTH_BYTE_ARRAY"),
 }
-"""A fifth to a quarter of the time of writing, and a tenth of the bytes, go with them."""
+"""An eighth of the bytes goes with them, and a tenth of the time of writing at most."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Read = Callable[[object, pa.Schema], Iterable[pa.RecordBatch]]
