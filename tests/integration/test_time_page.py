@@ -87,7 +87,7 @@ def test_names_that_clients_chose_are_text_and_nothing_else(opened: Opened) -> N
         page.get_by_role("button", name="pinned-0").click()
         page.get_by_text("Sent by").wait_for()
         for table in ("#dirty", "#readers", "#detail-said"):
-            assert HOSTILE_SHOWN in page.locator(table).inner_text()
+            page.locator(table, has_text=HOSTILE_SHOWN).wait_for()
         assert page.title() == "Horolog: time"
         assert page.locator("img").count() == 0
 
