@@ -15,11 +15,12 @@ from pipeline.local.partitions import LocalPartition, partitions_in
 from pipeline.rows import LAST_OFFSET
 from pipeline.sources.batch_tables import read_tables
 from pipeline.sources.log_files import FILES, is_stored
+from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.partition_view import PartitionView
 from protocol.records.batch import CONTROL, MAX_INT64, TRANSACTIONAL
 from protocol.records.scan import BatchRow
 from storage.checkpoints import OffsetCheckpoint
-from storage.errors import CorruptCheckpoint, CorruptIndex, FileMissing
+from storage.errors import CorruptCheckpoint, FileMissing
 from storage.layout import (
     CLEAN_SHUTDOWN_FILE,
     HIGH_WATERMARKS_FILE,
@@ -32,11 +33,8 @@ from storage.layout import (
 )
 from storage.log_scan import LogScan
 from storage.meta_properties import read_partition_metadata
-from storage.offset_index import OffsetIndex
 from storage.partition_listing import PartitionListing, look_at
 from storage.producer_snapshots import decode as decode_snapshot
-
-_INDEX_BYTES = 1 << 31
 
 
 class _Directory(NamedTuple):
@@ -165,16 +163,13 @@ def _rows_from(directory: str, listing: PartitionListing, offset: int) -> Iterat
 
 def _tail(directory: str, base: int, size: int) -> Iterator[BatchRow]:
     """The last batches of a segment: from the last entry of its index, if that is true."""
-    index = OffsetIndex(
-        FILES, f"{directory}/{segment_name(base, OFFSET_INDEX)}", base, _INDEX_BYTES
-    )
-    try:
-        last = index.last_entry
-    except CorruptIndex:  # also one that Kafka has made longer than its entries
+    index = OffsetSearch(FILES, f"{directory}/{segment_name(base, OFFSET_INDEX)}", base)
+    last = index.last_up_to(MAX_INT64)
+    if last is None:
         return _scanned(directory, base, 0, size)
     rows = _scanned(directory, base, last.position, size)
     first = next(rows, None)
-    if first is None or (last.position and first[2] != last.offset):
+    if first is None or first[2] != last.offset:
         return _scanned(directory, base, 0, size)
     return iter((first, *rows))
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from pipeline.sources.bounds import ANY, Bounds, Range
 from pipeline.sources.log_files import FILES, LogFile
+from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.zone_proof import SeenLog, proved_rows
 from storage.batch_walk import BatchPlace, batch_at, batches
 from storage.errors import CorruptIndex, CorruptLog
 from storage.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
-from storage.offset_index import OffsetIndex
+from storage.offset_index import OffsetPosition
 from storage.time_index import TimeIndex
 from storage.zone_columns import ZoneColumns
 from storage.zone_gaps import GAP_BITS, Times, gap_of
@@ -72,10 +73,11 @@ def stretches(
 def cut(facts: SegmentFacts, file: LogFile, stretch: Stretch, most_bytes: int) -> Iterator[Stretch]:
     """The stretch in pieces of about so many bytes, where the offset index knows a batch."""
     rest = stretch
-    index = _offset_index(facts)
-    while rest.end - rest.start > most_bytes + most_bytes // 2 and index is not None:
+    too_large = most_bytes + most_bytes // 2
+    index = _offsets(facts) if rest.end - rest.start > too_large else None
+    while index is not None and rest.end - rest.start > too_large:
         entry = index.first_at_position(rest.start + most_bytes)
-        place = None if entry is None else _true_batch(file, entry.position, entry.offset, facts)
+        place = _true_batch(file, entry, facts)
         if place is None or not rest.start < place.position < rest.end:
             break
         yield rest._replace(end=place.position, end_offset=place.base_offset)
@@ -154,23 +156,19 @@ def _joined(found: Iterator[Stretch]) -> Iterator[Stretch]:
 def _entry(facts: SegmentFacts, file: LogFile, bounds: Bounds) -> tuple[int, int] | None:
     """Position and offset from which the segment has to be read; None: not at all."""
     begin = 0, facts.base_offset
-    index = _offset_index(facts)
-    if index is None:
-        return begin
     offset = max(facts.base_offset, bounds.offsets.low)
     if bounds.times.low > 0:
-        from_time = _first_by_time(facts, file, index, bounds.times.low)
+        from_time = _first_by_time(facts, file, bounds.times.low)
         if from_time is None:
             return None
         offset = max(offset, from_time)
-    found = index.lookup(offset)
-    place = _true_batch(file, found.position, found.offset, facts) if found.position else None
+    if offset == facts.base_offset:
+        return begin
+    place = _true_batch(file, _offsets(facts).last_up_to(offset), facts)
     return begin if place is None else (place.position, place.base_offset)
 
 
-def _first_by_time(
-    facts: SegmentFacts, file: LogFile, index: OffsetIndex, low_ms: int
-) -> int | None:
+def _first_by_time(facts: SegmentFacts, file: LogFile, low_ms: int) -> int | None:
     """An offset before which no record is as late as `low_ms`; None: none in the segment is."""
     times = TimeIndex(FILES, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
     try:
@@ -181,7 +179,9 @@ def _first_by_time(
         last = times.last_entry
     except CorruptIndex:  # also one that Kafka has made longer than its entries
         return facts.base_offset
-    begin = index.lookup(times.search_offset(last.timestamp)).position
+    entry = _offsets(facts).last_up_to(times.search_offset(last.timestamp))
+    place = _true_batch(file, entry, facts)
+    begin = 0 if place is None else place.position
     try:
         largest = max(each.max_timestamp for each in batches(file, begin, facts.size_bytes))
     except (CorruptLog, ValueError):
@@ -189,20 +189,18 @@ def _first_by_time(
     return None if largest == last.timestamp else facts.base_offset
 
 
-def _offset_index(facts: SegmentFacts) -> OffsetIndex | None:
-    index = OffsetIndex(FILES, facts.path(OFFSET_INDEX), facts.base_offset, _INDEX_BYTES)
-    try:
-        return index if index.entries else None
-    except CorruptIndex:
-        return None
+def _offsets(facts: SegmentFacts) -> OffsetSearch:
+    return OffsetSearch(FILES, facts.path(OFFSET_INDEX), facts.base_offset)
 
 
 def _true_batch(
-    file: LogFile, position: int, last_offset: int, facts: SegmentFacts
+    file: LogFile, entry: OffsetPosition | None, facts: SegmentFacts
 ) -> BatchPlace | None:
     """The batch that an entry of the offset index speaks of, if it is there."""
+    if entry is None:
+        return None
     try:
-        place = batch_at(file, position, facts.size_bytes)
+        place = batch_at(file, entry.position, facts.size_bytes)
     except CorruptLog:
         return None
-    return place if place.last_offset == last_offset else None
+    return place if place.last_offset == entry.offset else None
