@@ -16,7 +16,7 @@ from protocol.codec import decode, encode
 from protocol.errors import DecodeError, ErrorCode
 from protocol.frames import MAX_FRAME_BYTES
 from protocol.headers import API_VERSIONS_KEY, request_header_bytes
-from protocol.registry import by_name
+from protocol.registry import api_of
 
 TIMEOUT_SECONDS = 30
 MOST_ANSWER_BYTES = 8 * MAX_FRAME_BYTES
@@ -46,9 +46,9 @@ class BrokerClient:
             each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
         }
 
-    def has(self, name: str) -> bool:
-        """Whether the broker serves an API (`"DescribeLogDirs"`)."""
-        return by_name()[name].key in self._versions
+    def has(self, request: type[Any]) -> bool:
+        """Whether the broker serves the API of a request."""
+        return api_of(request).key in self._versions
 
     def call(self, request: Any, *, at_most: int | None = None) -> Any:
         """The answer to a request, of version `at_most` or less. BrokerRefused."""
@@ -56,7 +56,7 @@ class BrokerClient:
 
     def send(self, request: Any, *, at_most: int | None = None) -> tuple[Api, int, int]:
         """Send a request; `receive` wants what comes back. Answers come in order."""
-        api = by_name()[type(request).__name__.removesuffix("Request")]
+        api = api_of(type(request))
         version = self._version(api, at_most)
         number = next(self._numbers)
         header = request_header_bytes(api, version, number, CLIENT_ID)

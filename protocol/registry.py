@@ -8,8 +8,10 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from protocol import apis as package
 from protocol.api import Api
@@ -39,6 +41,18 @@ def collect(found: Iterable[tuple[str, Api | None]]) -> Mapping[int, Api]:
             raise ValueError(f"{api.name} and {other.name} have both key {api.key}")
         rows[api.key] = api
     return MappingProxyType(dict(sorted(rows.items())))
+
+
+def api_of(request: type[Any]) -> Api:
+    """Return the API whose request that is. Modules of other APIs are not loaded.
+
+    Raises ValueError for what is no request.
+    """
+    api = getattr(sys.modules[request.__module__], "API", None)
+    if api is None or api.request is not request:
+        raise ValueError(f"{request.__name__} is no request of an API")
+    found: Api = api
+    return found
 
 
 @functools.cache

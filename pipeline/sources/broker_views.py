@@ -138,7 +138,7 @@ def _directories(client: BrokerClient) -> tuple[dict[_Key, int], dict[_Key, str]
     """Sizes and data directories of a broker's partitions, where it tells them."""
     sizes: dict[_Key, int] = {}
     where: dict[_Key, str] = {}
-    if client.has("DescribeLogDirs"):
+    if client.has(DescribeLogDirsRequest):
         for result in client.call(DescribeLogDirsRequest(topics=None)).results:
             for topic in result.topics:
                 for each in topic.partitions:

@@ -15,8 +15,9 @@ from config.names import broker_name
 from config.store import ConfigStore
 from protocol.apis import alter_client_quotas, create_topics, fetch, metadata, produce
 from protocol.records.builder import build_batch
+from protocol.registry import api_of
 from storage.posix import real_env
-from tests.support.wire import AsyncWireClient, api_of, request_frame
+from tests.support.wire import AsyncWireClient, request_frame
 
 ALLOWED = 50_000  # bytes a second
 WHOLE_WINDOW_MS = 1000
@@ -116,10 +117,10 @@ async def test_what_was_sent_ahead_waits_too(
     await limit(admin, "producer_byte_rate", ALLOWED)
     request, asked = produce_request(70_000), metadata.MetadataRequest(topics=[])
     await client.send_raw(request_frame(request, 8, 1) + request_frame(asked, 8, 2) * 3)
-    first = await client.receive(api_of(request), 8, 1)
+    first = await client.receive(api_of(type(request)), 8, 1)
     answered = seconds()
     for _ in range(3):
-        await client.receive(api_of(asked), 8, 2)
+        await client.receive(api_of(type(asked)), 8, 2)
     assert seconds() - answered > first.throttle_time_ms / 1000 * 0.9
 
 
@@ -132,7 +133,7 @@ async def test_others_are_served_meanwhile(
     assert sum(each.is_muted for each in broker.server.connections) == 1
     for number in range(20):
         await admin.send_raw(request_frame(produce_request(9000), 8, number, "another"))
-        other = await admin.receive(api_of(produce_request(1)), 8, number)
+        other = await admin.receive(api_of(type(produce_request(1))), 8, number)
         assert other.throttle_time_ms == 0
     assert seconds() - began < first.throttle_time_ms / 1000
 

@@ -39,7 +39,7 @@ from protocol.apis import create_topics, produce
 from protocol.codec import decode, encode, encode_bytes
 from protocol.headers import RequestHeader
 from protocol.records.builder import build_batch
-from protocol.registry import by_name
+from protocol.registry import api_of
 from storage.manager import LogManager
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SimClock, sim_env
@@ -184,7 +184,7 @@ class World:
 
     def begin(self, request: Any, version: int) -> Any:
         """What the handler returns: a response, a Deferred, an awaitable, or None."""
-        api = _api_of(request)
+        api = api_of(type(request))
         handle = import_module(f"broker.handlers.{api.module}").handle
         sent = bytearray(encode_bytes(request, version))
         received = decode(api.request, version, memoryview(sent))
@@ -206,7 +206,7 @@ class World:
             part.read() if hasattr(part, "read") else bytes(part)
             for part in encode(response, version)
         ]
-        return decode(_api_of(request).response, version, memoryview(b"".join(parts)))
+        return decode(api_of(type(request)).response, version, memoryview(b"".join(parts)))
 
     def context(self, api: Api, version: int) -> RequestContext:
         peer = Peer(1, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
@@ -262,10 +262,6 @@ def produce_request(
     data = produce.PartitionProduceData(index=partition, records=records)
     topics = [produce.TopicProduceData(name=topic, partition_data=[data])]
     return produce.ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics, **fields)
-
-
-def _api_of(request: Any) -> Api:
-    return by_name()[type(request).__name__.removesuffix("Request")]
 
 
 def _layer(settings: dict[str, str]) -> Layer:

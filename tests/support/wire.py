@@ -14,7 +14,7 @@ from typing import Any, Self
 from protocol.api import Api
 from protocol.codec import decode, encode_bytes
 from protocol.headers import API_VERSIONS_KEY, request_header_bytes
-from protocol.registry import by_name
+from protocol.registry import api_of
 
 TIMEOUT_SECONDS = 20
 
@@ -28,14 +28,9 @@ def request_frame(
     request: Any, version: int, correlation_id: int = 1, client_id: str | None = "test"
 ) -> bytes:
     """A whole request as a client writes it."""
-    api = api_of(request)
+    api = api_of(type(request))
     header = request_header_bytes(api, version, correlation_id, client_id)
     return frame(header + encode_bytes(request, version))
-
-
-def api_of(request: Any) -> Api:
-    """The API that a request message belongs to."""
-    return by_name()[type(request).__name__.removesuffix("Request")]
 
 
 def parse_response(api: Api, version: int, payload: bytes) -> tuple[int, Any]:
@@ -63,7 +58,7 @@ class WireClient:
         """Sends a request; the result is what `receive` wants."""
         number = next(self._numbers)
         self.send_raw(request_frame(request, version, number, self.client_id))
-        return api_of(request), version, number
+        return api_of(type(request)), version, number
 
     def receive(self, api: Api, version: int, number: int) -> Any:
         """The next response, which has to be the one to this request."""
@@ -128,7 +123,7 @@ class AsyncWireClient:
         """Sends a request; the result is what `receive` wants."""
         number = next(self._numbers)
         await self.send_raw(request_frame(request, version, number))
-        return api_of(request), version, number
+        return api_of(type(request)), version, number
 
     async def receive(self, api: Api, version: int, number: int) -> Any:
         """The next response, which has to be the one to this request."""

@@ -1,14 +1,17 @@
 """The registry holds every file of protocol/apis once, and refuses what contradicts itself."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import protocol.apis
 from protocol.api import Api
+from protocol.apis.fetch import FetchResponse
 from protocol.apis.metadata import MetadataRequest, MetadataResponse
 from protocol.apis.produce import ProduceResponse
-from protocol.registry import apis, by_name, collect
+from protocol.registry import api_of, apis, by_name, collect
 from protocol.schema import NEVER
 
 METADATA = Api(3, "Metadata", 0, 13, MetadataRequest, MetadataResponse)
@@ -33,6 +36,18 @@ def test_the_apis_of_the_first_client_are_there() -> None:
 def test_apis_come_in_the_order_of_keys_and_by_name() -> None:
     assert list(apis()) == sorted(apis())
     assert by_name()["ListOffsets"] is apis()[2]
+
+
+def test_a_request_knows_its_api_and_loads_no_other() -> None:
+    for api in apis().values():
+        assert api_of(api.request) is api
+    for other in (FetchResponse, int):
+        with pytest.raises(ValueError, match="is no request of an API"):
+            api_of(other)
+    asked = "from protocol.registry import api_of\nfrom protocol.apis.fetch import FetchRequest\n"
+    told = "import sys\nprint(api_of(FetchRequest).name, 'protocol.apis.produce' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", asked + told], capture_output=True, check=True)
+    assert run.stdout == b"Fetch False\n"
 
 
 def test_the_registry_cannot_be_changed() -> None:
