@@ -8,9 +8,8 @@ memory than it has itself. Pure: no clock, no log.
 from array import array
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
-from config.topic import TopicConfig
 from protocol.records.faults import (
     COLUMNS,
     FaultTexts,
@@ -35,6 +34,9 @@ from protocol.records.walk import outline_records
 from storage.timestamps import HINTS, INT64_MAX, INT64_MIN, Direction, Suspicion, bounds
 from storage.zone_gaps import gap_flags
 from storage.zone_rows import DIRTY_FUTURE, DIRTY_PAST
+
+if TYPE_CHECKING:
+    from config.topic import TopicConfig
 
 CHUNK_RECORDS = 1024  # so few that what they take is memory that was used just before
 OUTLINE_NUMBERS = 8
@@ -104,7 +106,7 @@ class TimeRules:
         "stamps",
     )
 
-    def __init__(self, config: TopicConfig) -> None:
+    def __init__(self, config: "TopicConfig") -> None:
         """Read the settings once."""
         self.action = _ACTIONS[config.horolog_timestamp_policy]
         """What is done about records out of bounds."""
