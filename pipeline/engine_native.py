@@ -17,7 +17,6 @@ from threading import Thread
 from typing import Self, TypeVar
 
 from pipeline.engines import NATIVE, WorkerDied, in_worker
-from pipeline.loading import loading
 from pipeline.worker_memory import keep_memory
 
 T = TypeVar("T")
@@ -99,9 +98,6 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_the_job, daemon=True).start()
     keep_memory()
-    with loading():
-        if "pyarrow" in sys.modules:
-            import pyarrow.compute  # noqa: F401 - loaded by the first filter, were it not now
 
 
 def _end_with_the_job() -> None:

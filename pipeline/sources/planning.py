@@ -12,6 +12,7 @@ from pipeline.schemas import RECORDS
 from pipeline.sources.bounds import ANY, EVERYTHING, Bounds, Range
 from pipeline.sources.chunks import Chunk, Task
 from pipeline.sources.file_plan import plan_partition, task_bytes, tasks_of
+from pipeline.sources.log_views import views_in
 from pipeline.sources.options import EARLIEST, LATEST, ReadOptions
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.reading import read_chunk
@@ -91,8 +92,6 @@ def _all_views(options: ReadOptions) -> list[PartitionView]:
         from pipeline.sources.broker_views import broker_views  # the messages take a while to load
 
         return broker_views(options)
-    from pipeline.sources.log_views import views_in  # as little as any job needs
-
     return views_in(
         options.log_dirs,
         options.assigned or options.topics,

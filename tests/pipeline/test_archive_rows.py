@@ -66,6 +66,29 @@ def test_every_record_is_in_one_share(values: list[bytes | None], times: list[in
                 assert share.day == time // DAY_MS
 
 
+@pytest.mark.parametrize("length", [1, 7, 5000])
+@pytest.mark.parametrize("days", [1, 2, 3])
+def test_a_day_s_records_stay_in_order(length: int, days: int) -> None:
+    """However long the stretches of a day are, and the whole of a batch may be one."""
+    times = [NOW + n // length % days * DAY_MS - n for n in range(5000)]
+    texts = [b"%d" % n * (n % 9) for n in range(5000)]
+    rows = [
+        {"offset": n, "partition": 0, "topic": "t", "value": text, "timestampMs": time,
+         "timestamp": 0, "timestampType": 0, "producerId": -1}
+        for n, (time, text) in enumerate(zip(times, texts, strict=True))
+    ]  # fmt: skip
+    limits = TimeLimits(NOW, NOW - DAY_MS, NOW + 2 * DAY_MS)
+
+    found = list(shares(pa.RecordBatch.from_pylist(rows, READ), limits))
+
+    assert [share.day for share in found] == sorted({time // DAY_MS for time in times})
+    for share in found:
+        there = [n for n, time in enumerate(times) if time // DAY_MS == share.day]
+        assert share.offsets.tolist() == there
+        assert share.times.tolist() == [times[n] for n in there]
+        assert share.rows["value"].to_pylist() == [texts[n] for n in there]
+
+
 @given(st.lists(ANY, max_size=10))
 def test_values_do_not_depend_on_their_neighbours(values: list[bytes | None]) -> None:
     together = parse(pa.array(values, pa.binary()), SCHEMA)
