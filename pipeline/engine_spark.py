@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 _AT_ONCE = 2
-"""Jobs: the tasks of the next one take the cores that the last tasks of the first one leave."""
+"""Jobs: the tasks of the next one take the cores that the last tasks of the first one leave.
+
+So a job has one task a core: more would even out nothing, and each costs Spark what it takes to
+archive 15 MiB.
+"""
 _GROUP = f"horolog-{uuid4()}"
-_TASKS_A_CORE = 2
-"""The second evens out what differs; each costs Spark what it takes to archive 15 MiB."""
 
 
 class SparkEngine:
@@ -72,7 +74,7 @@ def _cancel(session: "SparkSession") -> None:
 def _job(session: "SparkSession", work: Callable[[T], R], cut: Sequence[bytes]) -> list[bytes]:
     with spark_errors():
         session.sparkContext.setJobGroup(_GROUP, "horolog")
-        tasks = min(len(cut), _TASKS_A_CORE * session.sparkContext.defaultParallelism)
+        tasks = min(len(cut), session.sparkContext.defaultParallelism)
         frame = session.range(0, len(cut), 1, tasks)
         done = frame.mapInArrow(partial(_run_in_task, work, cut), "result binary").collect()
     return [row.result for row in done]
