@@ -93,9 +93,11 @@ class DeltaArchive(TableArchive[DeltaTable]):
         return {key: version for key, version in versions.items() if version is not None}
 
     def _create(self, kind: Kind) -> DeltaTable:
-        return DeltaTable.create(
-            str(self.root / kind), self._schema(kind), partition_by=_folders(kind)
-        )
+        path = str(self.root / kind)
+        try:
+            return DeltaTable.create(path, self._schema(kind), partition_by=_folders(kind))
+        except DeltaError as error:
+            raise TableChanged(f"{path}: it could not be made: {error}") from error
 
     def _schema(self, kind: Kind) -> Schema:
         schema = schema_of(kind, self._value_schema)

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
-from pyiceberg.table import Table
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.table import Table, TableProperties
 from pyiceberg.transforms import DayTransform, IdentityTransform
 
 from pipeline.sinks.archive_parquet import sync_folders
@@ -76,7 +76,7 @@ class IcebergArchive(TableArchive[Table]):
     def table(self, kind: Kind) -> Table | None:
         """One of the tables; None while it has not been needed."""
         try:
-            return self.catalog.load_table((NAMESPACE, str(kind)))
+            return _alone(self.catalog.load_table((NAMESPACE, str(kind))))
         except NoSuchTableError:
             return None
 
@@ -108,7 +108,7 @@ class IcebergArchive(TableArchive[Table]):
             table.add_files(
                 [_uri(path) for path in paths],
                 snapshot_properties=summary,
-                check_duplicate_files=True,
+                check_duplicate_files=False,  # it would read what every older commit has written
             )
         except CommitFailedException as error:
             raise TableChanged(f"{self.root / kind}: the commit was refused: {error}") from error
@@ -118,16 +118,17 @@ class IcebergArchive(TableArchive[Table]):
 
     def _create(self, kind: Kind) -> Table:
         """Table and partitioning at once: one without the other would stay so."""
-        creation = self.catalog.create_table_transaction(
-            (NAMESPACE, str(kind)),
-            schema_of(kind, self._value_schema),
-            location=_uri(self.root / kind),
-        )
-        with creation, creation.update_spec() as spec:
-            spec.add_field("topic", IdentityTransform(), "topic_name")
-            if kind is Kind.RECORDS:
-                spec.add_field("timestamp", DayTransform(), "event_date")
-        return self.catalog.load_table((NAMESPACE, str(kind)))
+        name, place = (NAMESPACE, str(kind)), self.root / kind
+        schema = schema_of(kind, self._value_schema)
+        try:
+            creation = self.catalog.create_table_transaction(name, schema, location=_uri(place))
+            with creation, creation.update_spec() as spec:
+                spec.add_field("topic", IdentityTransform(), "topic_name")
+                if kind is Kind.RECORDS:
+                    spec.add_field("timestamp", DayTransform(), "event_date")
+        except (CommitFailedException, TableAlreadyExistsError) as error:
+            raise TableChanged(f"{place}: it could not be made: {error}") from error
+        return _alone(self.catalog.load_table((NAMESPACE, str(kind))))
 
     def _open_catalog(self) -> Catalog:
         if self._catalog_name is not None:
@@ -138,6 +139,17 @@ class IcebergArchive(TableArchive[Table]):
             "warehouse": _uri(self.root),
         }
         return load_catalog(NAMESPACE, **properties)
+
+
+def _alone(table: Table) -> Table:
+    """The table, whose commits fail once somebody else's came before them.
+
+    pyiceberg would try again, behind what the other has committed: the same records, maybe.
+    """
+    once = {TableProperties.COMMIT_NUM_RETRIES: "0"}
+    properties = {**table.metadata.properties, **once}
+    table.metadata = table.metadata.model_copy(update={"properties": properties})
+    return table
 
 
 def _names(schema: pa.Schema) -> list[str]:

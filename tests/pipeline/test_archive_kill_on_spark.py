@@ -90,9 +90,9 @@ def test_killed_on_spark_nothing_is_lost_or_doubled(kind: str, tmp_path: Path) -
             assert victim == "worker"
         elif victim != "all":
             assert "SparkFailed: Spark: " in Path(f"{root}.log").read_text()
-    process.wait(100 + 4 * KILLS)
+    process.wait(100 + 20 * KILLS)
     process = start(kind, root)
-    assert process.wait(100 + KILLS) == 0, Path(f"{root}.log").read_text()
+    assert process.wait(100 + 20 * KILLS) == 0, Path(f"{root}.log").read_text()
     check(kind, root, ENDS)
     assert not [path for path in root.rglob("*") if UNFINISHED in path.name]
     print(f"{kind}: killed {dict(done)}")
