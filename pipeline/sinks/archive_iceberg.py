@@ -16,6 +16,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableA
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.transforms import DayTransform, IdentityTransform
 
+from pipeline.errors import PipelineError
 from pipeline.sinks.archive_parquet import sync_folders
 from pipeline.sinks.archive_tables import TableArchive
 from pipeline.sinks.archive_values import (
@@ -35,6 +36,12 @@ FOLLOWING, PROOF = "horolog.next", "horolog.proof"
 CATALOG_FILE = "catalog.sqlite"
 _NOISY = "pyiceberg.io.pyarrow"
 """Warns of each column without statistics, and we write those that prune."""
+
+
+class NoCatalog(PipelineError):  # noqa: N818 - what happened
+    """The catalog is not configured, does not answer, or is damaged."""
+
+    EXIT_STATUS = 2
 
 
 class IcebergArchive(TableArchive[Table]):
@@ -62,10 +69,15 @@ class IcebergArchive(TableArchive[Table]):
         logging.getLogger(_NOISY).setLevel(logging.ERROR)
 
     def __enter__(self) -> Self:
-        """Take the lock, find the catalog. ArchiveBusy."""
+        """Take the lock, find the catalog. ArchiveBusy, NoCatalog."""
         super().__enter__()
-        self.catalog = self._open_catalog()
-        self.catalog.create_namespace_if_not_exists(NAMESPACE)
+        try:
+            self.catalog = self._open_catalog()
+            self.catalog.create_namespace_if_not_exists(NAMESPACE)
+        except Exception as error:  # of pyiceberg, of the network, or of somebody's driver
+            super().__exit__()
+            name = self._catalog_name or self.root / CATALOG_FILE
+            raise NoCatalog(f"the Iceberg catalog {name} cannot be used: {error}") from error
         return self
 
     def __exit__(self, *_: object) -> None:

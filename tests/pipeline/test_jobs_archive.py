@@ -112,6 +112,32 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*asked, "--oldest", "soon"]) == 2
 
 
+def test_a_catalog_that_cannot_be_used_has_a_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it fails of; and the archive is free again."""
+    data, out = tmp_path / "data", tmp_path / "out"
+    log = directory_log(data)
+    disordered(log, 1)
+    log.close()
+    asked = ["spark", "archive", "--log-dirs", str(data), "--topic", "t", "--out", str(out)]
+    asked += ["--format", "iceberg"]
+    monkeypatch.setenv("PYICEBERG_CATALOG__GONE__URI", "http://127.0.0.1:1")
+    out.mkdir()
+    (out / "catalog.sqlite").write_bytes(b"not a catalog" * 1000)
+    for more, name in (
+        (["--catalog", "unheard"], "unheard"),
+        (["--catalog", "gone"], "gone"),
+        ([], "catalog.sqlite"),
+    ):
+        assert main([*asked, *more]) == 2
+        told = capsys.readouterr().err
+        assert f"{name} cannot be used: " in told
+        assert "Traceback" not in told
+    (out / "catalog.sqlite").unlink()
+    assert main([*asked, "--oldest", "36500d"]) == 0
+
+
 @pytest.mark.parametrize("way", ["wire", "files of a live broker"])
 def test_what_was_committed_on_a_live_broker(
     node: NodeProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str
