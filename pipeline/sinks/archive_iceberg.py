@@ -6,15 +6,22 @@ partitioned by topic and by the day of their time.
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    RESTError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.transforms import DayTransform, IdentityTransform
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.errors import PipelineError
 from pipeline.sinks.archive_parquet import sync_folders
@@ -98,10 +105,8 @@ class IcebergArchive(TableArchive[Table]):
         assert table is not None
         summary = {FOLLOWING: json.dumps(_newest(table))}
         content = table.scan(row_filter=rows).to_arrow().sort_by(order)
-        try:
+        with _named_errors(self.root / kind):
             table.overwrite(content, overwrite_filter=rows, snapshot_properties=summary)
-        except CommitFailedException as error:
-            raise TableChanged(f"{self.root / kind}: the commit was refused: {error}") from error
 
     def _following(self, table: Table, streams: Sequence[Stream]) -> dict[str, int]:  # noqa: ARG002 - of all streams
         return _newest(table)
@@ -116,14 +121,12 @@ class IcebergArchive(TableArchive[Table]):
             raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
         known = {**self._known[kind], **{key: until for key, (_, until) in commit.ranges.items()}}
         summary = {FOLLOWING: json.dumps(known), PROOF: json.dumps(commit.as_json())}
-        try:
+        with _named_errors(self.root / kind):
             table.add_files(
                 [_uri(path) for path in paths],
                 snapshot_properties=summary,
                 check_duplicate_files=False,  # it would read what every older commit has written
             )
-        except CommitFailedException as error:
-            raise TableChanged(f"{self.root / kind}: the commit was refused: {error}") from error
         self._known[kind] = known
         snapshot = table.current_snapshot()
         return -1 if snapshot is None else snapshot.sequence_number or 0
@@ -132,15 +135,13 @@ class IcebergArchive(TableArchive[Table]):
         """Table and partitioning at once: one without the other would stay so."""
         name, place = (NAMESPACE, str(kind)), self.root / kind
         schema = schema_of(kind, self._value_schema)
-        try:
+        with _named_errors(place):
             creation = self.catalog.create_table_transaction(name, schema, location=_uri(place))
             with creation, creation.update_spec() as spec:
                 spec.add_field("topic", IdentityTransform(), "topic_name")
                 if kind is Kind.RECORDS:
                     spec.add_field("timestamp", DayTransform(), "event_date")
-        except (CommitFailedException, TableAlreadyExistsError) as error:
-            raise TableChanged(f"{place}: it could not be made: {error}") from error
-        return _alone(self.catalog.load_table((NAMESPACE, str(kind))))
+            return _alone(self.catalog.load_table(name))
 
     def _open_catalog(self) -> Catalog:
         if self._catalog_name is not None:
@@ -151,6 +152,20 @@ class IcebergArchive(TableArchive[Table]):
             "warehouse": _uri(self.root),
         }
         return load_catalog(NAMESPACE, **properties)
+
+
+@contextmanager
+def _named_errors(place: Path) -> Iterator[None]:
+    """What a catalog refuses, or does not do. TableChanged, NoCatalog."""
+    try:
+        yield
+    except (CommitFailedException, TableAlreadyExistsError) as error:
+        raise TableChanged(f"{place}: the commit was refused: {error}") from error
+    except (RESTError, SQLAlchemyError, OSError) as error:
+        raise NoCatalog(
+            f"{place}: the commit may have failed: {error}. Run again: it goes on from what the "
+            "table has"
+        ) from error
 
 
 def _alone(table: Table) -> Table:

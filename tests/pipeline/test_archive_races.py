@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.table import Table
 
 from pipeline.engine_native import NativeEngine
@@ -14,7 +15,7 @@ from pipeline.sinks import archive_tables
 from pipeline.sinks.archive import run_once
 from pipeline.sinks.archive_compact import compact_iceberg
 from pipeline.sinks.archive_delta import DeltaArchive
-from pipeline.sinks.archive_iceberg import IcebergArchive
+from pipeline.sinks.archive_iceberg import IcebergArchive, NoCatalog
 from pipeline.sinks.archive_values import Kind, TableChanged
 from tests.support.archives import WISHES, archived, check, opened
 from tests.support.made_up_records import MadeUp
@@ -118,6 +119,27 @@ def test_a_commit_reads_nothing_that_older_ones_have_written(tmp_path: Path) -> 
     for path, content in kept.items():
         path.write_bytes(content)
     check("iceberg", tmp_path, {0: 2000})
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["lost", "done"])
+def test_a_commit_whose_answer_is_lost_is_found_out_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_done: bool
+) -> None:
+    archived("iceberg", tmp_path, MadeUp({0: 500}))
+    original = Table.add_files
+
+    def unsure(self: Table, *given: Any, **named: Any) -> None:
+        if is_done:
+            original(self, *given, **named)
+        raise CommitStateUnknownException("502 Bad Gateway")
+
+    monkeypatch.setattr(Table, "add_files", unsure)
+    with pytest.raises(NoCatalog, match=r"may have failed: 502 Bad Gateway\. Run again"):
+        archived("iceberg", tmp_path, MadeUp({0: 900}))
+    monkeypatch.undo()
+
+    archived("iceberg", tmp_path, MadeUp({0: 900}))
+    check("iceberg", tmp_path, {0: 900})
 
 
 def test_others_who_write_the_table_are_not_bound(tmp_path: Path) -> None:
