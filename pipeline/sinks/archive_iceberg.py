@@ -1,5 +1,8 @@
 """An archive of Iceberg tables: the offsets to go on from stand in the summary of each snapshot.
 
+They stand in a property of the table as well, for when others have written snapshots of their own
+and expired ours. A table that was rolled back goes by the snapshot that it was rolled back to.
+
 The catalog is a file beside the tables, or any that pyiceberg is configured for. The records are
 partitioned by topic and by the day of their time.
 """
@@ -39,7 +42,7 @@ from pipeline.transforms.archive_rows import DATA, schema_of
 
 NAMESPACE = "horolog"
 FOLLOWING, PROOF = "horolog.next", "horolog.proof"
-"""Keys of a snapshot's summary."""
+"""Keys of a snapshot's summary; the first one is a property of the table, too."""
 CATALOG_FILE = "catalog.sqlite"
 _NOISY = "pyiceberg.io.pyarrow"
 """Warns of each column without statistics, and we write those that prune."""
@@ -121,8 +124,9 @@ class IcebergArchive(TableArchive[Table]):
             raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
         known = {**self._known[kind], **{key: until for key, (_, until) in commit.ranges.items()}}
         summary = {FOLLOWING: json.dumps(known), PROOF: json.dumps(commit.as_json())}
-        with _named_errors(self.root / kind):
-            table.add_files(
+        with _named_errors(self.root / kind), table.transaction() as transaction:
+            transaction.set_properties({FOLLOWING: summary[FOLLOWING]})
+            transaction.add_files(
                 [_uri(path) for path in paths],
                 snapshot_properties=summary,
                 check_duplicate_files=False,  # it would read what every older commit has written
@@ -191,14 +195,29 @@ def _uri(path: Path) -> str:
 
 
 def _newest(table: Table) -> dict[str, int]:
-    """What the newest snapshot of ours says."""
+    """What the newest snapshot of ours says, or the table, when that one was expired.
+
+    TableChanged when neither does.
+    """
+    text = _of_snapshots(table) or table.properties.get(FOLLOWING)
+    if text is None:
+        if table.current_snapshot() is None:
+            return {}
+        raise TableChanged(
+            f"{table.location()}: nothing says up to where it was archived: the snapshots that "
+            "did were expired"
+        )
+    known: dict[str, int] = json.loads(text)
+    return known
+
+
+def _of_snapshots(table: Table) -> str | None:
     snapshot = table.current_snapshot()
     while snapshot is not None:
         summary = snapshot.summary
         text = None if summary is None else summary.additional_properties.get(FOLLOWING)
         if text is not None:
-            known: dict[str, int] = json.loads(text)
-            return known
+            return text
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.snapshot_by_id(parent)
-    return {}
+    return None
