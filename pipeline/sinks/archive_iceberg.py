@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,6 +45,8 @@ NAMESPACE = "horolog"
 FOLLOWING, PROOF = "horolog.next", "horolog.proof"
 """Keys of a snapshot's summary; the first one is a property of the table, too."""
 CATALOG_FILE = "catalog.sqlite"
+_ATTEMPTS = 4
+"""To commit: others may be at work in the table, as long as they archive nothing."""
 _NOISY = "pyiceberg.io.pyarrow"
 """Warns of each column without statistics, and we write those that prune."""
 
@@ -117,23 +120,39 @@ class IcebergArchive(TableArchive[Table]):
     def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
         paths = [self.root / each.path for each in files]
         sync_folders(paths)
+        following = {key: until for key, (_, until) in commit.ranges.items()}
+        known = {**self._known[kind], **following}
+        summary = {FOLLOWING: json.dumps(known), PROOF: json.dumps(commit.as_json())}
+        with _named_errors(self.root / kind):
+            table = self._added(kind, [_uri(path) for path in paths], summary)
+        self._known[kind] = known
+        snapshot = table.current_snapshot()
+        return -1 if snapshot is None else snapshot.sequence_number or 0
+
+    def _added(self, kind: Kind, paths: list[str], summary: dict[str, str]) -> Table:
+        """The table with these files, behind what others have done but no archiver."""
+        for attempt in count(1):
+            table = self._agreed(kind)
+            try:
+                with table.transaction() as transaction:
+                    transaction.set_properties({FOLLOWING: summary[FOLLOWING]})
+                    # whether the files are there already, all older commits would be read for
+                    transaction.add_files(paths, summary, check_duplicate_files=False)
+            except CommitFailedException:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                break
+        return table
+
+    def _agreed(self, kind: Kind) -> Table:
+        """The table as we know it. SchemaDiffers, TableChanged."""
         table = self.table(kind) or self._create(kind)
         if _names(table.schema().as_arrow()) != _names(schema_of(kind, self._value_schema)):
             raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
         if _newest(table) != self._known[kind]:
             raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
-        known = {**self._known[kind], **{key: until for key, (_, until) in commit.ranges.items()}}
-        summary = {FOLLOWING: json.dumps(known), PROOF: json.dumps(commit.as_json())}
-        with _named_errors(self.root / kind), table.transaction() as transaction:
-            transaction.set_properties({FOLLOWING: summary[FOLLOWING]})
-            transaction.add_files(
-                [_uri(path) for path in paths],
-                snapshot_properties=summary,
-                check_duplicate_files=False,  # it would read what every older commit has written
-            )
-        self._known[kind] = known
-        snapshot = table.current_snapshot()
-        return -1 if snapshot is None else snapshot.sequence_number or 0
+        return table
 
     def _create(self, kind: Kind) -> Table:
         """Table and partitioning at once: one without the other would stay so."""
@@ -175,7 +194,7 @@ def _named_errors(place: Path) -> Iterator[None]:
 def _alone(table: Table) -> Table:
     """The table, whose commits fail once somebody else's came before them.
 
-    pyiceberg would try again, behind what the other has committed: the same records, maybe.
+    pyiceberg would try again without a look at what that was: the same records, maybe.
     """
     once = {TableProperties.COMMIT_NUM_RETRIES: "0"}
     properties = {**table.metadata.properties, **once}

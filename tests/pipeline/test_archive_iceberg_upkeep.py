@@ -2,9 +2,11 @@
 snapshots expired, a table rolled back. The archive goes on from what is there."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyiceberg.table import Table
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table, Transaction
 
 from pipeline.sinks.archive_iceberg import FOLLOWING, NAMESPACE, IcebergArchive
 from pipeline.sinks.archive_values import Kind, TableChanged
@@ -46,6 +48,30 @@ def test_expired_snapshots_do_not_make_it_begin_again(
     archived("iceberg", tmp_path, MadeUp({0: 2100, 1: 900}))
 
     check("iceberg", tmp_path, {0: 2100, 1: 900})
+
+
+def test_who_puts_files_together_does_not_stop_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive that follows a topic goes on while others look after its tables."""
+    archived("iceberg", tmp_path, MadeUp({0: 900}))
+    original, left = Transaction.add_files, [3, 3]
+
+    def late(self: Transaction, *given: Any, **named: Any) -> None:
+        if left:
+            left.pop()
+            for kind in Kind:
+                table = load_catalog(NAMESPACE, **catalog).load_table((NAMESPACE, str(kind)))
+                table.overwrite(table.scan().to_arrow())
+        original(self, *given, **named)
+
+    with opened("iceberg", tmp_path) as archive:
+        catalog = archive.catalog.properties
+    monkeypatch.setattr(Transaction, "add_files", late)
+    archived("iceberg", tmp_path, MadeUp({0: 2000}))
+
+    assert not left
+    check("iceberg", tmp_path, {0: 2000})
 
 
 def test_an_archive_that_nothing_speaks_of_is_not_begun_again(tmp_path: Path) -> None:
