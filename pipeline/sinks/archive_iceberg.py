@@ -156,15 +156,15 @@ class IcebergArchive(TableArchive[Table]):
 
     def _create(self, kind: Kind) -> Table:
         """Table and partitioning at once: one without the other would stay so."""
-        name, place = (NAMESPACE, str(kind)), self.root / kind
-        schema = schema_of(kind, self._value_schema)
-        with _named_errors(place):
-            creation = self.catalog.create_table_transaction(name, schema, location=_uri(place))
-            with creation, creation.update_spec() as spec:
-                spec.add_field("topic", IdentityTransform(), "topic_name")
-                if kind is Kind.RECORDS:
-                    spec.add_field("timestamp", DayTransform(), "event_date")
-            return _alone(self.catalog.load_table(name))
+        name, schema = (NAMESPACE, str(kind)), schema_of(kind, self._value_schema)
+        creation = self.catalog.create_table_transaction(
+            name, schema, location=_uri(self.root / kind)
+        )
+        with creation, creation.update_spec() as spec:
+            spec.add_field("topic", IdentityTransform(), "topic_name")
+            if kind is Kind.RECORDS:
+                spec.add_field("timestamp", DayTransform(), "event_date")
+        return _alone(self.catalog.load_table(name))
 
     def _open_catalog(self) -> Catalog:
         if self._catalog_name is not None:

@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.engine_native import NativeEngine
 from pipeline.errors import DataLost
-from pipeline.sinks.archive import Wishes, run_once
+from pipeline.sinks.archive import Wishes
 from pipeline.sinks.archive_parquet import ArchiveBusy
 from pipeline.sinks.archive_values import (
     CountsDoNotClose,
@@ -21,7 +20,7 @@ from pipeline.sinks.archive_values import (
 )
 from pipeline.sinks.archive_writer import UNFINISHED, DiskFull, OpenFile
 from pipeline.transforms.json_values import read_schema
-from tests.support.archives import FORMATS, WISHES, archived, check, opened, rows_of, table_of
+from tests.support.archives import FORMATS, WISHES, archived, check, opened, rows_of, run, table_of
 from tests.support.made_up_records import MadeUp, rows_between
 
 ENDS = {0: 1300, 1: 700}
@@ -81,10 +80,10 @@ def _dies_at(kind: str, table: Kind, monkeypatch: pytest.MonkeyPatch) -> list[in
 @pytest.mark.parametrize("kind", FORMATS)
 def test_what_a_dead_run_has_written_goes(kind: str, tmp_path: Path) -> None:
     archived(kind, tmp_path, MadeUp({0: 500}))
-    with opened(kind, tmp_path) as target, NativeEngine(processes=1) as engine:
+    with opened(kind, tmp_path) as target:
         target.commit = lambda _: (_ for _ in ()).throw(KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
-            list(run_once(MadeUp({0: 1000}), target, engine, WISHES))
+            run(target, MadeUp({0: 1000}))
     check(kind, tmp_path, {0: 500})
     before = set(tmp_path.rglob("*.parquet"))
     archived(kind, tmp_path, MadeUp({0: 500}))
@@ -102,22 +101,22 @@ def test_two_archivers_do_not_meet(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_table_that_somebody_else_changed(kind: str, tmp_path: Path) -> None:
     archived(kind, tmp_path, MadeUp({0: 500}))
-    with opened(kind, tmp_path) as target, NativeEngine(processes=1) as engine:
+    with opened(kind, tmp_path) as target:
         known = target.offsets([MadeUp({0: 0}).extents()[0].stream])
         stale = {each: dict.fromkeys(known[each], 100) for each in Kind}
         target.offsets = lambda _: target._known
         target._known = stale
         with pytest.raises(TableChanged):
-            list(run_once(MadeUp({0: 900}), target, engine, WISHES))
+            run(target, MadeUp({0: 900}))
     check(kind, tmp_path, {0: 500})
 
 
 def test_somebody_else_wrote_the_next_manifest(tmp_path: Path) -> None:
     archived("parquet", tmp_path, MadeUp({0: 500}))
-    with opened("parquet", tmp_path) as target, NativeEngine(processes=1) as engine:
+    with opened("parquet", tmp_path) as target:
         (tmp_path / "_commits" / f"{2:020d}.json").write_text("{}")
         with pytest.raises(TableChanged):
-            list(run_once(MadeUp({0: 900}), target, engine, WISHES))
+            run(target, MadeUp({0: 900}))
     with pytest.raises(DataLost, match="cannot be read"):
         archived("parquet", tmp_path, MadeUp({0: 500}))
 
@@ -127,12 +126,8 @@ def test_values_of_another_schema_are_refused(kind: str, tmp_path: Path) -> None
     archived(kind, tmp_path, MadeUp({0: 500}))
     other = read_schema('{"n": "long", "words": "string"}')
     wishes = WISHES._replace(value_schema=other)
-    with (
-        opened(kind, tmp_path, value_schema=other) as target,
-        NativeEngine(processes=1) as engine,
-        pytest.raises(SchemaDiffers),
-    ):
-        list(run_once(MadeUp({0: 900}), target, engine, wishes))
+    with opened(kind, tmp_path, value_schema=other) as target, pytest.raises(SchemaDiffers):
+        run(target, MadeUp({0: 900}), wishes)
     archived(kind, tmp_path, MadeUp({0: 900}))
     check(kind, tmp_path, {0: 900})
 
@@ -175,8 +170,8 @@ def test_retention_that_was_quicker_is_told(tmp_path: Path) -> None:
 
 
 def test_few_writers_are_enough_for_many_days(tmp_path: Path) -> None:
-    with NativeEngine(processes=1) as engine, opened("parquet", tmp_path, max_writers=2) as target:
-        list(run_once(MadeUp({0: 1000}), target, engine, WISHES))
+    with opened("parquet", tmp_path, max_writers=2) as target:
+        run(target, MadeUp({0: 1000}))
         files = target.files()
     assert len(files) > len({each.path.rpartition("/")[0] for each in files}), "a day in parts"
     check("parquet", tmp_path, {0: 1000})
