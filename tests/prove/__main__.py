@@ -1,0 +1,49 @@
+"""scripts/prove: every proof, one table. Exit status 1 when a promise was found broken."""
+
+import importlib
+import sys
+import time
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tests.prove import KEPT_FINDINGS, Outcome, Work
+
+PROOFS: Final = {
+    "crashes": "the power goes at every call of a simulated life, recovery included",
+}
+"""Name of a proof (a module here) and what it searches for."""
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--points", type=click.IntRange(1), help="Points for each proof; else its CI slice.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="First seed.")
+@click.option("--processes", type=click.IntRange(1, 64), default=2, help="Worker processes.")
+def main(names: tuple[str, ...], points: int | None, seed: int, processes: int) -> None:
+    """Search for broken promises, seeded and replayable. NAME: only these proofs."""
+    unknown = set(names) - set(PROOFS)
+    if unknown:
+        raise click.BadParameter(f"{', '.join(sorted(unknown))}: not one of {', '.join(PROOFS)}")
+    work = Work(points, seed, processes)
+    console = Console()
+    table = Table("proof", "points", "of", "seeds", "findings", "seconds", "note")
+    failed = False
+    for name in names or tuple(PROOFS):
+        began = time.monotonic()
+        outcome: Outcome = importlib.import_module(f"tests.prove.{name}").prove(work)
+        failed |= bool(outcome.findings)
+        told = (outcome.skipped and "skipped") or str(len(outcome.findings))
+        seconds = f"{time.monotonic() - began:.1f}"
+        note = outcome.skipped or outcome.note
+        table.add_row(name, str(outcome.count), outcome.unit, outcome.seeds, told, seconds, note)
+        for finding in outcome.findings[:KEPT_FINDINGS]:
+            console.print(f"{name}: {finding}", markup=False)
+    console.print(table)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
