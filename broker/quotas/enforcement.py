@@ -78,7 +78,8 @@ class Enforcement:
     def answering(self, context: RequestContext, response: Any) -> None:
         """Counts a request that is being answered; writes into the answer how long to rest.
 
-        A response of None stands for a Produce that wants no answer; its time is not counted.
+        A response of None stands for a Produce that wants no answer; its time is not counted. Who
+        gets an answer without room for it (WriteTxnMarkers) rests all the same.
         """
         size_bytes, seconds = getattr(context, "charge", (0, 0.0))
         throttle_ms = 0
@@ -90,7 +91,7 @@ class Enforcement:
         elif context.api_key == FETCH:
             throttle_ms = max(throttle_ms, response.throttle_time_ms)
         if throttle_ms:
-            if response is not None:
+            if _says_throttle(response):
                 response.throttle_time_ms = throttle_ms
             self._mute(context.connection_id, throttle_ms / 1000)
 
@@ -166,3 +167,7 @@ class Enforcement:
 
     def _now_ms(self) -> float:
         return self._monotonic() * 1000
+
+
+def _says_throttle(response: Any) -> bool:
+    return response is not None and "throttle_time_ms" in type(response).__fields__
