@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from urllib.parse import quote
 
-from broker.cli_admin import AdminError, AdminPort
+from broker.cli_admin import AdminError, AdminPort, in_path
 from broker.redaction import Redactor
 from config.errors import ConfigError
 
@@ -87,7 +86,7 @@ def add_facts(bundle: Bundle, port: AdminPort) -> None:
     for name, path in TEXTS.items():
         bundle.add(name, lambda path=path: port.text(path))  # type: ignore[misc]
     for topic in _topics(port):
-        where = f"/api/topics/{quote(topic, safe='')}/segments"
+        where = f"/api/topics/{in_path(topic)}/segments"
         bundle.add(f"segments/{topic}.json", lambda where=where: as_json(port.get(where)))  # type: ignore[misc]
 
 

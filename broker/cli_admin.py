@@ -77,7 +77,7 @@ class AdminPort:
     def of_topic(self, topic: str, path: str, **parameters: object) -> Answer:
         """The answer to a question about a topic; a name that is nearly right is told."""
         try:
-            return self.get(f"/api/topics/{quote(topic, safe='')}/{path}", **parameters)
+            return self.get(f"/api/topics/{in_path(topic)}/{path}", **parameters)
         except AdminError as error:
             if error.code != "unknown_topic":
                 raise
@@ -141,6 +141,14 @@ class AdminPort:
             "wants the broker's HTTP port, horolog.http.listener, not the one for clients",
             NO_ANSWER,
         )
+
+
+def in_path(name: str) -> str:
+    """A name as one part of a path, whatever is in it.
+
+    Dots too: `..` in a path is taken away by who forwards it.
+    """
+    return quote(name, safe="").replace(".", "%2E") if name in {".", ".."} else quote(name, safe="")
 
 
 def live(command: Callable[..., int]) -> Callable[..., int]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import click
 
-from broker.cli_admin import AdminPort, live, print_json
+from broker.cli_admin import AdminPort, in_path, live, print_json
 from broker.cli_times import NOTHING, exactly
 
 GROUPS = ("group", "state", ">members", ">partitions", ">records behind")
@@ -51,12 +50,12 @@ def command(
     if to is not None:
         if group is None:
             raise click.UsageError("--to-datetime wants a GROUP")
-        path = f"/api/groups/{quote(group, safe='')}/reset"
+        path = f"/api/groups/{in_path(group)}/reset"
         ask = port.post if execute else port.get
         clock = "arrival" if by_arrival else "record"
         return _reset(ask(path, to=to.strip(), clock=clock, topic=topic), as_json=as_json)
     if group is not None:
-        return _one(port.get(f"/api/groups/{quote(group, safe='')}"), as_json=as_json)
+        return _one(port.get(f"/api/groups/{in_path(group)}"), as_json=as_json)
     answer = port.get("/api/groups")
     if as_json:
         return print_json(answer)

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import click
 
-from broker.cli_admin import AdminPort, live, print_json
+from broker.cli_admin import AdminPort, in_path, live, print_json
 from broker.cli_times import NOTHING, exactly
 
 IDS = ("id", "state", ">producer", ">epoch", ">partitions", "open for", "time-out")
@@ -29,7 +28,7 @@ def command(
     horolog transactions billing-1
     """
     if transactional_id is not None:
-        answer = port.get(f"/api/transactions/{quote(transactional_id, safe='')}")
+        answer = port.get(f"/api/transactions/{in_path(transactional_id)}")
         return _one(answer, as_json=as_json)
     answer = port.get("/api/transactions?open=true" if only_open else "/api/transactions")
     if as_json:

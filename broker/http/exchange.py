@@ -10,7 +10,10 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Request(NamedTuple):
-    """What somebody asks. Header values are None when they were not sent."""
+    """What somebody asks. Header values are None when they were not sent.
+
+    The path is as it was sent, percent signs and all: who splits it decodes the parts.
+    """
 
     method: str
     path: str

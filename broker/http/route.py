@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
+from broker.http.exchange import ApiError
 from broker.http.parameters import Asked, Parameter
 
 if TYPE_CHECKING:
@@ -30,14 +32,26 @@ class Route:
     """Whether it can be answered before the logs are loaded."""
 
     def match(self, path: str) -> dict[str, str] | None:
-        """The named parts of a path that is ours, None when it is not."""
+        """The named parts of a path that is ours, None when it is not. It is as it was sent.
+
+        Decoded after it is split, so that a name may hold a slash; ApiError when it is no UTF-8.
+        """
         wanted, found = self.path.split("/"), path.split("/")
         if len(wanted) != len(found):
             return None
         named: dict[str, str] = {}
-        for ours, theirs in zip(wanted, found, strict=True):
+        for ours, theirs in zip(wanted, map(_decoded, found), strict=True):
             if ours.startswith("{") and theirs:
                 named[ours[1:-1]] = theirs
             elif ours != theirs:
                 return None
         return named
+
+
+def _decoded(part: str) -> str:
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError as error:
+        raise ApiError(
+            400, "bad_path", f"{part!r} is not UTF-8 behind its percent signs"
+        ) from error

@@ -37,7 +37,7 @@ class Site:
         """Nothing is listened to yet."""
         self._answering = answering
         app = web.Application(client_max_size=MAX_BODY_BYTES)
-        app.router.add_route("*", "/{path:.*}", self._handle)
+        app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)  # a name may hold a newline
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         self._listener: asyncio.Server | None = None
 
@@ -85,7 +85,7 @@ async def _read(request: web.Request) -> Request:
     headers = request.headers
     return Request(
         request.method,
-        request.path,
+        request.rel_url.raw_path,
         request.rel_url.raw_query_string,
         headers.get("Host"),
         headers.get("Origin"),

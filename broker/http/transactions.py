@@ -6,7 +6,7 @@ An open transaction holds readers of committed records up in all its partitions.
 from typing import TYPE_CHECKING
 
 from broker.http.exchange import ApiError
-from broker.http.parameters import Asked, Kind, Parameter, count
+from broker.http.parameters import FLAG, Asked, Kind, Parameter, count
 from broker.http.route import Route
 from broker.instants import instant, instant_or_none
 from broker.transactions.transactional import Transactional
@@ -20,7 +20,7 @@ MAX_IDS = 1000
 def _transactions(broker: "Broker", asked: Asked) -> object:
     found = dict(broker.transactions.ids)
     still_open = dict(broker.transactions.steps.open)
-    wanted = still_open if asked.fields["open"] == "true" else found
+    wanted = still_open if asked.fields["open"] else found
     names = sorted(name for name in wanted if name > asked.fields["after"])
     page = names[: asked.fields["limit"]]
     return {
@@ -84,7 +84,7 @@ ROUTES = (
         "since when.",
         read=_transactions,
         parameters=(
-            Parameter("open", Kind(lambda text, _: text), "true: those that are open alone", ""),
+            Parameter("open", FLAG, "true: those that are open alone", default=False),
             Parameter("after", Kind(lambda text, _: text), "Begin behind this name", ""),
             Parameter("limit", count(1, MAX_IDS), "Ids in the answer", MAX_IDS),
         ),
