@@ -147,6 +147,13 @@ class ConfigStore:
         """The entries of DescribeConfigs for a topic; unknown `names` have none."""
         return describe_topic(self._layers_of(topic), names)
 
+    def describe_topic_with(
+        self, topic: str, overrides: Mapping[str, str | None]
+    ) -> list[Described]:
+        """The entries of a topic once it has these settings and no others; raises as `replaced`."""
+        own = Layer(Source.TOPIC, replaced(overrides, topic_name))
+        return describe_topic([own, *self._layers_of(topic)[1:]])
+
     def describe_broker(
         self, node: str | None = None, names: Collection[str] | None = None
     ) -> list[Described]:

@@ -4,7 +4,6 @@ from collections import Counter
 
 from broker.context import RequestContext
 from broker.topic_creation import NewTopic, TopicPlan, partition_count_of
-from config.layers import Source
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -82,20 +81,17 @@ def _success(plan: NewTopic, context: RequestContext) -> CreatableTopicResult:
 
 
 def _configs(plan: NewTopic, context: RequestContext) -> list[CreatableTopicConfigs]:
-    """The settings as they are; for `validate_only` as they would be."""
-    configs = []
-    for each in context.broker.config.describe_topic(plan.name):
-        planned = each.name in plan.overrides and each.source is not Source.TOPIC
-        configs.append(
-            CreatableTopicConfigs(
-                name=each.name,
-                value=plan.overrides[each.name] if planned else each.value,
-                read_only=each.read_only,
-                config_source=Source.TOPIC if planned else each.source,
-                is_sensitive=each.sensitive,
-            )
+    """The settings as they are; for `validate_only` as they would be, in the same words."""
+    return [
+        CreatableTopicConfigs(
+            name=each.name,
+            value=each.value,
+            read_only=each.read_only,
+            config_source=each.source,
+            is_sensitive=each.sensitive,
         )
-    return configs
+        for each in context.broker.config.describe_topic_with(plan.name, plan.overrides)
+    ]
 
 
 def _refusal(name: str, error: KafkaError, context: RequestContext) -> CreatableTopicResult:

@@ -145,6 +145,24 @@ async def test_validation_alone_makes_nothing_and_shows_the_settings(world: Worl
     assert world.restarted().broker.catalog.image.topics == {}
 
 
+async def test_validation_shows_what_the_making_then_shows(world: World) -> None:
+    configs = [
+        ("retention.ms", " 1h "),
+        ("segment.bytes", "2MiB"),
+        ("cleanup.policy", " compact , delete "),
+        ("message.timestamp.type", " LogAppendTime"),
+    ]
+    for version in (5, 6, 7):
+        wanted = topic(f"t{version}", configs=configs)
+        (judged,) = await create(world, wanted, version=version, validate_only=True)
+        (made,) = await create(world, wanted, version=version)
+        assert (judged.error_code, made.error_code) == (0, 0)
+        assert judged.configs == made.configs
+        shown = {each.name: each.value for each in judged.configs}
+        assert shown["retention.ms"] == "3600000"
+        assert shown["segment.bytes"] == "2097152"
+
+
 async def test_a_full_disk_makes_nothing_and_later_it_works(world: World) -> None:
     world.fs.inject("make directory", path="t-1", error="enospc")
     (refused,) = await create(world, topic(partitions=3, configs=[("retention.ms", "5")]))
