@@ -96,7 +96,7 @@ class Number:
             raise ValueError(f"{text!r} is not a whole number")
         value = self._in_bare_units(int(match[1]), match[2].lower(), text)
         if not self.low <= value <= self.high:
-            raise ValueError(f"{value} is out of bounds: {self.bounds()}")
+            raise ValueError(f"{value} is out of bounds: {self.low} to {self.high}")
         return value
 
     def _in_bare_units(self, number: int, unit: str, text: str) -> int:
@@ -146,7 +146,8 @@ class Decimal:
         except ValueError:
             raise ValueError(f"{text!r} is not a number") from None
         if not self.low <= value <= self.high:
-            raise ValueError(f"{text.strip()} is out of bounds: {self.bounds()}")
+            high = decimal_text(self.high)
+            raise ValueError(f"{text.strip()} is out of bounds: {self.low:g} to {high}")
         return value
 
     def canonical(self, text: str) -> str:

@@ -22,7 +22,7 @@ from protocol.errors import ErrorCode
 from protocol.wire import ZERO_UUID
 
 EMPTY_LIST_MEANS_NONE_SINCE_VERSION = 1
-NAMELESS_TOPICS_SINCE_VERSION = 12
+IDS_ASKED_FOR_SINCE_VERSION = 12  # answers have them since 10
 
 
 def handle(
@@ -69,27 +69,47 @@ def _one(
     image: MetadataImage,
     context: RequestContext,
 ) -> MetadataResponseTopic:
-    found = image.topic(wanted.name, wanted.topic_id)
+    fault = _fault_in_question(wanted, context)
+    found = None if fault else image.topic(wanted.name, wanted.topic_id)
     if found is not None:
         return _describe(found, context)
-    if not wanted.name:
-        return _unknown(None, wanted, ErrorCode.UNKNOWN_TOPIC_ID, context)
-    if fault_in_name(wanted.name) is not None:
-        code: int = ErrorCode.INVALID_TOPIC_EXCEPTION
-    else:
-        code = refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return _unknown(wanted.name, wanted, code, context)
-
-
-def _unknown(
-    name: str | None, wanted: MetadataRequestTopic, code: int, context: RequestContext
-) -> MetadataResponseTopic:
+    code = fault or _why_not_found(wanted, refused)
     context.count_error(code)
-    if name is None and context.api_version < NAMELESS_TOPICS_SINCE_VERSION:
-        name = ""
     return MetadataResponseTopic(
-        error_code=code, name=name, topic_id=ZERO_UUID if name else wanted.topic_id
+        error_code=code,
+        name=_told_name(wanted, context),
+        topic_id=ZERO_UUID if wanted.name else wanted.topic_id,
     )
+
+
+def _fault_in_question(wanted: MetadataRequestTopic, context: RequestContext) -> int:
+    """The code for a question that names no topic, or one in a way its version has not; else 0.
+
+    As a running Kafka 4.3 answers; there, null ends the answers for the request's other topics too.
+    """
+    by_id = wanted.topic_id != ZERO_UUID
+    if context.api_version < IDS_ASKED_FOR_SINCE_VERSION and (by_id or wanted.name is None):
+        return ErrorCode.INVALID_REQUEST
+    if by_id:
+        return ErrorCode.NONE
+    if wanted.name is None:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode.NONE if wanted.name else ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def _why_not_found(wanted: MetadataRequestTopic, refused: dict[str, int]) -> int:
+    if not wanted.name:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if fault_in_name(wanted.name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _told_name(wanted: MetadataRequestTopic, context: RequestContext) -> str | None:
+    """Null where it was asked for by id, and the version can say so."""
+    if context.api_version < IDS_ASKED_FOR_SINCE_VERSION:
+        return wanted.name or ""
+    return wanted.name or (None if wanted.topic_id != ZERO_UUID else "")
 
 
 def _describe(topic: TopicImage, context: RequestContext) -> MetadataResponseTopic:

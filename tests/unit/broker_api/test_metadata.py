@@ -65,6 +65,41 @@ async def test_unknown_and_impossible_names(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize("version", range(14))
+async def test_an_empty_name_is_no_topic_in_any_version(world: World, version: int) -> None:
+    response = await world.call(MetadataRequest(topics=named("")), version)
+    assert [(each.name, each.error_code) for each in response.topics] == [
+        ("", ErrorCode.INVALID_TOPIC_EXCEPTION)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (10, ErrorCode.INVALID_REQUEST),
+        (11, ErrorCode.INVALID_REQUEST),
+        (12, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (13, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+async def test_neither_name_nor_id_is_answered_as_by_a_kafka(
+    world: World, version: int, code: int
+) -> None:
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=None)])
+    response = await world.call(asked, version)
+    assert [(each.name, each.error_code) for each in response.topics] == [("", code)]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+async def test_an_id_is_refused_in_versions_that_do_not_ask_by_it(
+    world: World, version: int
+) -> None:
+    made = await world.make_topic("a")
+    asked = [MetadataRequestTopic(name=name, topic_id=made.topic_id) for name in ("a", None)]
+    response = await world.call(MetadataRequest(topics=asked), version)
+    assert [each.error_code for each in response.topics] == [ErrorCode.INVALID_REQUEST] * 2
+
+
 async def test_a_name_asked_for_twice_is_told_once(world: World) -> None:
     await world.make_topic("a")
     response = await world.call(MetadataRequest(topics=named("a", "a")), 9)

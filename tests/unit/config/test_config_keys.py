@@ -84,8 +84,10 @@ def _check_edges(parse, low: int, high: int) -> None:
     assert parse(str(low))[1] == str(low)
     assert parse(str(high))[1] == str(high)
     for beyond in (low - 1, high + 1):
-        with pytest.raises(ConfigError, match="out of bounds"):
+        with pytest.raises(ConfigError, match="out of bounds") as refused:
             parse(str(beyond))
+        assert str(low) in refused.value.message, "the bound that was passed is named"
+        assert str(high) in refused.value.message
 
 
 @pytest.mark.parametrize("key", [*TOPIC_KEYS, *BROKER_KEYS], ids=lambda key: key.name)
