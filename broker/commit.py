@@ -15,8 +15,10 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
+
+from broker.callbacks import failed
 
 SYNC_THREADS = 4
 FLUSH_SHARE = 24  # of the memory: so much unsynced in a directory, and syncing begins anyhow
@@ -184,8 +186,7 @@ class GroupCommit:
         self._interval.pop(log, None)
         self._unsynced_bytes -= self._unsynced.pop(log, 0)
         self._due.pop(log, None)
-        for _, done in self._waiting.pop(log, ()):
-            done(None)
+        self._tell(self._waiting.pop(log, ()), None)
 
     @property
     def unsynced_bytes(self) -> int:
@@ -253,19 +254,29 @@ class GroupCommit:
 
     def _finish(self, thread: _SyncThread, synced: list[_Synced]) -> None:
         self._idle.append(thread)
-        for log, offset, seconds, error in synced:
-            self._syncing.discard(log)
-            self._probe.synced(seconds, error)
-            if error is not None:
-                self._fail(log, error)
-                continue
-            log.mark_durable(offset)
-            self._recount(log)
-            self._on_durable(log)
-            self._answer(log, offset)
+        for each in synced:
+            self._syncing.discard(each.log)
+            try:
+                self._settle(each)
+            except Exception as fault:  # noqa: BLE001 - other logs were synced, too
+                failed("commit", fault)
         if self._due and not self._begins:
             self._begins = True
             self._loop.call_soon(self._begin)
+
+    def _settle(self, synced: _Synced) -> None:
+        log, offset, seconds, error = synced
+        self._probe.synced(seconds, error)
+        if error is not None:
+            self._fail(log, error)
+            return
+        log.mark_durable(offset)
+        self._recount(log)
+        try:
+            self._on_durable(log)
+        except Exception as fault:  # noqa: BLE001 - what is durable is answered all the same
+            failed("commit", fault)
+        self._answer(log, offset)
 
     def _recount(self, log: Durable) -> None:
         before = self._unsynced.pop(log, 0)
@@ -278,14 +289,25 @@ class GroupCommit:
         waiting = self._waiting.get(log)
         if not waiting:
             return
+        reached = []
         while waiting and waiting[0][0] <= offset:
-            waiting.popleft()[1](None)
+            reached.append(waiting.popleft())
+        self._tell(reached, None)
         if not waiting:  # else: whoever still waits has made the log due again
             self._waiting.pop(log, None)
 
     def _fail(self, log: Durable, error: BaseException) -> None:
         self._interval.pop(log, None)
         self._unsynced_bytes -= self._unsynced.pop(log, 0)
-        self._on_failed(log, error)
-        for _, done in self._waiting.pop(log, ()):
-            done(error)
+        try:
+            self._on_failed(log, error)
+        except Exception as fault:  # noqa: BLE001 - its waiters hear of the error all the same
+            failed("commit", fault)
+        self._tell(self._waiting.pop(log, ()), error)
+
+    def _tell(self, waiting: Iterable[tuple[int, Done]], error: BaseException | None) -> None:
+        for _, done in waiting:
+            try:
+                done(error)
+            except Exception as fault:  # noqa: BLE001 - the others that wait are answered
+                failed("commit", fault)

@@ -9,6 +9,8 @@ settled once, from the loop's thread only; settling after `abandon` is allowed a
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from broker.callbacks import failed
+
 T = TypeVar("T")
 
 Listener = Callable[[T | None, BaseException | None], None]
@@ -41,7 +43,7 @@ class Deferred(Generic[T]):
         self._abandoned = False
 
     def resolve(self, value: T) -> None:
-        """The answer is known; the listener hears it before this returns."""
+        """The answer is known; the listener hears it before this returns, and fails by itself."""
         self._settle(value, None)
 
     def fail(self, error: BaseException) -> None:
@@ -89,8 +91,12 @@ class Deferred(Generic[T]):
         assert not self.settled, "a deferred is settled once"
         self.settled = True
         self._value, self._error = value, error
-        if self._listener is not None:
+        if self._listener is None:
+            return
+        try:
             self._deliver()
+        except Exception as fault:  # noqa: BLE001 - who settles this has others to settle
+            failed("answer", fault)
 
     def _deliver(self) -> None:
         """Tells the listener and lets go of everything, so that nothing waits for the collector."""

@@ -23,17 +23,23 @@ def after(
 ) -> Deferred[T]:
     """The answer that `succeed` makes of the value, or `refuse` of an expected error.
 
-    Any other error fails the new answer too.
+    Any other error, and any that these raise, fails the new answer too.
     """
     answer: Deferred[T] = Deferred()
 
     def settle(value: S | None, error: BaseException | None) -> None:
-        if error is None:
-            answer.resolve(succeed(value))  # type: ignore[arg-type]
-        elif isinstance(error, KafkaError):
-            answer.resolve(refuse(error))
-        else:
-            answer.fail(error)
+        try:
+            if error is None:
+                made = succeed(value)  # type: ignore[arg-type]
+            elif isinstance(error, KafkaError):
+                made = refuse(error)
+            else:
+                answer.fail(error)
+                return
+        except Exception as fault:  # noqa: BLE001 - who waits must not wait for ever
+            answer.fail(fault)
+            return
+        answer.resolve(made)
 
     source.listen(settle)
     return answer

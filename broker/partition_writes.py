@@ -113,7 +113,7 @@ class PartitionWrites:
             self._turns.end()
             settle(deferred, future)
 
-        self._turns.take(lambda: self._run(work, over))
+        self._turns.take(lambda: self._run(work, over), deferred.fail)
         return deferred
 
     def became_durable(self) -> None:
@@ -183,8 +183,8 @@ class PartitionWrites:
             except MistimedBatch as mistimed:
                 return self._in_remedy(mistimed, origin)
 
-        size = len(records)
-        self._turns.take(lambda: self._run(work, partial(self._left_lane, answer, acks, size)))
+        left = partial(self._left_lane, answer, acks, len(records))
+        self._turns.take(lambda: self._run(work, left), answer.fail)
         return answer
 
     def _remedy(self, mistimed: MistimedBatch, acks: int, sender: Sender) -> Outcome:
@@ -193,14 +193,14 @@ class PartitionWrites:
         origin = self._origin(sender)
         if len(mistimed.remedy.payload) <= INLINE_REMEDY_BYTES:
             remedy = self._in_remedy(mistimed, origin)
-            self._turns.take(partial(self._set_aside, answer, acks, remedy))
+            self._turns.take(partial(self._set_aside, answer, acks, remedy), answer.fail)
             if self._turns.waiting:
                 mistimed.keep()
             return answer
         mistimed.keep()
         work = partial(self._in_remedy, mistimed, origin)
         over = partial(self._left_lane, answer, acks, 0)
-        self._turns.take(lambda: self._run(work, over))
+        self._turns.take(lambda: self._run(work, over), answer.fail)
         return answer
 
     def _left_lane(
@@ -214,10 +214,13 @@ class PartitionWrites:
         came: Deferred[AppendResult | InRemedy] = Deferred()
 
         def left(outcome: AppendResult | InRemedy | None, error: BaseException | None) -> None:
-            if isinstance(outcome, InRemedy):
-                self._set_aside(answer, acks, outcome)
-            else:
+            if not isinstance(outcome, InRemedy):
                 self._over(answer, size_bytes, outcome, error)
+                return
+            try:
+                self._set_aside(answer, acks, outcome)
+            except Exception as fault:  # noqa: BLE001 - nothing was stored: the turn is over
+                self._over(answer, size_bytes, None, fault)
 
         settle(came, future)
         came.listen(left)
@@ -245,7 +248,7 @@ class PartitionWrites:
         if error is None:
             try:
                 result = self._append(batch, acks)
-            except KafkaError as refused:
+            except Exception as refused:  # noqa: BLE001 - whatever it is, the turn is over
                 error = refused
         for buffer in remedy.remedied.buffers:
             self._serving.scratch.give_back(buffer)
@@ -271,7 +274,11 @@ class PartitionWrites:
         if result is None:
             answer.fail(error or AssertionError("an append ended without a result"))
             return
-        outcome = self._appended(result, size_bytes)
+        try:
+            outcome = self._appended(result, size_bytes)
+        except Exception as fault:  # noqa: BLE001 - who sent the batch must not wait for ever
+            answer.fail(fault)
+            return
         if isinstance(outcome, Deferred):
             outcome.listen(partial(_pass_on, answer))
         else:

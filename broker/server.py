@@ -14,6 +14,7 @@ from typing import Protocol
 
 from broker.arrival_rate import ArrivalRate
 from broker.buffers import BufferPool
+from broker.callbacks import failed
 from broker.connection import Connection
 from broker.context import Peer
 from broker.dispatcher import Parts, Pending
@@ -204,7 +205,10 @@ class Server:
         connections = list(self.connections)
         for start in range(0, len(connections), SWEPT_AT_ONCE):
             for connection in connections[start : start + SWEPT_AT_ONCE]:
-                connection.sweep(now)
+                try:
+                    connection.sweep(now)
+                except Exception as error:  # noqa: BLE001 - the others are looked at
+                    failed("connection", error)
             await asyncio.sleep(0)
         self.pool.trim()
         self._arrivals.forget(now)

@@ -7,7 +7,10 @@ until it says that it is over. On the event loop only.
 from collections import deque
 from collections.abc import Callable
 
+from broker.callbacks import failed
+
 Begin = Callable[[], None]
+Refuse = Callable[[Exception], None]
 
 
 class Turns:
@@ -17,13 +20,16 @@ class Turns:
 
     def __init__(self) -> None:
         """Nobody holds it."""
-        self.waiting: deque[Begin] = deque()
+        self.waiting: deque[tuple[Begin, Refuse]] = deque()
         self._is_held = False
         self._begins = False
 
-    def take(self, begin: Begin) -> None:
-        """Calls `begin` when all that came before are over; `end` is to be called once after."""
-        self.waiting.append(begin)
+    def take(self, begin: Begin, refuse: Refuse) -> None:
+        """Calls `begin` when all that came before are over; `end` is to be called once after.
+
+        When `begin` raises, the change is over at once, and `refuse` hears the error.
+        """
+        self.waiting.append((begin, refuse))
         self._begin_next()
 
     def end(self) -> None:
@@ -39,5 +45,16 @@ class Turns:
         self._begins = True
         while self.waiting and not self._is_held:
             self._is_held = True
-            self.waiting[0]()
+            self._begin(self.waiting[0])
         self._begins = False
+
+    def _begin(self, change: tuple[Begin, Refuse]) -> None:
+        begin, refuse = change
+        try:
+            begin()
+        except Exception as error:  # noqa: BLE001 - those that wait behind it have their turn
+            failed("turn", error)
+            if self.waiting and self.waiting[0] is change:
+                self.waiting.popleft()
+                self._is_held = False
+            refuse(error)

@@ -12,6 +12,8 @@ import heapq
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 
+from broker.callbacks import failed
+
 FEW = 4  # woken fetches that are answered before the append that woke them
 
 
@@ -144,7 +146,10 @@ class FetchWaiters:
     def _fire(self) -> None:
         ready, self._ready = self._ready, []
         for waiter in ready:
-            waiter.callback()
+            try:
+                waiter.callback()
+            except Exception as error:  # noqa: BLE001 - the other fetches are answered
+                failed("waiting_fetch", error)
 
     def _forget(self, waiter: Waiter) -> None:
         waiter.done = True

@@ -17,6 +17,7 @@ from construct import Construct, FormatField
 from protocol.errors import DecodeError
 from protocol.structs import MessageStruct, NullableStruct, TagSection
 from protocol.types import (
+    MAX_STRING_BYTES,
     Array,
     Prefixed,
     RecordsType,
@@ -37,6 +38,7 @@ from protocol.wire import (
 
 # A small message is read from a copy in `bytes`: slices of it are cheaper than those of a view.
 COPIED_BYTES = 65536
+LONG = f"a string of more than {MAX_STRING_BYTES} bytes"
 SHORT = "if {stop} > end: raise DecodeError('{name}: truncated', at)"
 
 
@@ -177,6 +179,8 @@ class ReaderSource:
     def read_bytes(self, wire: Prefixed, target: str, name: str) -> None:
         """Read a string, bytes or records."""
         self.read_prefix(wire, target, name)
+        if isinstance(wire, StringType) and wire.compact:
+            self.emit(f"if n > {MAX_STRING_BYTES + 1}: raise DecodeError('{name}: {LONG}', at)")
         self.emit(f"stop = at + n{' - 1' * wire.compact}", SHORT.format(stop="stop", name=name))
         if isinstance(wire, StringType):
             value = "str(data[at:stop], 'utf-8')"

@@ -32,6 +32,9 @@ UInt16 = FormatField(">", "H")
 Float64 = FormatField(">", "d")
 Boolean = FormatField(">", "?")
 
+MAX_STRING_BYTES = 32_767
+"""Of every string that is read: what Kafka's own readers take, compact or not."""
+
 
 def least_size(wire: Construct) -> int:
     """Return the fewest bytes a value can take on the wire."""
@@ -163,12 +166,14 @@ class RecordsType(BytesType):
 
 
 class StringType(BytesType):
-    """UTF-8 behind its length in bytes."""
+    """UTF-8 behind its length in bytes: at most MAX_STRING_BYTES in every version, as in Kafka."""
 
     prefix = "h"
 
     def from_bytes(self, data: bytes, path: str) -> str:
-        """Decode, refusing what is not UTF-8."""
+        """Decode, refusing what is too long or not UTF-8."""
+        if len(data) > MAX_STRING_BYTES:
+            raise DecodeError(f"{path}: a string of more than {MAX_STRING_BYTES} bytes")
         try:
             return data.decode()
         except UnicodeDecodeError as error:

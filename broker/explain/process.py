@@ -68,6 +68,12 @@ PAGES: Mapping[str, Page] = {
         "next time. horolog_task_failures_total counts it.",
         "If it comes back, this is a fault of the broker: keep the line, and horolog bundle.",
     ),
+    "callback_failed": Page(
+        "Something that was to happen for one client, group or partition ended in an error that "
+        "nobody expected; all others went on. caller names who called it. "
+        "horolog_callback_failures_total counts it.",
+        "This is a fault of the broker: keep the line, and horolog bundle.",
+    ),
     "audit_not_written": Page(
         "Rows of the audit (horolog.audit.topic: who wrote which offsets) could not be written now "
         "and wait for the next time. Producers are not touched.",

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
+from broker.callbacks import failed
 from storage.env import Clock
 
 MIN_WAIT_SECONDS = 0.001
@@ -89,7 +90,10 @@ class Deadlines:
                 self._push(deadline, at)
                 continue
             deadline.at = None
-            deadline.callback()
+            try:
+                deadline.callback()
+            except Exception as error:  # noqa: BLE001 - the deadlines of other groups go on
+                failed("group_deadline", error)
         self._set_timer()
 
     def close(self) -> None:

@@ -161,8 +161,10 @@ class Group:
         return known is not None or len(self.members) < max_members
 
     def can_share(self, joining: Joining) -> bool:
-        """Whether the protocols of a member that joins fit those of the others."""
+        """Whether the protocols of a member that joins fit those of the others, each named once."""
         if not joining.protocol_type or not joining.protocols:
+            return False
+        if len({each.name for each in joining.protocols}) < len(joining.protocols):
             return False
         if self.state is State.EMPTY or not self.members:
             return True

@@ -52,8 +52,8 @@ class Membership:
         return self._rejoin(group, joining)
 
     def _join_new(self, group: Group, joining: Joining) -> JoinResult | Deferred[JoinResult]:
-        named = joining.instance_id or joining.client_id[:MAX_ID_CHARACTERS]
-        member_id = f"{named}-{self._new_suffix()}"
+        named = joining.instance_id or joining.client_id
+        member_id = f"{named[:MAX_ID_CHARACTERS]}-{self._new_suffix()}"
         if joining.instance_id is not None:
             if joining.instance_id in group.instances:
                 return self._return_static(group, joining, member_id)

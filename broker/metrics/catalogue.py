@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from broker import callbacks
 from broker.metrics.compaction import COMPACTION_METRICS
 from broker.metrics.declare import Catalogue, Durations, Metric, Sample, counter, gauge, one
 from broker.metrics.disk import DISK_METRICS
@@ -195,6 +196,12 @@ METRICS: tuple[Metric, ...] = (
         "Segments whose indexes were made anew since the start.",
         (),
         one(lambda broker: broker.log_manager.rebuilt_indexes),
+    ),
+    counter(
+        "horolog_callback_failures",
+        "Callbacks of timers, waiters, commits, turns and answers that ended in an error.",
+        ("caller",),
+        lambda _: _labelled(callbacks.failures),
     ),
     counter(
         "horolog_task_failures",

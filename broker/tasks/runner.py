@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 
+from broker.callbacks import failed
 from broker.logs import event
 from broker.metrics.probes import BrokerProbes
 from storage.env import Clock
@@ -83,7 +84,10 @@ class TaskRunner:
         """Begins everything whose deadline has passed (the tick does this; tests may, too)."""
         for task in self._tasks:
             if task.due <= task.monotonic() and task.running is None:
-                self._begin(task)
+                try:
+                    self._begin(task)
+                except Exception as error:  # noqa: BLE001 - one task must not keep the others
+                    failed("task", error)
 
     def due_in(self, name: str) -> float | None:
         """Seconds until a task runs next, negative once it is due; None if there is no such task.
@@ -117,8 +121,8 @@ class TaskRunner:
 
     def _tick(self) -> None:
         self._probes.loop_lagged(self._loop.time() - self._expected)
-        self.run_due()
         self.start()
+        self.run_due()
 
     async def _run(self, task: _Task) -> None:
         try:

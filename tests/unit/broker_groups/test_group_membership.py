@@ -2,6 +2,8 @@
 
 import pytest
 
+from broker import callbacks
+from protocol.errors import DecodeError
 from protocol.errors import ErrorCode as E
 from tests.support.group_world import INITIAL_DELAY_MS, GroupWorld, Promise, group_world, leave
 
@@ -224,7 +226,7 @@ async def test_names_and_time_outs_are_bounded() -> None:
     world = await group_world()
     nameless = world.member(group_id="")
     assert nameless.ask_to_join().answer.error_code == E.INVALID_GROUP_ID
-    long = world.member(group_id="x" * 65_536)
+    long = world.member(group_id="x" * 32_767)
     assert long.ask_to_join().answer.error_code == E.INVALID_GROUP_ID
     for session_ms in (5999, 1_800_001, -1, LONG):
         hasty = world.member(session_ms=session_ms)
@@ -314,3 +316,52 @@ async def test_a_thousand_members_cost_the_heap_one_entry_each() -> None:
         for member in members:
             assert member.heartbeat() == 0
     assert len(world.broker.groups.deadlines) == before
+
+
+async def test_a_protocol_named_twice_is_refused_and_stops_no_other_group() -> None:
+    world = await group_world()
+    honest = world.member(group_id="honest")
+    joining = honest.join()
+    odd = world.member(group_id="odd", protocols=(("range", b"r"), ("range", b"r")))
+    assert odd.join().answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    world.pass_ms(INITIAL_DELAY_MS)
+    honest.took(joining)
+    world.pass_ms(10_001)
+    assert world.group("honest").member_count == 0
+
+
+async def test_a_protocol_type_longer_than_any_string_is_no_request() -> None:
+    world = await group_world()
+    odd = world.member(protocol_type="t" * 40_000)
+    with pytest.raises(DecodeError, match="protocol_type"):
+        odd.ask_to_join()
+
+
+async def test_the_longest_names_of_a_member_are_remembered() -> None:
+    world = await group_world()
+    long = "\u00e9" * 16_383
+    member = world.member(instance=long, protocol_type=long, protocols=((long, b"r"),))
+    join = member.join()
+    world.pass_ms(INITIAL_DELAY_MS)
+    member.took(join)
+    member.sync({member.member_id: b"part"})
+    assert world.group().state_name == "Stable"
+    again = world.restarted()
+    await again.broker.groups.load()
+    assert again.group().members[member.member_id].instance_id == long
+
+
+async def test_an_error_in_one_group_leaves_the_timers_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await group_world()
+    broken, honest = world.member(group_id="broken"), world.member(group_id="honest")
+    broken.join()
+    joining = honest.join()
+    monkeypatch.setattr(world.group("broken"), "next_generation", None)
+    before = callbacks.failures["group_deadline"]
+    world.pass_ms(INITIAL_DELAY_MS)
+    assert callbacks.failures["group_deadline"] == before + 1
+    honest.took(joining)
+    world.pass_ms(10_001)
+    assert world.group("honest").member_count == 0
