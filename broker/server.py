@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
+from threading import Lock
 from typing import Protocol
 
 from broker.arrival_rate import ArrivalRate
@@ -85,6 +86,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._by_host: Counter[str] = Counter()
         self._arrivals = ArrivalRate()
+        self._forgetting = Lock()  # the scrape adds up on a thread
         self._by_number: dict[int, Connection] = {}
         self._numbers = count(1)
 
@@ -121,15 +123,17 @@ class Server:
 
     @property
     def received_bytes(self) -> int:
-        """From all clients since the start."""
-        live = sum(connection.received_bytes for connection in tuple(self.connections))
-        return self.probes.bytes_received + live
+        """From all clients since the start; never less than before."""
+        with self._forgetting:
+            live, past = tuple(self.connections), self.probes.bytes_received
+        return past + sum(connection.received_bytes for connection in live)
 
     @property
     def sent_bytes(self) -> int:
-        """To all clients since the start."""
-        live = sum(connection.sent_bytes for connection in tuple(self.connections))
-        return self.probes.bytes_sent + live
+        """To all clients since the start; never less than before."""
+        with self._forgetting:
+            live, past = tuple(self.connections), self.probes.bytes_sent
+        return past + sum(connection.sent_bytes for connection in live)
 
     @property
     def queued_bytes(self) -> int:
@@ -171,9 +175,10 @@ class Server:
 
     def forget(self, connection: Connection) -> None:
         """The connection is over."""
-        self.connections.discard(connection)
-        self.probes.bytes_received += connection.received_bytes
-        self.probes.bytes_sent += connection.sent_bytes
+        with self._forgetting:
+            self.connections.discard(connection)
+            self.probes.bytes_received += connection.received_bytes
+            self.probes.bytes_sent += connection.sent_bytes
         self._by_number.pop(connection.peer.connection_id, None)
         host = connection.peer.client_host
         self._by_host[host] -= 1

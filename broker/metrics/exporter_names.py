@@ -14,7 +14,7 @@ from broker.groups.lag import Standing
 from broker.metrics.declare import Metric, Sample, gauge, one
 from broker.metrics.groups import MAX_EXACT, by_place, lag_seconds
 from broker.metrics.partitions import LABELS, per_partition, series
-from broker.metrics.topics import OTHERS
+from broker.metrics.probes import OTHERS
 
 if TYPE_CHECKING:
     from broker.app import Broker

@@ -15,7 +15,7 @@ from broker.groups.consumer.group import ConsumerState
 from broker.groups.group import State
 from broker.groups.lag import Standing, standings
 from broker.metrics.declare import Sample, counter, gauge, one
-from broker.metrics.topics import OTHERS
+from broker.metrics.probes import OTHERS
 from protocol.errors import KafkaError
 from storage.log_times import lag_of
 from storage.look import NotInMemory

@@ -26,8 +26,8 @@ def _meter(bean: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric:
     """One of BrokerTopicMetrics: of each topic, and of all under the empty name, as Kafka does."""
 
     def samples(broker: "Broker") -> Iterable[Sample]:
-        by_topic = list(traffic(broker, read))
-        return [*by_topic, ((ALL_TOPICS,), sum(number for _, number in by_topic))]
+        total = float(broker.probes.of_all_topics(read))
+        return [*traffic(broker, read), ((ALL_TOPICS,), total)]
 
     return counter(f"kafka_server_brokertopicmetrics_{bean}", text, ("topic",), samples)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, gauge
-from broker.metrics.topics import MAX_TOPICS, OTHERS
+from broker.metrics.probes import MAX_TOPICS, OTHERS
 from storage.reader import limit_of
 from storage.retention import RetentionClock
 

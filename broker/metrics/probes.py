@@ -8,9 +8,15 @@ that exist, and the closed sets of reasons declared here.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
+from threading import Lock
 from time import thread_time
 
+from broker.metrics.places import Places
+
 MAX_API_KEY = 128
+MAX_TOPICS, MAX_SPREAD_TOPICS = 1000, 200  # that have series of their own
+OTHERS = "(others)"
+"""The series of all other topics; no topic can have this name."""
 LATENCY_BUCKETS = 24  # powers of two of a microsecond: 1 us .. 8.4 s, and the rest
 
 
@@ -54,8 +60,8 @@ class TopicTraffic:
         "skew",
     )
 
-    def __init__(self) -> None:
-        """Nothing yet."""
+    def __init__(self, skew: list[int] | None = None) -> None:
+        """Nothing yet. `skew` is counted into together with other topics."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.records_in = 0
@@ -64,8 +70,14 @@ class TopicTraffic:
         self.failed_appends = 0
         self.failed_reads = 0
         self.damaged_reads = 0
-        self.skew = [0] * (len(SKEW_BOUNDS_MS) + 1)
+        self.skew = [0] * (len(SKEW_BOUNDS_MS) + 1) if skew is None else skew
         """Batches by arrival minus the time of their latest record."""
+
+    def add(self, other: "TopicTraffic") -> None:
+        """Counts the other's numbers here too, all but its skew."""
+        for name in self.__slots__:
+            if name != "skew":
+                setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class BrokerProbes:
@@ -80,7 +92,14 @@ class BrokerProbes:
         self.time_lookup = Histogram()
         self.errors: Counter[tuple[int, int]] = Counter()
         self.topics: dict[str, TopicTraffic] = {}
+        """By name; topics without series of their own share `other_topics`."""
+        self.other_topics = TopicTraffic()
+        self.deleted_topics = TopicTraffic()
+        """What topics that are gone have counted: part of the sums over all topics."""
+        self._places, self._dirty_places = Places(), Places()
+        self._deleting = Lock()
         self.dirty: Counter[tuple[str, str, str, str]] = Counter()
+        """By topic, or `OTHERS`; direction, reason, and what became of the records."""
         self.bytes_received = 0
         self.bytes_sent = 0
         self.connections_accepted = 0
@@ -114,7 +133,7 @@ class BrokerProbes:
         """One batch was written; its latest record is `skew_ms` old, None without any time."""
         traffic = self.topics.get(topic)
         if traffic is None:
-            traffic = self.topics.setdefault(topic, TopicTraffic())
+            traffic = self._new_topic(topic)
         traffic.bytes_in += size_bytes
         traffic.records_in += records
         traffic.batches_in += 1
@@ -125,33 +144,58 @@ class BrokerProbes:
         """Records of one partition went out to a consumer."""
         traffic = self.topics.get(topic)
         if traffic is None:
-            traffic = self.topics.setdefault(topic, TopicTraffic())
+            traffic = self._new_topic(topic)
         traffic.bytes_out += size_bytes
         traffic.reads += 1
 
     def append_failed(self, topic: str) -> None:
         """An append to a partition of a topic that exists was refused or went wrong."""
-        self.topics.setdefault(topic, TopicTraffic()).failed_appends += 1
+        self._traffic(topic).failed_appends += 1
 
     def read_failed(self, topic: str) -> None:
         """A fetch was answered with an error for a partition of a topic that exists."""
-        self.topics.setdefault(topic, TopicTraffic()).failed_reads += 1
+        self._traffic(topic).failed_reads += 1
 
     def damage_met(self, topic: str) -> None:
         """A fetch was refused because what it wanted is not what was written."""
-        self.topics.setdefault(topic, TopicTraffic()).damaged_reads += 1
+        self._traffic(topic).damaged_reads += 1
 
     def topic_deleted(self, topic: str) -> None:
-        """The series of a topic that is gone end."""
-        self.topics.pop(topic, None)
+        """The series of a topic that is gone end; sums that it was part of stay."""
+        with self._deleting:
+            traffic = self.topics.pop(topic, None)
+            if traffic is not None and traffic is not self.other_topics:
+                self.deleted_topics.add(traffic)
+        self._places.free(topic)
+        self._dirty_places.free(topic)
         for key in [key for key in self.dirty if key[0] == topic]:
             del self.dirty[key]
+
+    def of_all_topics(self, read: Callable[[TopicTraffic], int]) -> int:
+        """A number added up over every topic there ever was; called from any thread."""
+        with self._deleting:
+            live, others = list(self.topics.values()), self.other_topics
+            gone = read(self.deleted_topics)
+        return gone + read(others) + sum(read(each) for each in live if each is not others)
+
+    def _traffic(self, topic: str) -> TopicTraffic:
+        return self.topics.get(topic) or self._new_topic(topic)
+
+    def _new_topic(self, topic: str) -> TopicTraffic:
+        place = self._places.take(topic)
+        if place >= MAX_TOPICS:
+            traffic = self.other_topics
+        else:
+            traffic = TopicTraffic(self.other_topics.skew if place >= MAX_SPREAD_TOPICS else None)
+        self.topics[topic] = traffic
+        return traffic
 
     def dirty_timestamps(
         self, topic: str, direction: str, reason: str, action: str, count: int
     ) -> None:
         """`count` records had a bad time; the label values are those of time.md 10."""
-        self.dirty[topic, direction, reason, action] += count
+        shown = topic if self._dirty_places.take(topic) < MAX_TOPICS else OTHERS
+        self.dirty[shown, direction, reason, action] += count
 
     def synced(self, seconds: float, error: BaseException | None) -> None:
         """One fsync of a log took so long; `error` when it failed."""

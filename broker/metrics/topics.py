@@ -6,27 +6,23 @@ their own, all others share those of `OTHERS`, which is no name that a topic can
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from operator import add
 from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
-from broker.metrics.probes import SKEW_BOUNDS_MS, TopicTraffic
+from broker.metrics.probes import OTHERS, SKEW_BOUNDS_MS, TopicTraffic
 
 if TYPE_CHECKING:
     from broker.app import Broker
 
-MAX_TOPICS, MAX_SPREAD_TOPICS = 1000, 200
-OTHERS = "(others)"
 
-
-def traffic(
-    broker: "Broker", read: Callable[[TopicTraffic], int], at_most: int = MAX_TOPICS
-) -> Iterable[Sample]:
-    """A number of each topic that had traffic since the start."""
-    found: Counter[str] = Counter()
-    for position, (name, each) in enumerate(broker.probes.topics.copy().items()):
-        found[name if position < at_most else OTHERS] += read(each)
-    return [((name,), float(number)) for name, number in found.items()]
+def traffic(broker: "Broker", read: Callable[[TopicTraffic], int]) -> Iterable[Sample]:
+    """A number of each topic that had traffic since the start, and of all others together."""
+    others = broker.probes.other_topics
+    live = broker.probes.topics.copy()
+    found = [((name,), float(read(each))) for name, each in live.items() if each is not others]
+    if len(live) > len(found) or read(others):
+        found.append(((OTHERS,), float(read(others))))
+    return found
 
 
 def _of_traffic(name: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric:
@@ -39,21 +35,16 @@ def _damaged(broker: "Broker") -> Iterable[Sample]:
 
 
 def _skews(broker: "Broker") -> Iterable[tuple[tuple[str, ...], list[int]]]:
-    found: dict[str, list[int]] = {}
-    for position, (name, each) in enumerate(broker.probes.topics.copy().items()):
-        key = name if position < MAX_SPREAD_TOPICS else OTHERS
-        counts = list(each.skew)
-        found[key] = list(map(add, found[key], counts)) if key in found else counts
-    return [((name,), counts) for name, counts in found.items()]
+    shared = broker.probes.other_topics.skew
+    live = broker.probes.topics.copy()
+    found = [((name,), list(each.skew)) for name, each in live.items() if each.skew is not shared]
+    if len(live) > len(found) or any(shared):
+        found.append(((OTHERS,), list(shared)))
+    return found
 
 
 def _dirty(broker: "Broker") -> Iterable[Sample]:
-    counted = broker.probes.dirty.copy()
-    shown = set(list(dict.fromkeys(topic for topic, *_ in counted))[:MAX_TOPICS])
-    found: Counter[tuple[str, ...]] = Counter()
-    for (topic, *rest), count in counted.items():
-        found[topic if topic in shown else OTHERS, *rest] += count
-    return list(found.items())
+    return list(broker.probes.dirty.copy().items())
 
 
 def _clients(broker: "Broker") -> Iterable[Sample]:

@@ -1,20 +1,16 @@
 """However much clients create, the number of series is bounded and sums stay right."""
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from broker.metrics import exporter_names, groups
+from broker.metrics.kafka_names import KAFKA_METRICS
 from broker.metrics.partitions import MAX_EXACT, series
-from broker.metrics.probes import BrokerProbes
-from broker.metrics.topics import (
-    MAX_SPREAD_TOPICS,
-    MAX_TOPICS,
-    OTHERS,
-    TOPIC_METRICS,
-    TOPIC_SPREADS,
-)
+from broker.metrics.probes import MAX_SPREAD_TOPICS, MAX_TOPICS, OTHERS, BrokerProbes
+from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS
 
 
 def image_of(topics: int, partitions: int) -> Any:
@@ -58,6 +54,43 @@ def test_series_of_topics_and_of_their_skew() -> None:
     counts = dict(skew.read(broker))
     assert len(counts) == MAX_SPREAD_TOPICS + 1
     assert sum(sum(each) for each in counts.values()) == count
+
+
+def test_no_counter_falls_while_topics_come_and_go() -> None:
+    probes, random = BrokerProbes(lambda: 0.0), Random(7)
+    broker: Any = SimpleNamespace(probes=probes)
+    of_topics = [each for each in (*TOPIC_METRICS, *KAFKA_METRICS[:7]) if each.kind == "counter"]
+    of_topics = [each for each in of_topics if "topic" in each.labels]
+    names = [f"t{number}" for number in range(MAX_TOPICS + 200)]
+    told: dict[Any, float] = {}
+    for _ in range(60):
+        for name in random.sample(names, 300):
+            probes.appended(name, 10, 2, 5)
+            probes.fetched(name, 7)
+            probes.append_failed(name)
+            probes.read_failed(name)
+            probes.dirty_timestamps(name, "past", "zero", "stored", 1)
+        for name in random.sample(names, 40):
+            probes.topic_deleted(name)
+        now = dict(_counters(broker, of_topics))
+        for series_of, before in told.items():
+            assert now.get(series_of, before) >= before, series_of
+        for always in ((name, label) for name, label, *_ in told if label in {"", OTHERS}):
+            assert any(each[:2] == always for each in now), f"{always} has ended"
+        told = now
+    totals = {name: value for (name, label, *_), value in told.items() if label == ""}
+    assert totals["kafka_server_brokertopicmetrics_bytesin"] == 60 * 300 * 10
+    assert totals["kafka_server_brokertopicmetrics_totalfetchrequests"] == 60 * 300 * 2
+
+
+def _counters(broker: Any, metrics: list[Any]) -> Any:
+    for metric in metrics:
+        if metric.name != "horolog_dirty_clients_forgotten":
+            for labels, value in metric.read(broker):
+                yield (metric.name, *labels), value
+    (skew,) = TOPIC_SPREADS
+    for labels, counts in skew.read(broker):
+        yield (skew.name, *labels), sum(counts)
 
 
 def standing(number: int, records: int) -> Any:
