@@ -25,6 +25,7 @@ from pipeline.rows import (
 )
 from pipeline.schemas import (
     ALL_COLUMNS,
+    ARRIVED_FROM,
     BOUNDED,
     EXACT,
     METADATA,
@@ -38,7 +39,7 @@ KEPT_CONSTANTS = 16
 FURTHEST_MS = (2**63 - 1) // 1000
 _SEQUENCES = 1 << 31
 
-NEEDS_BATCH = frozenset(METADATA.names) - {"timestampMs"}
+NEEDS_BATCH = frozenset(METADATA.names) - {"timestampMs"} | {ARRIVED_FROM.name}
 """Columns that ask which batch a record is of; `timestampType` does where batches differ in it."""
 
 
@@ -46,8 +47,11 @@ class Arrivals(NamedTuple):
     """When the batches of a segment came, as its zone map has it, by position."""
 
     positions: Numbers
+    first_ms: Numbers
     last_ms: Numbers
     is_estimated: "np.ndarray[Any, np.dtype[np.bool_]]"
+    is_lifted: "np.ndarray[Any, np.dtype[np.bool_]]"
+    """The wall clock had gone back, and both times are later than it was."""
 
 
 class Origin(NamedTuple):
@@ -170,6 +174,19 @@ def _append_times(located: Located, batches: Batches) -> tuple[Numbers, Any, Any
     return times[located.batches], is_known[located.batches], is_exact[located.batches]
 
 
+def _arrived_from(located: Located, batches: Batches) -> pa.Array:
+    rows, arrivals = batches.rows, batches.origin.arrivals
+    is_known = rows[:, ATTRIBUTES] & LOG_APPEND_TIME != 0
+    times = rows[:, MAX_TIME]
+    if arrivals is not None and len(arrivals.positions):
+        places = rows[:, POSITION] + batches.origin.position
+        zone = np.searchsorted(arrivals.positions, places, "right") - 1
+        is_told = (zone >= 0) & ~arrivals.is_estimated[zone] & ~arrivals.is_lifted[zone]
+        times = np.where(is_known, times, arrivals.first_ms[zone])
+        is_known |= is_told
+    return pa.array(times[located.batches], pa.int64(), mask=~is_known[located.batches])
+
+
 def _append_time(located: Located, batches: Batches) -> pa.Array:
     times, is_known, _ = _append_times(located, batches)
     return _time(times, is_known)
@@ -194,6 +211,7 @@ _COLUMNS: dict[str, Callable[[Located, Batches], pa.Array]] = {
     "createTimeMs": lambda located, _: _int64(located.claimed),
     "createTime": lambda located, _: _time(located.claimed),
     "appendTime": _append_time,
+    ARRIVED_FROM.name: _arrived_from,
     "appendTimeBound": _append_time_bound,
     "producerId": _of_batch(PRODUCER, _int64),
     "producerEpoch": _of_batch(PRODUCER_EPOCH, _int32),

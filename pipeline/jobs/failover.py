@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,8 +25,8 @@ from pipeline.terminal import (
 from pipeline.transforms.failover import (
     Consumed,
     Resume,
+    came_after,
     compare,
-    latest_credible,
     reset_plan,
     starting_offsets,
     wanted_from,
@@ -52,11 +51,12 @@ LOOKED_BACK = 10_000
 
 
 class Row(NamedTuple):
-    """A record: the time it claims, when it came (or a little before), what a producer gave."""
+    """A record: the time it claims, one that it did not come before, what a producer gave."""
 
     claimed_ms: int
-    arrival_ms: int | None
+    arrived_from_ms: int | None
     mark: bytes
+    offset: int
 
 
 @click.command("failover", short_help="Where consumers go on in another cluster.")
@@ -71,21 +71,29 @@ class Row(NamedTuple):
     "--max-latency", type=Duration(), required=True,
     help="How late a record of the first cluster can be: `horolog spark latency` measures it.",
 )  # fmt: skip
+@click.option(
+    "--max-ahead",
+    type=Duration(),
+    help="No clock is further ahead than this: counts where nothing says when a record came.",
+)
 @click.option("--compare", "compares", is_flag=True, help="Count what comes twice, and never.")
 @click.option("--csv", "csv_file", metavar="FILE", help="For kafka-consumer-groups --from-file.")
 @click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
 def command(
     *, from_dirs: str, from_bootstrap: str | None, to_dirs: str | None, to_bootstrap: str | None,
     topics: tuple[str, ...], group: str | None, offsets: str | None, max_latency: int,
-    compares: bool, csv_file: str | None, as_json: bool,
+    max_ahead: int | None, compares: bool, csv_file: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Where does a consumer of one cluster go on in another that gets the same records?
 
     The offset of a partition there is the first whose record is not older than the last one that
-    was read less the largest latency; times that are ahead of their arrival do not count. Nothing
-    is missed; what lies between comes twice, and --compare counts it by looking at both. "offsets"
-    in the answer is what Spark's startingOffsets takes, --csv what Kafka's tool takes. A running
-    broker without --from-bootstrap is seen as it was at its last checkpoint.
+    was read less the largest latency; times that may be ahead of their arrival do not count.
+    Nothing is missed; what lies between comes twice, and --compare counts it by looking at both.
+    Where nothing says when records came, as in Kafka's directories, --max-ahead says how far their
+    times may be believed (message.timestamp.after.max.ms, if it was always set); without it
+    everything comes again. "offsets" in the answer is what Spark's startingOffsets takes, --csv
+    what Kafka's tool takes. A running broker without --from-bootstrap is seen as it was at its last
+    checkpoint.
 
     Exit status: 10 when the comparison finds a record that would be missed.
     """
@@ -93,7 +101,7 @@ def command(
         first = read_options(from_dirs, from_bootstrap, topics, isolationLevel="read_committed")
         other = read_options(to_dirs, to_bootstrap, topics, isolationLevel="read_committed")
         read = _read_up_to(topics, offsets, group, lambda: read_commits(from_dirs, from_bootstrap))
-        found = resume(first, other, read, max_latency, compares=compares)
+        found = resume(first, other, read, max_latency, max_ahead_ms=max_ahead, compares=compares)
     if csv_file is not None:
         Path(csv_file).write_text(reset_plan([each for _, each in found]), encoding="ascii")
     answer = {
@@ -113,7 +121,7 @@ def command(
 
 def resume(
     first: "ReadOptions", other: "ReadOptions", read: dict[tuple[str, int], int],
-    max_latency_ms: int, *, compares: bool = False,
+    max_latency_ms: int, *, max_ahead_ms: int | None = None, compares: bool = False,
 ) -> list[tuple[Consumed, Resume]]:  # fmt: skip
     """Each partition of the first cluster that was read: how far, and where it goes on."""
     from pipeline.sources.planning import views_of
@@ -125,7 +133,7 @@ def resume(
         for place, offset in sorted(read.items()):
             if place not in here or place not in there:
                 raise NothingThere(f"{place[0]}-{place[1]} is not in both clusters")
-            consumed = last_read(first, here[place], offset)
+            consumed = last_read(first, here[place], offset, max_ahead_ms)
             found.append(
                 (consumed, _resume(first, other, here[place], there[place], consumed,
                                    max_latency_ms, compares=compares))
@@ -134,13 +142,25 @@ def resume(
     return found
 
 
-def last_read(options: "ReadOptions", view: "PartitionView", offset: int) -> Consumed:
-    """What is known of the records before `offset`."""
+def last_read(
+    options: "ReadOptions", view: "PartitionView", offset: int, max_ahead_ms: int | None = None
+) -> Consumed:
+    """What is known of the records before `offset`.
+
+    What came before the broker's clock went back may have been stamped too late.
+    """
+    from pipeline.local.clock_steps import stepped_back_until
+    from storage.posix import real_env
+
     begin = max(view.start_offset, offset - LOOKED_BACK)
-    rows = ((row.claimed_ms, row.arrival_ms) for row in _rows(options, view, begin, offset))
-    return Consumed(
-        view.topic, view.partition, offset, latest_credible(rows, time.time_ns() // 1_000_000)
+    known = begin
+    if view.directory is not None:
+        known = stepped_back_until(real_env().fs, view.directory, begin)
+    rows = (
+        (row.claimed_ms, row.arrived_from_ms if row.offset >= known else None)
+        for row in _rows(options, view, begin, offset)
     )
+    return Consumed(view.topic, view.partition, offset, came_after(rows, max_ahead_ms))
 
 
 def _resume(  # noqa: PLR0917 - private, called by position
@@ -175,23 +195,21 @@ def _rows(
     """Records from `first` to before `until` whose claimed time is `low_ms` or later."""
     import pyarrow as pa
 
-    from pipeline.schemas import ALL_COLUMNS
+    from pipeline.schemas import ALL_COLUMNS, ARRIVED_FROM
     from pipeline.sources.bounds import EVERYTHING, Range
     from pipeline.sources.planning import chunks_of
     from pipeline.sources.reading import read_chunk
 
-    names = ("createTimeMs", "appendTime", "key", "value")
-    schema = pa.schema([ALL_COLUMNS.field(name) for name in names])
+    names = ("createTimeMs", "key", "value", "offset")
+    schema = pa.schema([*(ALL_COLUMNS.field(name) for name in names), ARRIVED_FROM])
     if first >= until:
         return
     for chunk in chunks_of(options, view, Range(first, until - 1), EVERYTHING):
         for batch in read_chunk(chunk, schema):
-            arrivals = batch.column("appendTime").cast(pa.int64()).to_pylist()
-            columns = [batch.column(name).to_pylist() for name in ("createTimeMs", "key", "value")]
-            for micros, claimed, key, value in zip(arrivals, *columns, strict=True):
+            columns = [column.to_pylist() for column in batch.columns]
+            for claimed, key, value, offset, arrival in zip(*columns, strict=True):
                 if claimed >= low_ms:
-                    arrival = None if micros is None else micros // 1000
-                    yield Row(claimed, arrival, _mark(key, value, claimed))
+                    yield Row(claimed, arrival, _mark(key, value, claimed), offset)
 
 
 def _mark(*given: object) -> bytes:

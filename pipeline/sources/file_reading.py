@@ -14,6 +14,7 @@ from pipeline.arrays import Numbers
 from pipeline.columns import Arrivals, Origin
 from pipeline.decoder import decode_rows
 from pipeline.errors import DataLost
+from pipeline.schemas import ARRIVED_FROM
 from pipeline.sources.batch_tables import READ_BYTES, Batched, read_tables
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.chunks import FileChunk
@@ -24,9 +25,9 @@ from pipeline.sources.segment_plan import SegmentFacts, proved_zones
 from storage.errors import DiskError, FileMissing
 from storage.layout import LOG
 from storage.partition_listing import look_at
-from storage.zone_rows import ARRIVAL_ESTIMATED
+from storage.zone_rows import ARRIVAL_ESTIMATED, LIFTED
 
-_APPEND_TIMES = frozenset({"appendTime", "appendTimeBound"})
+_APPEND_TIMES = frozenset({"appendTime", "appendTimeBound", ARRIVED_FROM.name})
 
 
 def read_file_chunk(chunk: FileChunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -135,8 +136,11 @@ def _arrivals(chunk: FileChunk, file: LogFile) -> Arrivals | None:
     zones = proved_zones(facts, file)
     if zones is None:
         return None
+    flags = np.array(zones.flags, np.int64)
     return Arrivals(
         np.array(zones.positions, np.int64),
+        np.array(zones.first_arrivals, np.int64),
         np.array(zones.last_arrivals, np.int64),
-        np.array(zones.flags, np.int64) & ARRIVAL_ESTIMATED != 0,
+        flags & ARRIVAL_ESTIMATED != 0,
+        flags & LIFTED != 0,
     )

@@ -1,11 +1,17 @@
 """Where a consumer goes on in another cluster, so that it misses nothing (KIP-33, use case 3).
 
 Every record is produced to both clusters and may arrive in them in another order. What the consumer
-had not read in the first one came there after all that it had read. Of a record that it had read,
-the claimed time C is not after its arrival, unless its clock was ahead; so what it had not read
-came after C, and is not older than C - L, L being the largest latency of that cluster. In the other
-cluster the consumer has all to come from the first record whose time is C - L or later, for the
-latest such C: nothing is missed, and what lies there and was read before comes twice. Pure.
+had not read in the first one came there after all that it had read. So where a time T is known that
+a record which it had read did not come before, what it had not read is not older than T - L, L
+being the largest latency of that cluster. In the other cluster the consumer has all to come from
+the first record whose time is T - L or later: nothing is missed, and what lies there and was read
+before comes twice.
+
+T may be too early, which costs records that come twice, and never too late, which would lose some.
+A claimed time is one when it is not after the earliest that the arrival can be: a clock that is
+ahead claims more. How far it is ahead at the most may be known from elsewhere. Where all that was
+read last claims too much, the arrival itself is T. Claimed times come first, since old data that is
+being loaded arrives now and is followed by more of the same. Pure.
 """
 
 from collections import Counter
@@ -21,7 +27,7 @@ class Consumed(NamedTuple):
     offset: int
     """The next one that it would have read."""
     time_ms: int | None
-    """The latest time that what it read last claims and can be believed; None: there is none."""
+    """The latest time that all it had not read came after; None: nothing is known."""
 
 
 class Resume(NamedTuple):
@@ -46,17 +52,27 @@ def wanted_from(consumed: Consumed, max_latency_ms: int) -> int | None:
     return None if consumed.time_ms is None else max(0, consumed.time_ms - max_latency_ms)
 
 
-def latest_credible(rows: Iterable[tuple[int, int | None]], now_ms: int) -> int | None:
-    """Of (claimed time, arrival or None) the latest time that is not after its arrival.
+def came_after(
+    rows: Iterable[tuple[int, int | None]], max_ahead_ms: int | None = None
+) -> int | None:
+    """A time that what follows the rows came after; None: they tell none.
 
-    An arrival may be told too late and never too early. Times below zero are none.
+    Of each row the claimed time (below zero: none) and the arrival, which may be told too early and
+    never too late; None: unknown. `max_ahead_ms`: no clock is further ahead; None: who knows.
     """
-    credible = (
-        claimed
-        for claimed, arrival in rows
-        if 0 <= claimed <= (now_ms if arrival is None else arrival)
-    )
-    return max(credible, default=None)
+    credible: int | None = None
+    last_arrival: int | None = None
+    for claimed, arrival in rows:
+        if arrival is not None:
+            last_arrival = max(arrival, arrival if last_arrival is None else last_arrival)
+        if claimed < 0:
+            continue
+        if arrival is not None and claimed <= arrival:
+            credible = max(claimed, claimed if credible is None else credible)
+        elif max_ahead_ms is not None:
+            surely = max(0, claimed - max_ahead_ms)
+            credible = max(surely, surely if credible is None else credible)
+    return last_arrival if credible is None else credible
 
 
 def compare(

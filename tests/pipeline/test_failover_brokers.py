@@ -31,8 +31,10 @@ SETTINGS = {
     "horolog.timestamp.policy": "accept",
     "log.message.timestamp.after.max.ms": str(2**63 - 1),
 }
-RECORDS, STEP_MS, CROSSED_MS = 800, 5, 1000
-"""Four seconds of records; to each cluster a record takes up to one more."""
+RECORDS, STEP_MS, CROSSED_MS = 2000, 5, 2000
+"""Ten seconds of records; to each cluster a record takes up to two more.
+
+At half time what is certain of an arrival lies up to a second back, the width of a zone."""
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 DIRTY = {
