@@ -120,6 +120,7 @@ class RetentionPlan(NamedTuple):
     decisions: tuple[SegmentDecision, ...]
     rolls_first: bool
     start_offset: int
+    high_watermark: int
 
     @property
     def leaving(self) -> tuple[SegmentDecision, ...]:
@@ -157,7 +158,8 @@ def plan(
         *(case.stays(index, len(going)) for index in range(len(going), len(segments))),
     )
     start = max(log.start_offset, ends[len(going) - 1]) if going else log.start_offset
-    return RetentionPlan(decisions, bool(segments) and len(going) == len(segments), start)
+    all_go = bool(segments) and len(going) == len(segments)
+    return RetentionPlan(decisions, all_go, start, log.high_watermark)
 
 
 def judged(segment: SegmentFacts, clock: RetentionClock) -> tuple[int, JudgedBy]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LOGS_AT_A_TIME = 64
 SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane
+COMMIT_SECONDS = 60.0  # for which records may be on their way to the disk and block nothing
 
 
 class Verdict(NamedTuple):
@@ -39,6 +40,15 @@ class Verdict(NamedTuple):
     """Why the oldest of them stays."""
     oldest_ms: int | None
     """The time that the oldest of them is judged by; None when nothing is left."""
+    in_commit: "InCommit | None" = None
+    """Set when the oldest of them holds offsets above the high watermark."""
+
+
+class InCommit(NamedTuple):
+    """A high watermark that offsets stand above, and since when it was seen there (monotonic)."""
+
+    high_watermark: int
+    since_seconds: float
 
 
 class Retention:
@@ -102,28 +112,21 @@ class Retention:
         return known
 
     def _judge(self, partition: "Partition", plan: RetentionPlan, now_ms: int) -> None:
-        blocker = plan.blocker
+        blocker, before = plan.blocker, self.verdicts.get(partition.log)
+        now = self._broker.clock.monotonic()
+        in_commit = _in_commit(plan, before, now)
+        passes = in_commit is not None and now - in_commit.since_seconds < COMMIT_SECONDS
         verdict = Verdict(
-            plan.overdue(now_ms),
-            plan.next_deadline_ms,
+            0 if passes else plan.overdue(now_ms),
+            None if passes else plan.next_deadline_ms,
             blocker.reason if blocker is not None else None,
             None if blocker is None or blocker.reason is Reason.EMPTY else blocker.time_ms,
+            in_commit,
         )
-        before = self.verdicts.get(partition.log)
         self.verdicts[partition.log] = verdict
         was_blocked = before is not None and before.overdue_segments > 0
         if verdict.overdue_segments and not was_blocked and blocker is not None:
-            event(
-                "retention_blocked",
-                "warning",
-                log=partition,
-                overdue_segments=verdict.overdue_segments,
-                blocked_by=blocker.base_offset,
-                because=blocker.reason,
-                judged_by=blocker.judged_by,
-                time_ms=blocker.time_ms,
-                until_ms=blocker.deadline_ms,
-            )
+            _tell_blocked(partition, verdict, blocker)
 
     async def _apply(self, partition: "Partition", plan: RetentionPlan) -> None:
         leaving = plan.leaving
@@ -161,6 +164,33 @@ class Retention:
                 time_ms=alike[-1].time_ms,
                 deadline_ms=alike[-1].deadline_ms,
             )
+
+
+def _in_commit(plan: RetentionPlan, before: Verdict | None, now: float) -> InCommit | None:
+    """Since when the log has been between a write and its commit, which is a matter of moments.
+
+    A high watermark that stands still for longer is a block like any other.
+    """
+    if plan.blocker is None or plan.blocker.reason is not Reason.UNCOMMITTED:
+        return None
+    earlier = None if before is None else before.in_commit
+    if earlier is not None and earlier.high_watermark == plan.high_watermark:
+        return earlier
+    return InCommit(plan.high_watermark, now)
+
+
+def _tell_blocked(partition: "Partition", verdict: Verdict, blocker: SegmentDecision) -> None:
+    event(
+        "retention_blocked",
+        "warning",
+        log=partition,
+        overdue_segments=verdict.overdue_segments,
+        blocked_by=blocker.base_offset,
+        because=blocker.reason,
+        judged_by=blocker.judged_by,
+        time_ms=blocker.time_ms,
+        until_ms=blocker.deadline_ms,
+    )
 
 
 def _learn(partitions: "Sequence[Partition]") -> list[bool | StorageError]:
