@@ -326,8 +326,8 @@ class Broker:
         if manager.upgraded_segments:
             event("old_segments_written_anew", segments=manager.upgraded_segments, format=2)
         self.catalog.load()
-        self.producer_ids = ProducerIds(self.env, self.log_dir, self.lanes)
-        self.producer_ids.load(manager.largest_producer_id)
+        self.producer_ids = ProducerIds(self.env, self.log_dir, self.lanes, manager.producer_ids)
+        self.producer_ids.load()
 
     async def _load_coordinators(self) -> None:
         """Groups first: offsets that wait for their transaction's end are known when it ends."""

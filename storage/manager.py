@@ -5,7 +5,7 @@ there; `__cluster_metadata-0` and directories that are no partitions are left al
 touch the disk block: run them on a lane. `logs` is replaced, never changed, so any thread may read.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -45,8 +45,6 @@ class LogManager:
     def __init__(self, env: Env, log_dir: str, topic_config: Callable[[str], TopicConfig]) -> None:
         """Nothing is touched. `topic_config` gives the settings of a topic by name."""
         self.logs: Mapping[tuple[str, int], Log] = {}
-        self.largest_producer_id = -1
-        """The largest producer id in any log, as of `load`; -1 if there is none."""
         self.producer_expiration_ms = DAY_MS
         """How long a silent producer is remembered, over a start."""
         self.damage: list[str] = []
@@ -108,6 +106,11 @@ class LogManager:
             if segment.size_bytes
         )
         return max(written, default=None)
+
+    def producer_ids(self) -> Iterator[int]:
+        """Ids of the producers that the logs know of; from any thread."""
+        for log in self.logs.values():
+            yield from log.producers.ids()
 
     def open_directory(self, cluster_id: str, node_id: int) -> None:
         """Lock and identify the directory; see `DataDirectory.open` for what is refused."""
@@ -277,8 +280,6 @@ class LogManager:
         loaded = load_log(files, config, self._env, known)
         self.recovered_logs += loaded.was_recovered
         self.upgraded_segments += loaded.upgraded_segments
-        for producer_id, _ in loaded.producers:
-            self.largest_producer_id = max(self.largest_producer_id, producer_id)
         return Log(
             name.topic,
             name.partition,

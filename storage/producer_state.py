@@ -114,6 +114,10 @@ class ProducerStates:
         """Producer ids and what is known of them."""
         return iter(self._producers.items())
 
+    def ids(self) -> list[int]:
+        """All producer ids; from any thread."""
+        return list(self._producers)
+
     def get(self, producer_id: int) -> ProducerEntry | None:
         """The producer, or None if this partition does not know it."""
         return self._producers.get(producer_id)

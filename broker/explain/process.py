@@ -68,6 +68,11 @@ PAGES: Mapping[str, Page] = {
         "next time. horolog_task_failures_total counts it.",
         "If it comes back, this is a fault of the broker: keep the line, and horolog bundle.",
     ),
+    "producer_ids_healed": Page(
+        "The stored number of the next producer id was beyond all that a broker can give out: an "
+        "earlier version believed an id that a client had made up. Ids go on at 2^40, where none "
+        "has been given out.",
+    ),
     "callback_failed": Page(
         "Something that was to happen for one client, group or partition ended in an error that "
         "nobody expected; all others went on. caller names who called it. "

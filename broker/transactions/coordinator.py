@@ -332,7 +332,8 @@ class TransactionCoordinator:
 
     def _restore(self, transactional_id: str, facts: Facts) -> None:
         owner = self.ids[transactional_id] = Transactional(transactional_id, facts)
-        self._broker.producer_ids.is_used(max(facts.producer_id, facts.next_producer_id))
+        for producer_id in (facts.producer_id, facts.next_producer_id):
+            self._broker.producer_ids.is_used(producer_id)
         self.steps.restore(owner)
 
     async def stop(self) -> None:

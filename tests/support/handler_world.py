@@ -173,8 +173,13 @@ class World:
         broker.quotas.load()
         broker.log_manager.load()
         broker.catalog.load()
-        broker.producer_ids = ProducerIds(self.env, LOG_DIR, self.lanes)  # type: ignore[arg-type]
-        broker.producer_ids.load(-1)
+        broker.producer_ids = ProducerIds(
+            self.env,
+            LOG_DIR,
+            self.lanes,  # type: ignore[arg-type]
+            broker.log_manager.producer_ids,
+        )
+        broker.producer_ids.load()
         self.commit.on_durable = self._became_durable
         broker.groups.begin_load()
         broker.transactions.begin_load()

@@ -219,13 +219,13 @@ def test_a_kafka_directory_is_opened_and_its_own_log_left_alone() -> None:
     assert not fs.list_dir(f"{LOG_DIR}/__cluster_metadata-0")
 
 
-def test_the_largest_producer_id_is_known() -> None:
+def test_the_producers_of_all_logs_are_known() -> None:
     env = sim_env()
     manager = started(env)
     log = manager.create_log("t", 0, TOPIC_ID, CONFIG)
     append(log, env.clock.now_ms(), producer_id=4711, producer_epoch=0, base_sequence=0)
     manager.close()
-    assert started(env).largest_producer_id == 4711
+    assert list(started(env).producer_ids()) == [4711]
 
 
 def test_a_log_whose_disk_failed_is_not_left_clean() -> None:
