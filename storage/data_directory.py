@@ -52,10 +52,13 @@ class DataDirectory:
             raise
 
     def remove_clean_mark(self) -> None:
-        """From here on the directory counts as uncleanly left. Durable when it returns."""
+        """From here on the directory counts as uncleanly left. Durable when it returns.
+
+        So is every name in it: what a killed process renamed is not taken back once it was read.
+        """
         if self.was_clean:
             self._env.fs.remove(self.path_of(CLEAN_SHUTDOWN_FILE))
-            self._env.fs.sync_dir(self.path)
+        self._env.fs.sync_dir(self.path)
 
     def write_clean_mark(self) -> None:
         """Every log was closed well. Durable when it returns."""

@@ -6,7 +6,8 @@ intervals, never the other way round. Paths are plain strings joined with "/".
 
 Durability as disks have it: a write is durable after `File.sync`, a new, renamed or removed
 name after `FileSystem.sync_dir` of its directory. The first failed sync of a file is final:
-its unsynced bytes may be gone although a second sync would succeed (operations B3.1).
+its unsynced bytes may be gone although a second sync would succeed (operations B3.1), and
+although reads still show them. They are unsynced again when they are written again.
 """
 
 from collections.abc import Sequence
@@ -83,6 +84,12 @@ class File(Protocol):
 
     def let_go(self, position: int, size: int) -> None:
         """These bytes need not stay in the page cache. Never fails."""
+
+    def drop_cache(self, position: int) -> bool:
+        """Whether reads from `position` on come from the disk now, but for unsynced bytes.
+
+        False where the file system keeps what it has, or cannot tell. Never fails.
+        """
 
     def sync(self) -> None:
         """Make the bytes durable. The first failure is final: see the module's rules."""

@@ -212,6 +212,7 @@ class _Loading:
             segments,
             scan_from,
             IndexRules.of(self._config),
+            synced_below=known.recovery_point,
             durable_below=known.recovery_point if damaged_from == NOT_DAMAGED else damaged_from,
             gaps_below=self._gaps_below(),
         ).run(self._producers, epochs)

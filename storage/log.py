@@ -34,14 +34,7 @@ from storage.snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
 from storage.txn_index import AbortedTransaction
 from storage.validation import InvalidRecordError
 
-__all__ = [
-    "AppendResult",
-    "FetchData",
-    "InvalidRecordError",
-    "Log",
-    "LogSnapshot",
-    "TimestampOffset",
-]
+__all__ = ["AppendResult", "InvalidRecordError", "Log", "TimestampOffset"]
 
 _new = tuple.__new__
 
@@ -57,6 +50,7 @@ class Log:
         "_is_changing",
         "_marks",
         "_on_start_moved",
+        "_start_is_durable",
         "_start_offset",
         "_tail",
         "compaction",
@@ -93,6 +87,7 @@ class Log:
         self._config = config
         self._on_start_moved = on_start_moved
         self._start_offset = loaded.start_offset
+        self._start_is_durable = True
         self._corruption = loaded.corruption
         self._appender = LogAppender(loaded, config, env, indexes)
         self.reads = LogReads(indexes, config)
@@ -431,17 +426,24 @@ class Log:
 
         On a full disk it cannot be made durable: then one at a time, which leaves no hole either.
         """
-        if offset <= self._start_offset:
-            return STEP_SEGMENTS
-        self._start_offset = offset
-        self._publish()
+        is_news = offset > self._start_offset or not self._start_is_durable
         try:
-            self._on_start_moved()
-            if self.epochs.start_at(offset):
+            self._move_start(offset)
+            if is_news and self.epochs.start_at(self._start_offset):
                 self.epochs.save()
         except NoSpace:
             return 1
         return STEP_SEGMENTS
+
+    def _move_start(self, offset: int) -> None:
+        """Raise the start offset to `offset`; durable when it returns, also if it failed before."""
+        if offset > self._start_offset:
+            self._start_offset = offset
+            self._start_is_durable = False
+            self._publish()
+        if not self._start_is_durable:
+            self._on_start_moved()
+            self._start_is_durable = True
 
     @contextmanager
     def _change(self) -> Iterator[None]:
@@ -467,11 +469,8 @@ class Log:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Offset {before_offset} is above the high watermark {watermark}",
             )
-        if before_offset > self._start_offset:
-            with self._change(), told():
-                self._start_offset = before_offset
-                self._publish()
-                self._on_start_moved()
+        with self._change(), told():
+            self._move_start(before_offset)
         return self._start_offset
 
     def sync_before_close(self) -> None:

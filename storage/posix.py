@@ -19,6 +19,8 @@ from storage.env import Buffer, DirEntry, Env, parent_of, replace_file
 from storage.errors import DirectoryLocked, DiskError, FileMissing, NoSpace
 
 _KEEP_SIZE = 1  # of fallocate(2)
+_LARGEST_PAGE = 2 * 1024 * 1024  # that file systems keep in the page cache, as one
+_MAPPED_AT_ONCE = 1 << 30
 _MAX_PARTS = 512  # well below every system's limit for one vectored write
 
 
@@ -43,6 +45,28 @@ def _fallocate() -> Callable[[int, int, int, int], object]:
         return lambda *_: None
     call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
     return call  # type: ignore[no-any-return]
+
+
+def _is_any_cached(fd: int, begin: int, end: int) -> bool:
+    """Whether a page of [begin, end) is in the page cache; `begin` begins one.
+
+    OSError, ValueError where the file cannot be mapped, AttributeError where there is no mincore.
+    """
+    import ctypes  # needed after an unclean stop only
+    import mmap
+
+    mincore = ctypes.CDLL(None).mincore
+    mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+    for at in range(begin, end, _MAPPED_AT_ONCE):
+        size = min(_MAPPED_AT_ONCE, end - at)
+        pages = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))
+        with mmap.mmap(fd, size, access=mmap.ACCESS_COPY, offset=at) as mapped:
+            first = ctypes.c_char.from_buffer(mapped)
+            failed = mincore(ctypes.addressof(first), size, pages)
+            del first  # else the map could not be closed
+        if failed or pages.raw.strip(b"\0"):
+            return True
+    return False
 
 
 class PosixFile:
@@ -147,6 +171,14 @@ class PosixFile:
     def let_go(self, position: int, size: int) -> None:
         with contextlib.suppress(OSError, AttributeError):  # some systems know no such advice
             os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_DONTNEED)
+
+    def drop_cache(self, position: int) -> bool:
+        begin = position - position % _LARGEST_PAGE  # of a page that is half wanted none goes
+        self.let_go(begin, 0)
+        try:
+            return not _is_any_cached(self._fd, begin, self.size())
+        except (OSError, ValueError, AttributeError, DiskError):  # it cannot be mapped, or asked
+            return False
 
     def sync(self) -> None:
         if self._fd < 0:

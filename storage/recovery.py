@@ -2,8 +2,8 @@
 
 Every segment from the one that holds the recovery point on is read whole, every batch with its CRC;
 offset, time and transaction index and producers are made from that, zone rows kept where they can
-be proved.
-Where the good part ends, one of two things is true (operations B3.4):
+be proved. What is scanned above the recovery point comes from the disk, never from an old page
+cache (`read_back`). Where the good part ends, one of two things is true (operations B3.4):
 
 - a torn tail: nothing sound follows, or bytes lack there that never reached the disk, as when a
   power cut came. The tail and all later segments were promised to nobody: they go.
@@ -23,6 +23,7 @@ from storage.leader_epochs import LeaderEpochs
 from storage.log_scan import STALE, LogScan
 from storage.old_segments import has_old_message
 from storage.producer_state import ProducerStates
+from storage.read_back import read_back
 from storage.replay import replay_rows
 from storage.segment import IndexRules, Segment
 from storage.segment_times import last_arrival_of
@@ -52,17 +53,20 @@ class LogRecovery:
         scan_from: int,
         rules: IndexRules,
         *,
+        synced_below: int,
         durable_below: int,
         gaps_below: int,
     ) -> None:
         """Scan from the segment that holds the offset `scan_from`.
 
+        What lies below the offset `synced_below` was synced without an error, by the checkpoint.
         What lies below the offset `durable_below` was on the disk, so damage to it is no torn
         write. Before segments up to `gaps_below` offsets may lack, since compaction removes records
         (Kafka's also the last ones of a segment; ours leaves their batch, empty).
         """
         self._segments = segments
         self._scan_from = scan_from
+        self._synced_below = synced_below
         self._durable_below = durable_below
         self._rules = rules
         self._gaps_below = gaps_below
@@ -97,6 +101,7 @@ class LogRecovery:
         """Scan one segment; whether the log goes on behind it."""
         segment = self._segments[index]
         following = self._segments[index + 1 : index + 2]
+        read_back(segment, self._synced_below)
         scan = LogScan(segment.file(), limit=segment.size_bytes, next_offset=segment.base_offset)
         if following:
             scan.below = following[0].base_offset

@@ -4,7 +4,8 @@ What reads see is the page cache. What a power cut leaves is decided by `after_c
 unsynced bytes survive, vanish or tear sector by sector (a length may outlive its bytes, as zeros);
 new, renamed and removed names are lost unless their directory was synced, each on its own; a name
 in a directory that is itself not durable goes with it. A failed sync drops the unsynced bytes for
-good, the cache still shows them, and the next sync says yes.
+good, the cache still shows them, and the next sync says yes: over a kill, too. Who drops the cache
+sees what the disk has; who writes the bytes again has them unsynced again.
 
 Three ways to find trouble: `crash_at` dies at the N-th mutating call (every later call dies too);
 `on_call` is told before each mutating call, and may look at `after_crash` of that moment, so one
@@ -37,6 +38,17 @@ class FileNode:
     # What was not synced, in order: (position, bytes), or (size, None) for a truncation.
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     mtime_ms: int = 0
+
+    def drop_clean(self, position: int) -> None:
+        """Reads from there on tell what the disk has, and what is to be written to it yet.
+
+        The length is the inode's, which stays in memory: where the disk has nothing, zeros are.
+        """
+        content = bytearray(self.durable)
+        for change in self.pending:
+            apply(content, change)
+        apply(content, (len(self.cached), None))
+        self.cached[position:] = content[position:]
 
     def settle(self) -> None:
         """Everything reached the disk."""
@@ -103,8 +115,17 @@ class Fault:
 class SimFileSystem:
     """A `FileSystem` in memory. `capacity_bytes` is the size of the disk."""
 
-    def __init__(self, *, clock: Clock | None = None, capacity_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        capacity_bytes: int | None = None,
+        drops_cache: bool = True,
+    ) -> None:
+        """`drops_cache`: whether this kind of file system drops cached bytes when asked to."""
         self.calls = 0
+        self.drops_cache = drops_cache
+        self.dropped: dict[str, int] = {}  # from which position on the cache was dropped, by path
         self.crash_at: int | None = None
         self.on_call: Callable[[int], None] | None = None
         self.cold_paths: set[str] = set()  # what `read_into_if_cached` does not find in the cache
@@ -133,7 +154,9 @@ class SimFileSystem:
         return self._successor(Survival(None))
 
     def _successor(self, survival: "Survival") -> "SimFileSystem":
-        successor = SimFileSystem(clock=self._clock, capacity_bytes=self.capacity_bytes)
+        successor = SimFileSystem(
+            clock=self._clock, capacity_bytes=self.capacity_bytes, drops_cache=self.drops_cache
+        )
         root = survival.copy(self._root)
         assert isinstance(root, DirNode)
         successor._root = root
@@ -391,7 +414,15 @@ class SimFile:
         """Room is never reserved here: what it would be for is the speed of a real disk."""
 
     def let_go(self, position: int, size: int) -> None:
-        """The cache of this disk is all there is of it."""
+        """Advice that this disk does not take."""
+
+    def drop_cache(self, position: int) -> bool:
+        self._check_open("drop the cache")
+        if not self._fs.drops_cache:
+            return False
+        self._fs.dropped[self.path] = position
+        self._node.drop_clean(position)
+        return True
 
     def sync(self) -> None:
         self._check_open("sync")
