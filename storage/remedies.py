@@ -264,5 +264,5 @@ def _facts(output: _Output) -> RecordFacts:
     lowest = NO_TIMESTAMP if times.untimed == count else times.minimum
     return RecordFacts(
         count, lowest, times.maximum, NO_TIMESTAMP, times.untimed, 0, times.keyless,
-        consecutive=output.plan.takes != GOOD,
+        first_misplaced=-1,
     )  # fmt: skip

@@ -114,8 +114,6 @@ class BatchRules:
         payload = self._unpack(header, packed) if codec else packed
         limits = self._times.limits(now_ms)
         facts = self._checked_records(header, payload, limits)
-        if codec and not facts.consecutive:
-            raise _invalid("The offsets inside of a compressed batch are not consecutive")
         if facts.out_of_bounds and self._times.action is not Action.ACCEPTED:
             return self._in_need(records, header, payload, facts, limits)
         if self._target is not None and self._target != codec:
@@ -259,6 +257,8 @@ class BatchRules:
             )
         except InvalidRecords as error:
             raise _invalid(str(error)) from None
+        if facts.first_misplaced >= 0:
+            raise _misplaced(facts.first_misplaced)
         refuses = self._times.action is Action.REJECTED
         if (facts.out_of_bounds and refuses) or (facts.keyless and self._keys_required):
             raise refusal(
@@ -323,6 +323,14 @@ def _target_codec(compression_type: str) -> Codec | None:
 
 def _invalid(text: str) -> InvalidRecordError:
     return InvalidRecordError(ErrorCode.INVALID_RECORD, text)
+
+
+def _misplaced(index: int) -> InvalidRecordError:
+    """Readers add the delta to the base offset: one that is not its index is another's offset."""
+    text = f"its offset delta is not {index}; offsets inside of a batch follow one another"
+    return InvalidRecordError(
+        ErrorCode.INVALID_RECORD, f"record {index}: {text}", [(index, f"Invalid record: {text}")]
+    )
 
 
 def _header_fault(header: BatchHeader) -> str:

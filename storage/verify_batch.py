@@ -55,7 +55,7 @@ def proven(
         low, high = facts.min_timestamp, facts.max_timestamp
         if gap is not None:
             in_gap = count - facts.untimed - facts.out_of_bounds
-        if facts.consecutive and facts.max_timestamp_index >= 0:
+        if facts.first_misplaced < 0 <= facts.max_timestamp_index:
             at = row[1] + facts.max_timestamp_index
     except DecodeError as failed:
         error = failed

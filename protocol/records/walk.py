@@ -59,7 +59,7 @@ class RecordFacts(NamedTuple):
     untimed: int  # records whose timestamp is -1
     out_of_bounds: int  # records with a time below `low` or above `high`
     keyless: int  # records whose key is null
-    consecutive: bool  # whether the offset deltas are 0, 1, 2, ...
+    first_misplaced: int  # of the first record whose offset delta is not its index; -1 when none is
 
 
 def check_records(
@@ -89,7 +89,7 @@ def check_records(
     untimed: cython.longlong = 0
     out_of_bounds: cython.longlong = 0
     keyless: cython.longlong = 0
-    consecutive: cython.bint = True
+    first_misplaced: cython.longlong = -1
     for index in range(count):
         at, timestamp, offset_delta, key_size, fault = record_at(data, at, limit, base_timestamp)
         if fault:
@@ -105,8 +105,8 @@ def check_records(
                 maximum_index = index
         if key_size < 0:
             keyless += 1
-        if offset_delta != index:
-            consecutive = False
+        if offset_delta != index and first_misplaced < 0:
+            first_misplaced = index
     if at != limit or count < 0:
         raise left_over(count, limit - at)
     if untimed == count:
@@ -119,7 +119,7 @@ def check_records(
         untimed,
         out_of_bounds,
         keyless,
-        consecutive,
+        first_misplaced,
     )
 
 

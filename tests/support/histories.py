@@ -211,14 +211,13 @@ class _Author:
         if dice.random() < self._idempotence:
             return self._idempotent_write()
         fault = dice.choice(FAULTS) if dice.random() < self._wildness else ""
-        out_of_order = fault == "odd deltas" and (self._packs or self._stamps)
         early = fault == "other base time" and self._packs
-        return self._plain_write("" if out_of_order or early else fault)
+        return self._plain_write("" if early else fault)
 
     def _plain_write(self, fault: str = "", producer: tuple[int, int, int] | None = None) -> Write:
         dice = self._dice
         count = dice.choice((1, 1, 2, 3, 6, 40))
-        codec = Codec.NONE if fault in {"odd deltas", "left over"} else dice.choice(self._codecs)
+        codec = Codec.NONE if fault == "left over" else dice.choice(self._codecs)
         return Write(
             times=self._some_times(count, fault),
             codec=codec,

@@ -1,10 +1,11 @@
 """The batches of histories: the bytes a client would send, sound or with one fault."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
 
 from protocol.records.batch import LENGTH_ENDS, LOG_APPEND_TIME, seal
-from protocol.records.builder import build_batch
+from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import Codec
 
 _INT16, _INT32, _INT64 = Struct(">h"), Struct(">i"), Struct(">q")
@@ -35,16 +36,9 @@ class Write:
             codec=self.codec,
             base_offset=7 if self.fault == "base offset" else 0,
             control=self.fault == "control",
-            offset_deltas=self.deltas,
             **self._identity(),  # type: ignore[arg-type]
         )
         return bytes(_with_fault(batch, self.fault))
-
-    @property
-    def deltas(self) -> tuple[int, ...]:
-        """The offset of each record in the batch."""
-        count = len(self.times)
-        return tuple(range(count))[:: -1 if self.fault == "odd deltas" else 1]
 
     def effective_times(self) -> tuple[int, ...]:
         """The times that a reader of the bytes computes."""
@@ -65,9 +59,17 @@ class Write:
         return {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
 
 
+def misnumbered(rows: Sequence[NewRecord], deltas: Sequence[int], codec: Codec) -> bytearray:
+    """A batch whose header is sound and whose records claim other offsets than 0, 1, 2, ..."""
+    batch = build_batch(rows, codec=codec, offset_deltas=deltas)
+    _INT32.pack_into(batch, _LAST_DELTA_AT, len(rows) - 1)
+    seal(batch, 0, len(batch))
+    return batch
+
+
 FAULTS = (
     "checksum", "cut", "two batches", "count", "base offset", "control", "lying maximum",
-    "claims append time", "left over", "short", "odd deltas", "negative count", "other base time",
+    "claims append time", "left over", "short", "negative count", "other base time",
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Life:
             assert stamp not in self.stamps
             self.stamps[stamp] = len(self.stamps)
             times = (stamp,) * len(times)
-        offsets = (base_offset + delta for delta in write.deltas)
+        offsets = range(base_offset, base_offset + len(write.times))
         self.records += zip(times, offsets, strict=True)
         self.end = base_offset + len(times)
 

@@ -11,6 +11,7 @@ from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicPro
 from protocol.errors import ErrorCode
 from protocol.records.compression import Codec
 from tests.support.handler_world import BATCH_TIME, World, batch, produce_request
+from tests.support.history_batches import misnumbered
 
 VERSIONS = range(3, 14)
 
@@ -94,6 +95,18 @@ async def test_damaged_batches(world: World, damage: Any, code: int) -> None:
     await world.make_topic()
     answer = only(await world.call(produce_request(damage(batch(b"abc"))), 12))
     assert answer.error_code == code
+    assert world.partition().log.snapshot.log_end_offset == 0
+
+
+async def test_a_wild_offset_in_a_plain_batch_is_refused_and_named(world: World) -> None:
+    """Stored, it would make a search by time answer -1 and hand consumers an offset of nowhere."""
+    await world.make_topic()
+    rows = [(BATCH_TIME, b"k", b"v")] * 3
+    wild = bytes(misnumbered(rows, [0, 5_000_000, 2], Codec.NONE))
+    answer = only(await world.call(produce_request(wild), 12))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert [each.batch_index for each in answer.record_errors] == [1]
+    assert "offset" in answer.record_errors[0].batch_index_error_message
     assert world.partition().log.snapshot.log_end_offset == 0
 
 

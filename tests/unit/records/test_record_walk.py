@@ -46,7 +46,7 @@ def test_facts_of_ordinary_records(walk: ModuleType) -> None:
 
     assert facts._asdict() == {
         "count": 5, "min_timestamp": 1000, "max_timestamp": 3000, "max_timestamp_index": 1,
-        "untimed": 1, "out_of_bounds": 3, "keyless": 2, "consecutive": True,
+        "untimed": 1, "out_of_bounds": 3, "keyless": 2, "first_misplaced": -1,
     }  # fmt: skip
 
 
@@ -71,17 +71,17 @@ def test_times_below_minus_one_never_become_the_maximum(walk: ModuleType) -> Non
 
 
 @pytest.mark.parametrize(
-    ("deltas", "consecutive"),
-    [([0, 1, 2], True), ([0, 2, 3], False), ([1, 2, 3], False), ([0, 0, 0], False)],
+    ("deltas", "misplaced"),
+    [([0, 1, 2], -1), ([0, 2, 2], 1), ([1, 2, 3], 0), ([0, 0, 0], 1), ([0, 1, 5_000_000], 2)],
 )
-def test_offset_deltas_are_compared(walk: ModuleType, deltas: list[int], consecutive: bool) -> None:
+def test_offset_deltas_are_compared(walk: ModuleType, deltas: list[int], misplaced: int) -> None:
     payload = payload_of(*[(1, b"k", b"v")] * 3, deltas=deltas)
 
-    assert walk.check_records(payload, 3, 1, LOW, HIGH).consecutive is consecutive
+    assert walk.check_records(payload, 3, 1, LOW, HIGH).first_misplaced == misplaced
 
 
 def test_an_empty_payload_has_no_facts(walk: ModuleType) -> None:
-    assert walk.check_records(b"", 0, 5, LOW, HIGH) == (0, -1, -1, -1, 0, 0, 0, True)
+    assert walk.check_records(b"", 0, 5, LOW, HIGH) == (0, -1, -1, -1, 0, 0, 0, -1)
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])

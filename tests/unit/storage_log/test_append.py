@@ -11,6 +11,7 @@ from protocol.records.compression import Codec
 from storage.env import Env
 from storage.log import InvalidRecordError, Log
 from storage.validation import TIMESTAMP_SUMMARY
+from tests.support.history_batches import misnumbered
 from tests.support.logs import append, append_bytes, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock, sim_env
@@ -168,10 +169,22 @@ def test_batches_are_stored_in_the_topic_s_codec(codec: Codec, wanted: str) -> N
     assert [record.value for record in records_of(log)] == values
 
 
-def test_gaps_inside_of_a_packed_batch_are_refused() -> None:
-    rows = [(1, None, b"a"), (2, None, b"b")]
-    odd = build_batch(rows, codec=Codec.GZIP, offset_deltas=[0, 7])
-    assert refusal(lambda: append_bytes(open_log(), odd)).code == ErrorCode.INVALID_RECORD
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+@pytest.mark.parametrize(
+    ("deltas", "bad"),
+    [([0, 7, 2], 1), ([0, 5_000_000, 2], 1), ([1, 0, 2], 0), ([0, 0, 2], 1), ([0, -1, 2], 1)],
+)
+def test_offsets_that_do_not_follow_one_another_are_refused(
+    codec: Codec, deltas: list[int], bad: int
+) -> None:
+    log = open_log()
+    rows = [(NOW, b"k", b"a"), (NOW, b"k", b"b"), (NOW, b"k", b"c")]
+    error = refusal(lambda: append_bytes(log, misnumbered(rows, deltas, codec)))
+    assert isinstance(error, InvalidRecordError)
+    assert error.code == ErrorCode.INVALID_RECORD
+    assert [index for index, _ in error.record_errors] == [bad]
+    assert f"record {bad}" in error.message
+    assert log.snapshot.log_end_offset == 0
 
 
 def idempotent(sequence: int, *, epoch: int = 0, count: int = 1) -> bytearray:
