@@ -3,26 +3,8 @@
 import pytest
 
 from storage.partition_listing import list_partition
-from tests.support.cleaning_world import CleaningWorld, names_on
+from tests.support.cleaning_world import CleaningWorld, live, names_on
 from tests.support.simdisk import SimFileSystem, SimulatedCrash
-
-
-def live(world: CleaningWorld, rounds: int = 3) -> None:
-    """Appends, runs, time that passes, restarts and kills."""
-    world.create()
-    dice = world.dice
-    for _ in range(rounds):
-        for _ in range(dice.randint(3, 9)):
-            world.put()
-        world.clean(dice.choice((5, 4096)))
-        world.clock.advance(dice.choice((0, 500, 5000)))
-        if dice.random() < 0.5:
-            world.manager.remove_deleted()
-        match dice.randrange(4):
-            case 0:
-                world.restart()
-            case 1:
-                world.kill()
 
 
 @pytest.mark.parametrize("seed", range(3))

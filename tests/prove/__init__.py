@@ -5,9 +5,12 @@ Each proof is a module of this package with `prove(work: Work) -> Outcome`; `__m
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TypeVar
+
+from broker.logs import journal
 
 KEPT_FINDINGS = 20
 Seed = TypeVar("Seed")
@@ -55,3 +58,13 @@ def spread(work: Work, one: Callable[[Seed], Found], seeds: Iterable[Seed]) -> I
         return
     with ProcessPoolExecutor(work.processes, get_context("fork")) as pool:
         yield from pool.map(one, seeds)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the lines that a broker logs about what is done to it."""
+    write, journal.write = journal.write, lambda line: None
+    try:
+        yield
+    finally:
+        journal.write = write

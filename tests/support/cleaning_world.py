@@ -150,6 +150,24 @@ class CleaningWorld(CrashWorld):
                 self._horizons.setdefault(offset, horizon)
 
 
+def live(world: CleaningWorld, rounds: int = 3) -> None:
+    """Appends, runs, time that passes, restarts and kills."""
+    world.create()
+    dice = world.dice
+    for _ in range(rounds):
+        for _ in range(dice.randint(3, 9)):
+            world.put()
+        world.clean(dice.choice((5, 4096)))
+        world.clock.advance(dice.choice((0, 500, 5000)))
+        if dice.random() < 0.5:
+            world.manager.remove_deleted()
+        match dice.randrange(4):
+            case 0:
+                world.restart()
+            case 1:
+                world.kill()
+
+
 def rows_of(log: Log) -> dict[int, Stored]:
     """What a consumer reads."""
     return {each.offset: (each.key or b"", each.value, each.timestamp) for each in records_of(log)}

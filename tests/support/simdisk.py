@@ -14,7 +14,7 @@ run visits every crash point; `inject` makes chosen calls fail.
 
 import errno
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -152,6 +152,10 @@ class SimFileSystem:
     def after_kill(self) -> "SimFileSystem":
         """What a killed process leaves: the cache, all of it, no more durable than before."""
         return self._successor(Survival(None))
+
+    def fingerprint(self) -> int:
+        """A number that tells what readers see here: names and bytes, without times."""
+        return hash(_content_of(self._root))
 
     def _successor(self, survival: "Survival") -> "SimFileSystem":
         successor = SimFileSystem(
@@ -548,6 +552,12 @@ class Survival:
                 return lambda index: index < first_lost
             case _:
                 return lambda index: dice.random() < 0.5
+
+
+def _content_of(node: Node) -> Hashable:
+    if isinstance(node, FileNode):
+        return bytes(node.cached)
+    return tuple((name, _content_of(child)) for name, child in sorted(node.entries.items()))
 
 
 def parts_of(path: str) -> list[str]:

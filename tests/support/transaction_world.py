@@ -87,7 +87,7 @@ class TransactionWorld(World):
     async def committed(self, topic: str = "t", partition: int = 0) -> list[bytes]:
         """The values that a reader of committed records gets."""
         values: list[bytes] = []
-        offset, aborted = 0, set[int]()
+        offset, aborted = self.partition(topic, partition).log.snapshot.log_start_offset, set[int]()
         while True:
             answer = await self.fetched(topic, partition, offset)
             assert answer.error_code == 0

@@ -204,7 +204,7 @@ def test_while_the_clock_is_in_doubt_nothing_goes_by_time() -> None:
 
 
 def test_a_log_without_segments_has_nothing_to_decide() -> None:
-    assert decide([], RetentionLimits(0, 0)) [:3] == ((), False, 0)
+    assert decide([], RetentionLimits(0, 0))[:3] == ((), False, 0)
 
 
 limits = st.builds(

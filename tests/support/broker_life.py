@@ -1,0 +1,366 @@
+"""A broker's life in which the power may go at every call, and what each moment must leave.
+
+Between two steps nothing is promised: what the disk would be after a cut at each call of a step is
+kept, and judged by the ledger as it was while the step went on. A finding names seed, step and
+call.
+"""
+
+import contextlib
+import random
+from typing import Any
+
+from tests.support.broker_judge import judge
+from tests.support.broker_world import BROKER, EVERY_BROKER, TOPIC, BrokerWorld
+from tests.support.handler_world import BATCH_TIME, batch, produce_request
+from tests.support.promises import (
+    ABORT,
+    COMMIT,
+    BrokerLedger,
+    Fact,
+    Membership,
+    PartitionFacts,
+    TopicFacts,
+    TransactionFacts,
+    Written,
+)
+from tests.support.simdisk import SimFileSystem, SimulatedCrash
+from tests.support.transaction_world import Producer
+
+SMALL_TOPIC = {"internal.segment.bytes": "700"}
+NESTED_CALLS = 40
+NAMES = ("a", "b", "k")  # `k` is compacted
+
+
+class BrokenPromiseError(AssertionError):
+    """What was found, and where."""
+
+
+class BrokerLife:
+    """One broker, its ledger, and the eye on every call."""
+
+    def __init__(self, seed: int, survivals: int, *, nested: bool = False) -> None:
+        """`survivals`: how often the dice are rolled at each call."""
+        self.seed = seed
+        self.dice = random.Random(f"life {seed}")
+        self.ledger = BrokerLedger()
+        self.points = 0
+        self.damaged = 0
+        self.step = ""
+        self.world = BrokerWorld(seed=seed)
+        self.producers: dict[str, Producer] = {}
+        self._survivals = survivals
+        self._nested = nested
+        self._judging = random.Random(f"judge {seed}")
+        self._left: list[tuple[int, SimFileSystem]] = []
+        self._counter = 0
+        self._transactional_ids = 0
+        self._watch()
+
+    # --- what is looked at ---
+
+    def _watch(self) -> None:
+        self.world.fs.on_call = self._look
+
+    def _look(self, call: int) -> None:
+        for survival in range(self._survivals):
+            self._left.append((call, self.world.fs.after_crash(call * 1009 + survival)))
+
+    async def settle(self) -> None:
+        """Judges every moment since the last time, by what was promised until then."""
+        self._look(self.world.fs.calls)
+        left, self._left = self._left, []
+        judged: set[int] = set()
+        for call, disk in left:
+            self.points += 1
+            found = self._cut_again(disk, call) if self._nested else disk
+            print_of = found.fingerprint()
+            if print_of not in judged:  # the same disk and ledger have the same verdict
+                judged.add(print_of)
+                await self._judge(call, found)
+
+    def _cut_again(self, disk: SimFileSystem, call: int) -> SimFileSystem:
+        """The start loses its power, too."""
+        disk.crash_at = self._judging.randint(1, NESTED_CALLS)
+        with contextlib.suppress(SimulatedCrash):
+            BrokerWorld(disk).ends()
+        return disk.after_crash(call)
+
+    async def _judge(self, call: int, disk: SimFileSystem) -> None:
+        world = None
+        try:
+            world = await self.world.reborn(disk)
+            self.damaged += await judge(world, self.ledger, self._judging)
+        except Exception as error:
+            text = str(error) if isinstance(error, AssertionError) else repr(error)
+            raise BrokenPromiseError(f"{self.step}, call {call}: {text}") from error
+        finally:
+            if world is not None:
+                world.ends()
+
+    # --- stops and starts ---
+
+    async def restart(self) -> None:
+        """A clean stop and a start; the power may go in between."""
+        assert await self.world.stop()
+        await self._all_is_durable()
+        await self.settle()
+        await self._start(self.world.fs.after_kill())
+
+    async def kill(self) -> None:
+        """kill -9 and a start; the page cache stays."""
+        await self._start(self.world.fs.after_kill())
+        await self._all_is_durable()
+
+    async def _all_is_durable(self) -> None:
+        """Whatever the step that is over has synced counts from now on."""
+        await self.settle()
+        for each in self._partitions():
+            each.became_durable(1 << 62)
+
+    async def _start(self, fs: SimFileSystem) -> None:
+        self.world.fs.on_call = None
+        self.world.ends()
+        fs.on_call = self._look_at(fs)
+        self.world = await self.world.reborn(fs)
+        for each in self.producers.values():
+            each.world = self.world
+        self._watch()
+
+    def _look_at(self, fs: SimFileSystem) -> Any:
+        def look(call: int) -> None:
+            self._left.append((call, fs.after_crash(call * 1009)))
+
+        return look
+
+    def _partitions(self) -> list[PartitionFacts]:
+        return [
+            each
+            for fact in self.ledger.topics.values()
+            if fact.latest is not None
+            for each in fact.latest.partitions
+        ]
+
+    # --- topics ---
+
+    async def create(self, name: str, **settings: str) -> None:
+        named = {key.replace("_", "."): value for key, value in settings.items()}
+        compacted = name == "k"
+        if compacted:
+            named["cleanup.policy"] = "compact"
+        count = self.dice.randint(1, 2)
+        facts = TopicFacts(
+            name,
+            [PartitionFacts() for _ in range(count)],
+            Fact({**SMALL_TOPIC, **named}),
+            compacted,
+        )
+        fact = self.ledger.topics.setdefault(name, Fact(None))
+        fact.ask(facts)
+        made = await self.world.make_topic(name, count, **facts.settings.latest)
+        await self.settle()
+        facts.topic_id = made.topic_id
+        self.ledger.known_ids.add(made.topic_id)
+        fact.answered()
+
+    async def delete(self, name: str) -> None:
+        fact = self.ledger.topics[name]
+        offsets = [each for place, each in self.ledger.offsets.items() if place[1] == name]
+        fact.ask(None)
+        for each in offsets:
+            each.ask(None)
+        assert await self.world.delete_topic(name) == 0
+        await self.settle()
+        fact.answered()
+        for each in offsets:
+            each.answered()
+
+    async def alter(self, topic: TopicFacts, key: str, value: str) -> None:
+        topic.settings.ask({**topic.settings.latest, key: value})
+        assert await self.world.set_configs(TOPIC, topic.name, {key: value}) == 0
+        await self.settle()
+        topic.settings.answered()
+
+    async def alter_broker(self, key: str, value: str) -> None:
+        self.ledger.broker.ask({**self.ledger.broker.latest, key: value})
+        assert await self.world.set_configs(BROKER, EVERY_BROKER, {key: value}) == 0
+        await self.settle()
+        self.ledger.broker.answered()
+
+    async def set_quota(self, user: str, rate: float) -> None:
+        self.ledger.quotas.ask({**self.ledger.quotas.latest, user: rate})
+        assert await self.world.set_quota(user, rate) == 0
+        await self.settle()
+        self.ledger.quotas.answered()
+
+    async def new_producer_id(self) -> None:
+        made = await self.world.new_producer_id()
+        await self.settle()
+        self.ledger.producer_ids.add(made)
+
+    # --- records ---
+
+    def _row(self, topic: TopicFacts, transaction: TransactionFacts | None = None) -> Written:
+        self._counter += 1
+        key = b"key-%d" % self.dice.randrange(4) if topic.is_compacted else None
+        at = BATCH_TIME - self.dice.randrange(100_000)
+        value = b"%d:" % self._counter + bytes(self.dice.randrange(80))
+        return Written(key, value, at, transaction)
+
+    async def write(self, topic: TopicFacts, *, acks: int = -1) -> None:
+        """One record, promised when acks=all is answered."""
+        index = self.dice.randrange(len(topic.partitions))
+        await self._send(topic, index, self._row(topic), acks)
+
+    async def _send(
+        self, topic: TopicFacts, index: int, row: Written, acks: int, **producer: Any
+    ) -> None:
+        facts, log = topic.partitions[index], self.world.log(topic.name, index)
+        offset = log.snapshot.log_end_offset
+        facts.sent.setdefault(offset, []).append(row)
+        version = producer.pop("version", 12)
+        transactional_id = producer.pop("transactional_id", None)
+        records = batch(row.value, at=row.at, key=row.key, **producer)
+        request: Any = produce_request(
+            records,
+            topic=topic.name,
+            partition=index,
+            acks=acks,
+            transactional_id=transactional_id,
+        )
+        answer = await self.world.call(request, version)
+        answer = answer.responses[0].partition_responses[0]
+        assert (answer.error_code, answer.base_offset) == (0, offset), answer
+        await self.settle()
+        if acks == -1:
+            facts.became_durable(offset + 1)
+
+    async def sync(self, topic: TopicFacts) -> None:
+        for index, facts in enumerate(topic.partitions):
+            assert self.world.sync(self.world.log(topic.name, index))
+            await self.settle()
+            facts.became_durable(1 << 62)
+
+    async def delete_records(self, topic: TopicFacts) -> None:
+        index = self.dice.randrange(len(topic.partitions))
+        facts, snapshot = topic.partitions[index], self.world.log(topic.name, index).snapshot
+        before = self.dice.randint(snapshot.log_start_offset, snapshot.high_watermark)
+        facts.start_asked = max(facts.start_asked, before)
+        assert await self.world.delete_records(topic.name, index, before) == before
+        await self.settle()
+        facts.start = before
+
+    async def retain(self, topic: TopicFacts) -> None:
+        for index, facts in enumerate(topic.partitions):
+
+            def decided(offset: int, facts: PartitionFacts = facts) -> None:
+                facts.start_asked = max(facts.start_asked, offset)
+
+            start = self.world.remove_old(self.world.log(topic.name, index), decided)
+            await self.settle()
+            facts.start = start
+
+    async def clean(self, topic: TopicFacts) -> None:
+        for index, facts in enumerate(topic.partitions):
+            self.world.clean(self.world.log(topic.name, index), self.dice)
+            await self.settle()
+            facts.became_durable(1 << 62)
+
+    # --- groups ---
+
+    async def commit_offset(self, group: str, topic: TopicFacts, offset: int) -> None:
+        index = self.dice.randrange(len(topic.partitions))
+        fact = self.ledger.offset(group, topic.name, index)
+        fact.ask(offset)
+        assert self.world.commit_offsets((topic.name, index, offset), group_id=group) == [0]
+        await self.settle()
+        fact.answered()
+
+    async def join_group(self, group: str) -> None:
+        """A member of its own: whoever was in the group leaves it first."""
+        fact = self.ledger.members.setdefault(group, Fact(None))
+        fact.ask(None)
+        fact.answered()
+        for known in list(getattr(self.world.broker.groups.groups.get(group), "members", ())):
+            member = self.world.member(group_id=group)
+            member.member_id = known
+            member.leave()
+        member = self.world.member(group_id=group, session_ms=1_700_000)
+        joined = member.join()
+        self.world.pass_ms(1)
+        member.took(joined)
+        synced = member.sync({member.member_id: b"all"})
+        assert synced.answer.error_code == 0
+        await self.settle()
+        fact.ask(Membership(member.generation, member.member_id))
+        fact.answered()
+
+    # --- transactions ---
+
+    async def transact(self, topics: list[TopicFacts], *, ends: str | None) -> None:
+        """A transaction over some partitions and offsets; left open without an end."""
+        dice, version = self.dice, self.dice.choice((1, 2))
+        producer = await self._producer(version)
+        transaction = TransactionFacts(len(self.ledger.transactions))
+        self.ledger.transactions.append(transaction)
+        sequences: dict[tuple[str, int], int] = {}
+        for _ in range(dice.randint(1, 4)):
+            topic = dice.choice(topics)
+            index = dice.randrange(len(topic.partitions))
+            if version == 1:
+                assert await producer.join(index, topic=topic.name) == [0]
+            place = topic.name, index
+            sequence = sequences.get(place, 0)
+            sequences[place] = sequence + 1
+            await self._send(
+                topic, index, self._row(topic, transaction), -1,
+                version=11 if version == 1 else 12,
+                transactional_id=producer.transactional_id,
+                producer_id=producer.producer_id, producer_epoch=producer.epoch,
+                base_sequence=sequence, transactional=True,
+            )  # fmt: skip
+            if dice.random() < 0.3:
+                await self.write(topic, acks=dice.choice((1, -1)))
+        await self._offset_in(transaction, producer, topics)
+        if ends is not None:
+            await self._end(transaction, producer, ends)
+
+    async def _producer(self, version: int) -> Producer:
+        """With an id of its own: what others leave open stays open."""
+        self._transactional_ids += 1
+        name = f"x{self._transactional_ids}"
+        producer = self.producers[name] = Producer(self.world, name, version)
+        assert await producer.begin() == 0
+        await self.settle()
+        self.ledger.producer_ids.add(producer.producer_id)
+        return producer
+
+    async def _offset_in(
+        self, transaction: TransactionFacts, producer: Producer, topics: list[TopicFacts]
+    ) -> None:
+        named = [topic for topic in topics if topic.name == "t"]
+        if not named or self.dice.random() < 0.4:
+            return
+        self._counter += 1
+        assert await producer.commit_offset(self._counter, 0) == 0
+        transaction.offsets["g", "t", 0] = self._counter
+        self.ledger.offset("g", "t", 0)
+        await self.settle()
+
+    async def _end(self, transaction: TransactionFacts, producer: Producer, how: str) -> None:
+        transaction.outcome.ask(how)
+        facts = {place: self.ledger.offsets[place] for place in transaction.offsets}
+        for place, offset in transaction.offsets.items():
+            facts[place].ask(offset if how == COMMIT else facts[place].latest)
+        code = await producer.end(commit=how == COMMIT)
+        assert code == 0, code
+        await self.settle()
+        transaction.outcome.answered()
+        for fact in facts.values():
+            fact.answered()
+        await self.world.rests()
+        await self.settle()
+
+
+def outcome_of(dice: random.Random) -> str | None:
+    """Committed, aborted, or left open."""
+    return dice.choice((COMMIT, COMMIT, ABORT, ABORT, None))

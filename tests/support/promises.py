@@ -1,0 +1,143 @@
+"""What a broker was asked for and what it has answered: the ledger that a start is held against.
+
+It lives outside of what is tested. Between the asking and the answer both the old and the new may
+be found after a crash; after the answer only the new.
+"""
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+from uuid import UUID
+
+T = TypeVar("T")
+
+OPEN, COMMIT, ABORT = "open", "commit", "abort"
+
+
+class Fact(Generic[T]):
+    """One thing that has one value: what was answered last, or what was asked for since."""
+
+    def __init__(self, value: T) -> None:
+        self.values = [value]
+
+    def __repr__(self) -> str:
+        return " or ".join(map(str, self.values))
+
+    @property
+    def latest(self) -> T:
+        """What was asked for last, answered or not."""
+        return self.values[-1]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether only one value is possible."""
+        return len(self.values) == 1
+
+    def ask(self, value: T) -> None:
+        """From now on this is possible, too."""
+        self.values.append(value)
+
+    def answered(self) -> None:
+        """What was asked for last is promised."""
+        del self.values[:-1]
+
+    def refused(self) -> None:
+        """What was asked for last was refused: it may be there after a crash, or may not."""
+        self.values.insert(0, self.values.pop())
+
+
+@dataclass(slots=True)
+class TransactionFacts:
+    """One transaction; its records and offsets appear together or not at all."""
+
+    number: int
+    outcome: Fact[str] = field(default_factory=lambda: Fact(OPEN))
+    offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """What it commits: offsets by group, topic and partition."""
+
+
+@dataclass(slots=True)
+class Written:
+    """One record that was sent; its value occurs once."""
+
+    key: bytes | None
+    value: bytes
+    at: int
+    transaction: TransactionFacts | None
+    is_durable: bool = False
+
+
+@dataclass(slots=True)
+class PartitionFacts:
+    """What was written where."""
+
+    sent: dict[int, list[Written]] = field(default_factory=dict)
+    """By offset: more than one where the first were lost with the power."""
+    start: int = 0
+    """The log start that was promised."""
+    start_asked: int = 0
+    """The largest log start that anything may have caused."""
+
+    def durable(self) -> dict[int, Written]:
+        """What was acknowledged as durable, by offset."""
+        return {
+            offset: rows[-1] for offset, rows in self.sent.items() if rows and rows[-1].is_durable
+        }
+
+    def became_durable(self, end: int) -> None:
+        """Everything below `end` is on the disk: it was acknowledged, or synced."""
+        for offset, rows in self.sent.items():
+            if offset < end and rows:
+                rows[-1].is_durable = True
+
+
+@dataclass(slots=True)
+class TopicFacts:
+    """One life of a topic: when it is made again under its name, another begins."""
+
+    name: str
+    partitions: list[PartitionFacts]
+    settings: Fact[dict[str, str]]
+    is_compacted: bool = False
+    topic_id: UUID | None = None
+    """Known with the answer."""
+
+
+@dataclass(slots=True)
+class Membership:
+    """The generation of a group, as its member was told."""
+
+    generation: int
+    member_id: str
+
+
+@dataclass(slots=True)
+class BrokerLedger:
+    """All that was asked and answered."""
+
+    topics: dict[str, Fact[TopicFacts | None]] = field(default_factory=dict)
+    known_ids: set[UUID] = field(default_factory=set)
+    """Of all lives of topics that were answered."""
+    broker: Fact[dict[str, str]] = field(default_factory=lambda: Fact({}))
+    """Settings of all brokers."""
+    quotas: Fact[dict[str, float]] = field(default_factory=lambda: Fact({}))
+    """Bytes a second, by user."""
+    offsets: dict[tuple[str, str, int], Fact[int | None]] = field(default_factory=dict)
+    """By group, topic and partition; None: nothing is committed."""
+    members: dict[str, Fact[Membership | None]] = field(default_factory=dict)
+    """By group; None: whatever it is."""
+    producer_ids: set[int] = field(default_factory=set)
+    transactions: list[TransactionFacts] = field(default_factory=list)
+
+    def living(self, *, compacted: bool | None = None) -> list[TopicFacts]:
+        """Topics that exist for sure."""
+        return [
+            fact.latest
+            for fact in self.topics.values()
+            if fact.is_settled
+            and fact.latest is not None
+            and compacted in {None, fact.latest.is_compacted}
+        ]
+
+    def offset(self, group: str, topic: str, partition: int) -> Fact[int | None]:
+        """Where a group has come to."""
+        return self.offsets.setdefault((group, topic, partition), Fact(None))
