@@ -120,6 +120,7 @@ class LogRecovery:
         segment.sound = SOUND
         indexes = rebuild.finish(scan.end_position, scan.next_offset, closed=True)
         mend_zones(segment, indexes.zones, scan.end_position, scan.next_offset)
+        indexes.zones.doubt_file()
         segment.indexes = indexes
         for each in following:
             each.arrival_floor_ms = indexes.zones.last_arrival_ms

@@ -157,8 +157,9 @@ class SparseIndex(ABC):
             if count > written:
                 data = self._encode(columns, written, count)
                 file.write_at(written * self.ENTRY_BYTES, data)
-            self._written = count
+            self._written = 0 if durable else count  # a failed sync loses all that was not synced
             if durable:
                 file.sync()
+                self._written = count
         finally:
             file.close()

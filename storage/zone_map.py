@@ -280,6 +280,10 @@ class ZoneMap:
         """As `flush`, and the file's bytes are durable afterwards (its name: the caller's)."""
         self._write(durable=True)
 
+    def doubt_file(self) -> None:
+        """What was read of the file may be in the page cache alone: all of it is written again."""
+        self._written = min(self._written, 0)
+
     def unload(self) -> None:
         """Drop the memory of closed zones, written first; keeps it while a zone is open."""
         if self._columns is not None and self._open is None:
@@ -335,8 +339,9 @@ class ZoneMap:
                 file.truncate(0)
             if count > written:
                 file.write_at(written * ROW_BYTES, columns.bytes_of(written, count))
-            self._written = count
+            self._written = 0 if durable else count  # a failed sync loses all that was not synced
             if durable:
                 file.sync()
+                self._written = count
         finally:
             file.close()

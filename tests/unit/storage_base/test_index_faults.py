@@ -57,6 +57,22 @@ def test_a_write_that_failed_is_made_good_by_the_next(kind: str, operation: str)
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("was_flushed", [False, True])
+def test_what_a_failed_sync_lost_is_written_again_by_the_next(kind: str, was_flushed: bool) -> None:
+    fs = SimFileSystem()
+    index = filled(kind, fs, 30)
+    if was_flushed:
+        index.flush()
+    fs.inject("sync")
+    with pytest.raises(DiskError):
+        index.sync()
+    index.sync()
+    fs.sync_dir("/")
+    for cut in range(10):
+        assert fs.after_crash(cut).read_bytes(PATH) == fs.read_bytes(PATH)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_full_disk_is_told_and_costs_nothing_in_memory(kind: str) -> None:
     fs = SimFileSystem(capacity_bytes=100)
     index = filled(kind, fs, 30)

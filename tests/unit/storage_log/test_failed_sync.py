@@ -131,6 +131,29 @@ def test_what_lies_below_the_recovery_point_is_not_read_from_the_disk_again() ->
     assert fs.dropped == {"/data/t-0/00000000000000000000.log": end}
 
 
+def test_arrival_times_that_a_failed_sync_lost_are_written_again() -> None:
+    fs = SimFileSystem()
+    clock = SimClock()
+    env = Env(clock, fs, SeededRng())
+    log = open_log(env, horolog_zone_bytes=100)
+    for at in range(5):
+        clock.advance(1000)
+        append(log, 5, value=bytes(100))
+    make_durable(log)  # the rows are written, not synced: only closed segments' are
+    with pytest.raises(DiskError):
+        failing = fs.open("/data/t-0/00000000000000000000.zones")
+        fs.inject("sync", path=".zones")
+        failing.sync()
+    fs = fs.after_kill()
+    for cut in range(10):
+        started(fs, 5)
+        log = started(fs.after_crash(cut), 5)
+        segment = log.snapshot.segments[0]
+        indexes = log.lookup[0].of(segment, segment.size_bytes, log.lookup[1])
+        zones = list(indexes.zones.zones())
+        assert [zone.first_arrival_ms % 100_000 for zone in zones] == [1000, 2000, 3000, 4000, 5000]
+
+
 def managed(fs: SimFileSystem) -> LogManager:
     manager = LogManager(Env(SimClock(), fs, SeededRng()), "/data", lambda topic: TopicConfig())
     manager.open_directory("cluster", 1)
