@@ -136,14 +136,14 @@ def test_arrival_times_that_a_failed_sync_lost_are_written_again() -> None:
     clock = SimClock()
     env = Env(clock, fs, SeededRng())
     log = open_log(env, horolog_zone_bytes=100)
-    for at in range(5):
+    for _ in range(5):
         clock.advance(1000)
         append(log, 5, value=bytes(100))
     make_durable(log)  # the rows are written, not synced: only closed segments' are
+    zones_file = fs.open("/data/t-0/00000000000000000000.zones")
+    fs.inject("sync", path=".zones")
     with pytest.raises(DiskError):
-        failing = fs.open("/data/t-0/00000000000000000000.zones")
-        fs.inject("sync", path=".zones")
-        failing.sync()
+        zones_file.sync()
     fs = fs.after_kill()
     for cut in range(10):
         started(fs, 5)
