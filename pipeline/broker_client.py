@@ -9,7 +9,7 @@ import itertools
 import socket
 from typing import Any, Self
 
-from pipeline.errors import BadOption, BrokerRefused
+from pipeline.errors import BadOption, BrokerRefused, NotNow
 from protocol.api import Api
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.codec import decode, encode
@@ -135,7 +135,12 @@ def connect(bootstrap: str) -> BrokerClient:
 
 
 def check(code: int, what: str) -> None:
-    """BrokerRefused unless the code is 0; `what` was asked for."""
+    """BrokerRefused unless the code is 0, NotNow where Kafka's clients try again.
+
+    `what` was asked for.
+    """
     if code:
-        name = ErrorCode(code).name if code in set(ErrorCode) else str(code)
-        raise BrokerRefused(f"{what}: {name}")
+        is_known = code in set(ErrorCode)
+        name = ErrorCode(code).name if is_known else str(code)
+        kind = NotNow if is_known and ErrorCode(code).retriable else BrokerRefused
+        raise kind(f"{what}: {name}")

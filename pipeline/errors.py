@@ -42,6 +42,10 @@ class BrokerRefused(PipelineError):
     """A broker answered with an error, or with something that is no answer."""
 
 
+class NotNow(BrokerRefused):
+    """A broker cannot answer at this moment, as where a partition has no leader: ask again."""
+
+
 class NoJava(PipelineError):
     """No Java runtime that Spark can use."""
 

@@ -6,7 +6,7 @@ frame; it is refused unless that is said to be right.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -15,16 +15,13 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from pipeline.broker_client import connect
 from pipeline.errors import BadOption
 from pipeline.sinks.topic_columns import check_columns
+from pipeline.sinks.topic_times import refuse_stamping
 from pipeline.sinks.topic_writer import TopicWriter
-from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.records.compression import Codec
 
-TYPE_KEY = "message.timestamp.type"
 _KNOWN = ("bootstrap", "topic", "compression", "allowlogappendtime", "checkpointlocation")
-_TOPIC = 2
 
 
 @dataclass
@@ -41,6 +38,8 @@ class SinkOptions:
     bootstrap: str
     topic: str
     codec: Codec
+    keeps_times: bool = False
+    """Whether topics, which the records name, have to be looked at before they are written."""
 
 
 def sink_options(options: Mapping[str, str], columns: list[str]) -> SinkOptions:
@@ -59,22 +58,12 @@ def sink_options(options: Mapping[str, str], columns: list[str]) -> SinkOptions:
     made = SinkOptions(given["bootstrap"], given.get("topic", ""), Codec[codec])
     check_columns(columns, has_topic=bool(made.topic))
     keeps = {"timestamp", "timestampMs"} & set(columns)
-    if made.topic and keeps and given.get("allowlogappendtime", "false").lower() != "true":
-        _refuse_stamping(made)
-    return made
-
-
-def _refuse_stamping(options: SinkOptions) -> None:
-    resource = DescribeConfigsResource(
-        resource_type=_TOPIC, resource_name=options.topic, configuration_keys=[TYPE_KEY]
-    )
-    with connect(options.bootstrap) as client:
-        described = client.call(DescribeConfigsRequest(resources=[resource])).results[0]
-    if any(each.value == "LogAppendTime" for each in described.configs):
-        raise BadOption(
-            f"{options.topic} stamps records with their arrival and would lose the frame's times: "
-            f"set {TYPE_KEY}=CreateTime there, or allowLogAppendTime=true here"
-        )
+    if not keeps or given.get("allowlogappendtime", "false").lower() == "true":
+        return made
+    if made.topic:
+        refuse_stamping(made.bootstrap, made.topic)
+        return made
+    return replace(made, keeps_times=True)
 
 
 class TopicSink(DataSourceArrowWriter):
@@ -103,7 +92,9 @@ class TopicStreamSink(DataSourceStreamArrowWriter):
 
 def write_all(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     """Write the batches of one task."""
-    writer = TopicWriter(options.bootstrap, options.topic, options.codec)
+    writer = TopicWriter(
+        options.bootstrap, options.topic, options.codec, keeps_times=options.keeps_times
+    )
     try:
         for batch in batches:
             writer.write(batch)

@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.broker_client import BrokerClient, check, connect
-from pipeline.errors import BadOption, BrokerRefused, NothingThere
+from pipeline.broker_client import BrokerClient, check
+from pipeline.errors import BadOption, BrokerRefused
 from pipeline.sinks.topic_batches import Batch, batches_of, key_hashes
 from pipeline.sinks.topic_columns import Outgoing, outgoing
+from pipeline.sinks.topic_leaders import Leaders
+from pipeline.sinks.topic_times import refuse_stamping
+from pipeline.sinks.topic_turns import Turns
 from protocol.apis.init_producer_id import InitProducerIdRequest
-from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.errors import ErrorCode
 from protocol.records.compression import Codec
@@ -39,24 +42,30 @@ class TopicWriter:
 
     def __init__(
         self, bootstrap: str, topic: str = "", codec: Codec = Codec.NONE, *, acks: int = -1,
-        batch_bytes: int = MOST_BATCH_BYTES,
+        batch_bytes: int = MOST_BATCH_BYTES, keeps_times: bool = False,
     ) -> None:  # fmt: skip
-        """`topic` empty: the column says it. BrokerRefused."""
+        """`topic` empty: the column says it. `keeps_times`: topics that stamp are refused."""
         self._bootstrap = bootstrap
         self._topic = topic
         self._codec = codec
         self._acks = acks
         self._batch_bytes = batch_bytes
         self._clients: dict[str, BrokerClient] = {}
-        self._leaders: dict[str, list[str]] = {}
+        self._leaders = Leaders(bootstrap)
         self._queues: dict[_Key, deque[Batch]] = defaultdict(deque)
         self._sequences: dict[_Key, int] = defaultdict(int)
-        self._turns: dict[str, int] = defaultdict(int)
+        self._leaderless: list[_Key] = []
+        self._turns = Turns()
+        self._keeps_times = keeps_times
+        self._checked: set[str] = set()
         self._producer = (-1, -1)
         self.written = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Send the records; the broker has them all when it returns. BrokerRefused, BadOption."""
+        """Send the records; the broker has them all when it returns.
+
+        BrokerRefused, BadOption, NothingThere.
+        """
         records = outgoing(batch, time.time_ns() // 1_000_000)
         for key, part in self._by_partition(records):
             self._queues[key] += batches_of(part, self._codec, self._batch_bytes)
@@ -72,6 +81,9 @@ class TopicWriter:
 
     def _by_partition(self, records: Outgoing) -> Iterator[tuple[_Key, Outgoing]]:
         for topic, rows in self._by_topic(records):
+            if self._keeps_times and topic not in self._checked:
+                refuse_stamping(self._bootstrap, topic)
+                self._checked.add(topic)
             partitions = self._partitions(topic, records, rows)
             order = np.argsort(partitions, kind="stable")
             found, begins = np.unique(partitions[order], return_index=True)
@@ -94,40 +106,25 @@ class TopicWriter:
 
     def _partitions(self, topic: str, records: Outgoing, rows: Any) -> Any:
         """Of each record: as the column says, else by its key, else by turns."""
-        count = len(self._leaders_of(topic))
-        keys = records.key if rows is None else records.key.take(pa.array(rows))
-        hashes = key_hashes(keys)
-        self._turns[topic] += 1
-        found = np.where(hashes < 0, self._turns[topic] % count, hashes % count)
+        leaders = self._leaders.of(topic)
+        count = len(leaders)
+        hashes = key_hashes(_of_rows(records.key, rows))
+        found = hashes % count
+        given = np.full(len(found), -1)
         if records.partition is not None:
-            told = records.partition if rows is None else records.partition.take(pa.array(rows))
+            told = _of_rows(records.partition, rows)
             given = told.fill_null(-1).to_numpy(zero_copy_only=False)
             if len(given) and given.max() >= count:
                 raise BadOption(
                     f"{topic} has {count} partitions, and a record asks for {given.max()}"
                 )
             found = np.where(given < 0, found, given)
+        free = np.flatnonzero((hashes < 0) & (given < 0))
+        if len(free):
+            sizes = pc.binary_length(_of_rows(records.value, rows)).fill_null(0)
+            each = sizes.to_numpy(zero_copy_only=False)[free]
+            found[free] = self._turns.partitions(topic, leaders, each.astype(np.int64))
         return found
-
-    def _leaders_of(self, topic: str) -> list[str]:
-        if topic not in self._leaders:
-            with connect(self._bootstrap) as client:
-                wanted = [MetadataRequestTopic(name=topic)]
-                answer = client.call(
-                    MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-                )
-            found = answer.topics[0]
-            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise NothingThere(
-                    f"the topic {topic!r} is not on {self._bootstrap}: make it first"
-                )
-            check(found.error_code, f"{self._bootstrap}, the topic {topic}")
-            brokers = {each.node_id: f"{each.host}:{each.port}" for each in answer.brokers}
-            leaders = sorted(
-                (p.partition_index, brokers.get(p.leader_id, "")) for p in found.partitions
-            )
-            self._leaders[topic] = [address for _, address in leaders]
-        return self._leaders[topic]
 
     # --- sending ---
 
@@ -142,14 +139,14 @@ class TopicWriter:
             if is_done:
                 deadline = time.monotonic() + PATIENCE_SECONDS
             elif time.monotonic() > deadline:
-                raise BrokerRefused(f"nothing was taken for {PATIENCE_SECONDS} seconds")
+                told = [f"{topic}-{index} has no leader" for topic, index in self._leaderless[:3]]
+                all_told = "; ".join(told) or "nothing was taken"
+                raise BrokerRefused(f"{all_told}, for {PATIENCE_SECONDS} seconds")
 
     def _send_once(self) -> bool:
         """One request to each leader, the next batch of each partition in it; whether all went."""
-        by_leader: dict[str, list[_Key]] = defaultdict(list)
-        for key, queue in self._queues.items():
-            if queue:
-                by_leader[self._leaders_of(key[0])[key[1]]].append(key)
+        by_leader = self._waiting()
+        self._leaderless = by_leader.pop("", [])
         under_way = [
             (
                 self._client(leader),
@@ -163,7 +160,19 @@ class TopicWriter:
             for topic in client.receive(*sent).responses:
                 for answer in topic.partition_responses:
                     is_done &= self._settled(client, (topic.name, answer.index), answer)
-        return is_done
+        for topic in {topic for topic, _ in self._leaderless}:
+            self._leaders.forget(topic)
+        if self._leaderless:
+            time.sleep(RETRY_SECONDS)
+        return is_done and not self._leaderless
+
+    def _waiting(self) -> dict[str, list[_Key]]:
+        """The partitions that have a batch to be sent, by their leaders; empty: there is none."""
+        by_leader: dict[str, list[_Key]] = defaultdict(list)
+        for key, queue in self._queues.items():
+            if queue:
+                by_leader[self._leaders.of(key[0])[key[1]]].append(key)
+        return by_leader
 
     def _request(self, keys: list[_Key]) -> ProduceRequest:
         topics: dict[str, list[PartitionProduceData]] = defaultdict(list)
@@ -186,7 +195,7 @@ class TopicWriter:
             self.written += batch.record_count
             return True
         if ErrorCode(code).retriable:
-            self._leaders.pop(key[0], None)
+            self._leaders.forget(key[0])
             time.sleep(RETRY_SECONDS)
             return False
         raise RecordsRefused(
@@ -209,7 +218,7 @@ class TopicWriter:
         if isinstance(error, RecordsRefused) or time.monotonic() > deadline:
             raise error
         self.close()
-        self._leaders.clear()
+        self._leaders.forget()
         time.sleep(RETRY_SECONDS)
 
 
@@ -217,15 +226,8 @@ class RecordsRefused(BrokerRefused):
     """The broker will never take these records."""
 
 
-def _leaders_in(answer: Any, topic: Any) -> list[str]:
-    """The address of each partition's leader, in the order of partitions."""
-    brokers = {each.node_id: f"{each.host}:{each.port}" for each in answer.brokers}
-    leaders = []
-    for each in sorted(topic.partitions, key=lambda each: int(each.partition_index)):
-        if each.leader_id not in brokers:
-            raise BrokerRefused(f"{topic.name}-{each.partition_index} has no leader now")
-        leaders.append(brokers[each.leader_id])
-    return leaders
+def _of_rows(column: pa.Array, rows: Any) -> pa.Array:
+    return column if rows is None else column.take(pa.array(rows))
 
 
 def _taken(records: Outgoing, rows: Any) -> Outgoing:

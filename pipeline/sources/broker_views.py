@@ -6,11 +6,12 @@ there and cost the broker nothing.
 """
 
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pipeline.broker_client import BrokerClient, check, connect, split_address
-from pipeline.errors import BrokerRefused, NothingThere
+from pipeline.errors import NothingThere, NotNow
 from pipeline.sources.log_views import topic_id_of
 from pipeline.sources.options import AUTO, EARLIEST, FILES, LATEST, WIRE, ReadOptions
 from pipeline.sources.partition_view import PartitionView
@@ -27,11 +28,27 @@ from storage.layout import partition_dir_name
 
 _Key = tuple[str, int]
 SEARCH_CLOCK = "horolog.search.clock"
+PATIENCE_SECONDS = 30.0
+RETRY_SECONDS = 0.5
 _TOPIC = 2
 
 
 def broker_views(options: ReadOptions) -> list[PartitionView]:
-    """The partitions that are asked for, as brokers have them now. BrokerRefused, NothingThere."""
+    """The partitions that are asked for, as brokers have them now. BrokerRefused, NothingThere.
+
+    While one of them has no leader, or a new one, it waits, `PATIENCE_SECONDS` at the most.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return _asked(options)
+        except NotNow:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def _asked(options: ReadOptions) -> list[PartitionView]:
     with connect(options.bootstrap) as client:
         views = [
             view for view in _led(client, options) if options.takes(view.topic, view.partition)
@@ -103,7 +120,7 @@ def _led(client: BrokerClient, options: ReadOptions) -> Iterable[PartitionView]:
         for each in topic.partitions:
             leader = brokers.get(each.leader_id)
             if leader is None:
-                raise BrokerRefused(f"{topic.name}-{each.partition_index} has no leader now")
+                raise NotNow(f"{topic.name}-{each.partition_index} has no leader now")
             topic_id = topic.topic_id.hex if topic.topic_id.int else ""
             yield PartitionView(topic.name, each.partition_index, topic_id, 0, 0, None, leader)
 

@@ -23,12 +23,15 @@ from pipeline.sources.bounds import EVERYTHING
 from pipeline.sources.options import LATEST, ReadOptions
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.planning import plan_ranges, start_of, views_of
+from pipeline.sources.settled_views import SettledViews
 from pipeline.sources.spark_task import TaskPartition, arrow_columns, named_as, read_partition
 from pipeline.sources.stream_offsets import (
     Offset,
     begin_of,
+    carried,
     limited,
     offset_of,
+    places_in,
     position_in,
     ranges_between,
     refuse_missing,
@@ -48,6 +51,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.columns = arrow_columns(schema)
         self.names = schema.names
         self._target: Offset | None = None
+        self._partitions = SettledViews(self.options)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
         """Where the query begins: latest, unless options say otherwise."""
@@ -71,7 +75,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Where the next batch ends. DataLost."""
-        views, fails = views_of(self.options), self.options.fails_on_loss
+        views, fails = self._partitions.now(places_in(start)), self.options.fails_on_loss
         if fails:
             refuse_missing(start, views)
         ranges = []
@@ -79,7 +83,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin = begin_of(start, view, fails_on_loss=fails)
             ranges.append((view, begin, max(begin, self._end_of(view, begin))))
         ends = limited(ranges, self._most_offsets(ranges, limit))
-        return offset_of(views, ends)
+        return carried(start, offset_of(views, ends))
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
         """For the query's progress: where the topics end."""
@@ -88,7 +92,8 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The tasks of a batch. DataLost."""
         options = self.options
-        ranges = ranges_between(start, end, views_of(options), fails_on_loss=options.fails_on_loss)
+        views = self._partitions.now(places_in(end, start))
+        ranges = ranges_between(start, end, views, fails_on_loss=options.fails_on_loss)
         return [TaskPartition(task) for task in plan_ranges(options, ranges, EVERYTHING)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -27,6 +27,32 @@ def offset_of(views: Iterable[PartitionView], ends: Mapping[tuple[str, int], int
     return made
 
 
+def carried(start: Offset, made: Offset) -> Offset:
+    """`made`, and the positions in `start` of partitions that it does not know.
+
+    So one that is not there for a while goes on where it was when it comes back. Positions of a
+    topic that was made again are of the old one, and are dropped.
+    """
+    whole = dict(made)
+    for topic, positions in start.items():
+        new = made.get(topic, {})
+        if TOPIC_ID in new and positions.get(TOPIC_ID, new[TOPIC_ID]) != new[TOPIC_ID]:
+            continue
+        whole[topic] = {**positions, **new}
+    return whole
+
+
+def places_in(offset: Offset, since: Offset | None = None) -> set[tuple[str, int]]:
+    """The partitions that an offset knows; with `since`, those that have come further than that."""
+    before = since or {}
+    return {
+        (topic, int(index))
+        for topic, positions in offset.items()
+        for index, at in positions.items()
+        if index != TOPIC_ID and (since is None or at > before.get(topic, {}).get(index, 0))
+    }
+
+
 def position_in(offset: Offset, view: PartitionView) -> int | None:
     """Where a partition stands in an offset; None for one that it does not know."""
     found = offset.get(view.topic, {}).get(str(view.partition))
@@ -64,15 +90,23 @@ def refuse_missing(start: Offset, views: Iterable[PartitionView]) -> None:
 def limited(ranges: list[tuple[PartitionView, int, int]], most: int) -> dict[tuple[str, int], int]:
     """How far each partition goes when all together may have `most` offsets: in fair shares.
 
-    `ranges` are from where to where each could go. None that has something stands still for ever:
-    shares are rounded up as long as there is room.
+    `ranges` are from where to where each could go. Each that has something gets one offset, and of
+    the rest as much as it is behind. Where the limit is smaller than that they take turns. Whose
+    turn it is, the positions say: together they rise by the limit with every such batch, so that
+    the next one begins where this one ends.
     """
-    left = sum(max(0, end - begin) for _, begin, end in ranges)
-    ends = {}
-    for view, begin, end in ranges:
-        lag = max(0, end - begin)
+    first = sum(begin for _, begin, _ in ranges) % max(1, len(ranges))
+    ends, waiting = {}, []
+    ordered = sorted(ranges, key=lambda each: (each[0].topic, each[0].partition))
+    for view, begin, end in (*ordered[first:], *ordered[:first]):
+        is_served = end > begin and most > 0
+        ends[view.topic, view.partition] = begin + is_served
+        most -= is_served
+        waiting.append((view, max(0, end - begin) - is_served))
+    left = sum(lag for _, lag in waiting)
+    for view, lag in waiting:
         share = min(lag, -(-lag * most // left)) if left else 0
-        ends[view.topic, view.partition] = begin + share
+        ends[view.topic, view.partition] += share
         most, left = most - share, left - lag
     return ends
 
@@ -81,7 +115,9 @@ def ranges_between(
     start: Offset, end: Offset, views: Iterable[PartitionView], *, fails_on_loss: bool
 ) -> list[tuple[PartitionView, Range]]:
     """The offsets of each partition that a batch has to read. DataLost."""
-    ranges = []
+    ranges, views = [], list(views)
+    if fails_on_loss:
+        _refuse_unread(start, end, views)
     for view in views:
         until = position_in(end, view)
         if until is None:
@@ -92,6 +128,15 @@ def ranges_between(
         if until > begin:
             ranges.append((view, Range(begin, until - 1)))
     return ranges
+
+
+def _refuse_unread(start: Offset, end: Offset, views: Iterable[PartitionView]) -> None:
+    gone = places_in(end, start) - {(view.topic, view.partition) for view in views}
+    for topic, partition in sorted(gone):
+        raise DataLost(
+            f"{topic}-{partition} is gone before its records were read; failOnDataLoss=false goes "
+            "on without it"
+        )
 
 
 def _loss(start: Offset, view: PartitionView, known: int) -> str | None:

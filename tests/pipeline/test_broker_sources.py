@@ -9,12 +9,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pipeline.broker_client import BrokerClient
 from pipeline.errors import BadOption, BrokerRefused, DataLost, NothingThere
 from pipeline.schemas import ALL_COLUMNS, RECORDS
+from pipeline.sources import broker_views
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks, views_of
 from pipeline.sources.reading import read_task
 from tests.support.node_process import NodeProcess
 from tests.support.pipeline_logs import HOUR_MS, NOON_MS, read_all
-from tests.support.pipeline_topics import jumping, make_topic, options, produce
+from tests.support.pipeline_topics import jumping, leaderless, make_topic, options, produce
 
 NOT_OVER_THE_WIRE = {"segment", "position", "appendTime", "appendTimeBound"}
 
@@ -160,6 +161,23 @@ def test_a_broker_here_is_read_from_its_files_unless_told_otherwise(
 
     assert [view.directory for view in views_of(parse(options(node, topic)))] == [here]
     assert [view.directory for view in views_of(parse(options(node, topic, mode="wire")))] == [None]
+
+
+def test_a_partition_without_a_leader_is_waited_for(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(admin)
+    produce(node, topic, [NOON_MS] * 5)
+    monkeypatch.setattr(broker_views, "RETRY_SECONDS", 0.01)
+    leaderless(monkeypatch, times=3)  # and then as it was before
+
+    (view,) = views_of(parse(options(node, topic)))
+
+    assert view.end_offset == 5
+    monkeypatch.setattr(broker_views, "PATIENCE_SECONDS", 0.05)
+    leaderless(monkeypatch, times=1000)
+    with pytest.raises(BrokerRefused, match=f"{topic}-0 has no leader now"):
+        views_of(parse(options(node, topic)))
 
 
 def test_mistakes_are_named(node: NodeProcess) -> None:

@@ -1,5 +1,6 @@
 """Frames into topics: times, headers, keys and partitions are kept; refusals are told in words."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,12 +14,13 @@ from confluent_kafka.admin import AdminClient
 from pipeline.broker_client import BrokerClient
 from pipeline.errors import BadOption, BrokerRefused, NothingThere
 from pipeline.schemas import HEADERS, RECORDS, records_schema
-from pipeline.sinks.spark_topic import sink_options
+from pipeline.sinks import topic_writer
+from pipeline.sinks.spark_topic import sink_options, write_all
 from pipeline.sinks.topic_writer import TopicWriter
 from protocol.records.compression import Codec
 from tests.support.node_process import NodeProcess
 from tests.support.pipeline_logs import NOON_MS, read_all
-from tests.support.pipeline_topics import jumping, make_topic, options, produce
+from tests.support.pipeline_topics import jumping, leaderless, make_topic, options, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +79,79 @@ def test_keys_go_where_kafka_s_own_producers_send_them(
         return {row["key"]: row["partition"] for row in kept(node, topic)}
 
     assert where(ours) == where(theirs)
+
+
+def test_records_without_a_key_go_to_all_partitions(node: NodeProcess, admin: AdminClient) -> None:
+    """By many writers of little, as the tasks of a query are, and by one of much."""
+    little, much = make_topic(admin, 4), make_topic(admin, 4)
+    for _ in range(60):
+        with closing(TopicWriter(node.bootstrap, little)) as to:
+            to.write(frame(value=pa.array([b"v"] * 3)))
+    with closing(TopicWriter(node.bootstrap, much)) as to:
+        for _ in range(5):
+            to.write(frame(value=pa.array([b"v" * 100] * 4000)))
+
+    def counts(topic: str) -> Counter[int]:
+        return Counter(row["partition"] for row in kept(node, topic))
+
+    assert sorted(counts(little)) == [0, 1, 2, 3]
+    assert max(counts(little).values()) < 120, "of 180"
+    assert sorted(counts(much)) == [0, 1, 2, 3]
+    assert max(counts(much).values()) < 5500, "of 20,000"
+
+
+def test_a_partition_without_a_leader_is_tried_again(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(admin, 2)
+    monkeypatch.setattr(topic_writer, "RETRY_SECONDS", 0.01)
+    leaderless(monkeypatch, times=3)
+    with closing(TopicWriter(node.bootstrap, topic)) as to:
+        to.write(frame(value=pa.array(["a", "b"]), partition=pa.array([0, 1])))
+    assert {row["partition"] for row in kept(node, topic)} == {0, 1}
+
+    monkeypatch.setattr(topic_writer, "PATIENCE_SECONDS", 0.05)
+    leaderless(monkeypatch, times=10_000)
+    told = f"{topic}-0 has no leader"
+    with (
+        closing(TopicWriter(node.bootstrap, topic)) as to,
+        pytest.raises(BrokerRefused, match=told),
+    ):
+        to.write(frame(value=pa.array(["c"]), partition=pa.array([0])))
+
+
+def test_records_without_a_key_pass_by_a_partition_without_a_leader(
+    node: NodeProcess, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(admin, 3)
+    with monkeypatch.context() as patch:
+        leaderless(patch, times=10_000, partitions=frozenset({0, 2}))
+        with closing(TopicWriter(node.bootstrap, topic)) as to:
+            to.write(frame(value=pa.array([b"v" * 1000] * 500)))
+    assert {row["partition"] for row in kept(node, topic)} == {1}
+
+
+def test_a_stamping_topic_of_the_column_is_refused_as_well(
+    node: NodeProcess, admin: AdminClient
+) -> None:
+    plain = make_topic(admin)
+    stamped = make_topic(admin, message_timestamp_type="LogAppendTime")
+    there = {"kafka.bootstrap.servers": node.bootstrap}
+    columns = {
+        "value": pa.array(["a", "b"]),
+        "topic": pa.array([plain, stamped]),
+        "timestampMs": pa.array([NOON_MS] * 2),
+    }
+    asked = sink_options(there, list(columns))
+    with pytest.raises(BadOption, match=f"{stamped} stamps records with their arrival"):
+        write_all(asked, iter([frame(**columns)]))
+    assert kept(node, plain) == [], "nothing was written before it was noticed"
+
+    write_all(sink_options({**there, "allowLogAppendTime": "true"}, list(columns)),
+              iter([frame(**columns)]))  # fmt: skip
+    without = {name: column for name, column in columns.items() if name != "timestampMs"}
+    write_all(sink_options(there, list(without)), iter([frame(**without)]))
+    assert len(kept(node, stamped)) == len(kept(node, plain)) == 2
 
 
 def test_times_come_from_either_column_and_default_to_now(

@@ -3,10 +3,14 @@
 import itertools
 import random
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from pipeline.broker_client import BrokerClient
+from protocol.errors import ErrorCode
 from tests.support.node_process import NodeProcess
 from tests.support.pipeline_logs import NOON_MS
 
@@ -43,3 +47,21 @@ def options(node: NodeProcess, topic: str, **more: str) -> dict[str, str]:
 def jumping(count: int) -> list[int]:
     dice = random.Random(count)
     return [NOON_MS + number * 1000 + dice.randint(-60_000, 60_000) for number in range(count)]
+
+
+def leaderless(
+    monkeypatch: pytest.MonkeyPatch, *, times: int, partitions: frozenset[int] = frozenset({0})
+) -> None:
+    """So many answers to Metadata say that partitions have no leader, as during an election."""
+    receive, left = BrokerClient.receive, iter(range(times))
+
+    def electing(client: BrokerClient, api: Any, version: int, number: int) -> Any:
+        answer = receive(client, api, version, number)
+        if api.name == "Metadata" and next(left, None) is not None:
+            for each in answer.topics[0].partitions:
+                if each.partition_index in partitions:
+                    each.leader_id = -1
+                    each.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+        return answer
+
+    monkeypatch.setattr(BrokerClient, "receive", electing)

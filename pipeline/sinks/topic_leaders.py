@@ -1,0 +1,63 @@
+"""Who leads the partitions of topics, as the brokers said last."""
+
+import time
+from typing import Any
+
+from pipeline.broker_client import check, connect
+from pipeline.errors import NothingThere, NotNow
+from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.errors import ErrorCode
+
+PATIENCE_SECONDS = 30.0
+RETRY_SECONDS = 0.2
+
+
+class Leaders:
+    """Asks when it has to, and remembers."""
+
+    def __init__(self, bootstrap: str) -> None:
+        """Asks nothing yet."""
+        self._bootstrap = bootstrap
+        self._known: dict[str, list[str]] = {}
+
+    def of(self, topic: str) -> list[str]:
+        """HOST:PORT by partition; empty where there is no leader now.
+
+        NothingThere for a topic that does not exist, BrokerRefused.
+        """
+        if topic not in self._known:
+            answer, found = self._asked(topic)
+            brokers = {each.node_id: f"{each.host}:{each.port}" for each in answer.brokers}
+            ordered = sorted(found.partitions, key=lambda each: int(each.partition_index))
+            self._known[topic] = [brokers.get(each.leader_id, "") for each in ordered]
+        return self._known[topic]
+
+    def forget(self, topic: str | None = None) -> None:
+        """Ask again the next time: of the topic, or of all."""
+        if topic is None:
+            self._known.clear()
+        else:
+            self._known.pop(topic, None)
+
+    def _asked(self, topic: str) -> tuple[Any, Any]:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._metadata(topic)
+            except NotNow:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(RETRY_SECONDS)
+
+    def _metadata(self, topic: str) -> tuple[Any, Any]:
+        with connect(self._bootstrap) as client:
+            answer = client.call(
+                MetadataRequest(
+                    topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+                )
+            )
+        found = answer.topics[0]
+        if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise NothingThere(f"the topic {topic!r} is not on {self._bootstrap}: make it first")
+        check(found.error_code, f"{self._bootstrap}, the topic {topic}")
+        return answer, found
