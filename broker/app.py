@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from resource import RLIMIT_NOFILE, getrlimit
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.audit import AuditStream
+from broker.callbacks import failed
 from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
 from broker.closing import close_logs
@@ -49,6 +50,7 @@ from broker.quotas.service import Quotas
 from broker.routes import routes
 from broker.server import Server
 from broker.serving import Serving
+from broker.state_loading import StateLoading
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.disk_watch import DiskWatch
 from broker.tasks.retention import Retention
@@ -331,8 +333,11 @@ class Broker:
 
     async def _load_coordinators(self) -> None:
         """Groups first: offsets that wait for their transaction's end are known when it ends."""
-        await self.groups.load()
-        await self.transactions.load()
+        for name, load in (("groups", self.groups.load), ("transactions", self.transactions.load)):
+            try:
+                await load()
+            except Exception as error:  # noqa: BLE001 - the other coordinator is served
+                failed(f"load_{name}", error)
 
     def _measure(self, enforced: Enforcement | None) -> None:
         """From now on requests are measured against quotas, or no longer."""
@@ -370,6 +375,8 @@ class Broker:
             Check("storage", self._storage_fault),
             Check("disk", lambda: self.disk_space.shortage),
             Check("starts", lambda: self.crash_guard.fault),
+            _loading_check("groups", self.groups.loading),
+            _loading_check("transactions", self.transactions.loading),
         ]
 
     def _storage_fault(self) -> str | None:
@@ -382,6 +389,11 @@ class Broker:
         from broker.metrics.scrape import Scrape
 
         return Scrape(self).text(path)
+
+
+def _loading_check(name: str, loading: StateLoading[Any]) -> Check:
+    """What a coordinator could not read back."""
+    return Check(name, lambda: loading.fault, lambda: loading.note)
 
 
 def _by_name(listeners: Iterable[Listener]) -> dict[str, Endpoint]:

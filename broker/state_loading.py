@@ -1,13 +1,16 @@
 """After a start: a coordinator reads back what it remembers, and says meanwhile what it cannot say.
 
 Partition by partition, on a lane; whoever belongs to one that was not read yet is told to come
-again. One that cannot be read keeps nobody from the others.
+again. One that cannot be read keeps nobody from the others, and nor does a group or a transactional
+id that cannot be made of what was read: both are counted and named, and readiness tells of them.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from broker.logs import event
 from broker.partition import Partition
+from broker.state_reading import LeftOut
 from broker.state_topic import StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from storage.log import Log
@@ -20,17 +23,20 @@ class Found(Protocol):
     """What a partition says."""
 
     @property
-    def unreadable(self) -> int:
+    def left_out(self) -> LeftOut:
         """Records of it that mean nothing to us."""
 
 
 F = TypeVar("F", bound=Found)
+
+NAMED = 5  # of the partitions that are not served
 
 
 class StateLoading(Generic[F]):
     """The partitions of one topic that are not read yet. Used from the event loop."""
 
     unreadable_records: int
+    """Records, groups and transactional ids that were left out."""
 
     def __init__(
         self,
@@ -40,7 +46,7 @@ class StateLoading(Generic[F]):
         restore: Callable[[F], None],
         *,
         on_failed: Callable[[Partition, Exception], None],
-        on_unreadable: Callable[[Partition, int], None],
+        on_unreadable: Callable[[Partition, LeftOut], None],
     ) -> None:
         """`read(log, chunk_bytes)` runs on a lane, all others on the loop."""
         self.unreadable_records = 0
@@ -69,6 +75,38 @@ class StateLoading(Generic[F]):
         """Whether there was nothing that could not be read, and nothing is left to read."""
         return not self._not_loaded and not self.unreadable_records
 
+    def restore_one(self, owner: str, restore: Callable[[], None]) -> bool:
+        """Makes one group or transactional id of what was read; False if that is impossible."""
+        try:
+            restore()
+        except Exception as error:  # noqa: BLE001 - whatever was stored, the others are served
+            self.unreadable_records += 1
+            event(
+                "state_not_restored", "error", topic=self._topic.name, owner=owner,
+                error=repr(error),
+            )  # fmt: skip
+            return False
+        return True
+
+    @property
+    def fault(self) -> str | None:
+        """Which partitions are not served, for the operator; None when all that are read are."""
+        failed = [
+            f"{self._topic.name}-{index}"
+            for index, code in sorted(self._not_loaded.items())
+            if code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        ]
+        if not failed:
+            return None
+        names = ", ".join(failed[:NAMED]) + (", ..." if len(failed) > NAMED else "")
+        return f"what {names} holds is not served: it could not be read, see the log"
+
+    @property
+    def note(self) -> str | None:
+        """What was left out, for the operator."""
+        count = self.unreadable_records
+        return f"{count} of {self._topic.name} were left out, see the log" if count else None
+
     def begin(self) -> None:
         """Before clients are let in: partitions that have records are not served yet."""
         self._not_loaded = {
@@ -87,12 +125,12 @@ class StateLoading(Generic[F]):
                 found = await broker.lanes.run(
                     broker.log_dir, self._read, partition.log, chunk_bytes
                 )
+                self._restore(found)
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
-                self._on_failed(partition, error)
                 self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                self._on_failed(partition, error)
                 continue
-            self._restore(found)
             del self._not_loaded[partition.index]
-            if found.unreadable:
-                self.unreadable_records += found.unreadable
-                self._on_unreadable(partition, found.unreadable)
+            if found.left_out.count:
+                self.unreadable_records += found.left_out.count
+                self._on_unreadable(partition, found.left_out)

@@ -1,9 +1,26 @@
 """Reads back what a coordinator remembers, batch by batch. Blocks: run it on a lane."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from protocol.records.batch import BatchHeader, CorruptBatch, crc_matches, iter_headers
 from storage.log import Log
+
+NAMED = 5  # of the records that were left out of one partition
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Records that mean nothing to us: how many, and what was wrong with the first ones."""
+
+    count: int = 0
+    named: list[str] = field(default_factory=list)
+
+    def add(self, offset: int, error: Exception) -> None:
+        """The record with this offset is left out."""
+        self.count += 1
+        if len(self.named) < NAMED:
+            self.named.append(f"offset {offset}: {error!r}")
 
 
 def batches_of(log: Log, chunk_bytes: int) -> Iterator[tuple[memoryview, BatchHeader]]:

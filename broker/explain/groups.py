@@ -33,6 +33,12 @@ PAGES: Mapping[str, Page] = {
         "Some records of __consumer_offsets are none that this version knows. They were left out.",
         "A newer broker has written them, or a client has: compare the versions.",
     ),
+    "state_not_restored": Page(
+        "What is stored of one group or transactional id contradicts itself, so it was left out at "
+        "the start; owner names it. Offsets of a group are kept, its members join anew; a producer "
+        "begins anew with InitProducerId. /readyz?verbose says how many there are.",
+        "A client or a fault has written such records: horolog dump shows them. Keep the line.",
+    ),
     "offsets_left_behind": Page(
         "A topic was deleted, but offsets that a group had committed for it could not be. They go "
         "at the next start."

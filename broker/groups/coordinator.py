@@ -32,6 +32,7 @@ from broker.groups.restoring import restore_classic, restore_consumers
 from broker.groups.transactional_commits import TransactionalCommits
 from broker.logs import event
 from broker.state_loading import StateLoading
+from broker.state_reading import LeftOut
 from broker.state_topic import Row, StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
@@ -246,16 +247,29 @@ class GroupCoordinator:
 
     def _restore(self, found: Remembered) -> None:
         for group_id, value in found.groups.items():
-            restore_classic(self._made(group_id), value, self.rebalances)
-        for group_id, remembered_group in found.consumers.items():
-            group = self.groups.get(group_id) or self._made(group_id)
-            restore_consumers(group, remembered_group, self.consumers, self.footprint)
+            restore = partial(restore_classic, value=value, rebalances=self.rebalances)
+            self._restore_group(group_id, restore)
+        for group_id, stored in found.consumers.items():
+            restore = partial(
+                restore_consumers,
+                found=stored,
+                consumers=self.consumers,
+                footprint=self.footprint,
+            )
+            self._restore_group(group_id, restore)
         for group_id, offsets in found.offsets.items():
             group = self.groups.get(group_id) or self._made(group_id)
             self.commits.replay(group, offsets)
             self._drop_orphans(group)
         for producer_id, rows in found.pending.items():
             self.pending.add_rows(producer_id, rows)
+
+    def _restore_group(self, group_id: str, restore: Callable[[Group], None]) -> None:
+        """A group that cannot be made of its records is left out; its offsets are not."""
+        group = self.groups.get(group_id) or self._made(group_id)
+        if not self.loading.restore_one(group_id, lambda: restore(group)):
+            group.end(self._broker.clock.now_ms())
+            del self.groups[group_id]
 
     def _drop_orphans(self, group: Group) -> None:
         """Offsets of topics whose deletion a crash cut short."""
@@ -287,5 +301,8 @@ def _not_loaded(partition: "Partition", error: Exception) -> None:
     event("groups_not_loaded", "error", partition=partition, error=error)
 
 
-def _unreadable(partition: "Partition", records: int) -> None:
-    event("group_records_unreadable", "warning", partition=partition, records=records)
+def _unreadable(partition: "Partition", left_out: LeftOut) -> None:
+    event(
+        "group_records_unreadable", "warning",
+        partition=partition, records=left_out.count, first="; ".join(left_out.named),
+    )  # fmt: skip

@@ -18,8 +18,7 @@ from broker.groups.group_records import (
     OffsetRow,
     read_row,
 )
-from broker.state_reading import batches_of
-from protocol.errors import DecodeError
+from broker.state_reading import LeftOut, batches_of
 from protocol.records.batch import BatchHeader
 from protocol.records.markers import COMMIT, read_marker
 from protocol.records.record import Record, iter_records
@@ -38,7 +37,7 @@ class Remembered:
     pending: dict[int, list[OffsetRow]] = field(default_factory=dict)
     """Offsets of transactions that have not ended, by producer."""
     record_count: int = 0
-    unreadable: int = 0
+    left_out: LeftOut = field(default_factory=LeftOut)
     """Records of ours that could not be read."""
 
 
@@ -53,18 +52,20 @@ class Replay:
         """One batch."""
         for record in iter_records(data):
             self.remembered.record_count += 1
-            if header.is_control:
-                self._end(record, header.producer_id)
-                continue
             try:
-                row = read_row(record.key, record.value)
-            except DecodeError:
-                self.remembered.unreadable += 1
-                continue
-            if isinstance(row, OffsetRow) and header.is_transactional:
-                self.remembered.pending.setdefault(header.producer_id, []).append(row)
-            elif row is not None:
-                self._apply(row)
+                if header.is_control:
+                    self._end(record, header.producer_id)
+                else:
+                    self._read(record, header)
+            except Exception as error:  # noqa: BLE001 - whatever it holds, the others count
+                self.remembered.left_out.add(record.offset, error)
+
+    def _read(self, record: Record, header: BatchHeader) -> None:
+        row = read_row(record.key, record.value)
+        if isinstance(row, OffsetRow) and header.is_transactional:
+            self.remembered.pending.setdefault(header.producer_id, []).append(row)
+        elif row is not None:
+            self._apply(row)
 
     def _end(self, record: Record, producer_id: int) -> None:
         rows = self.remembered.pending.pop(producer_id, [])

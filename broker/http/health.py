@@ -11,10 +11,14 @@ OK, UNAVAILABLE = 200, 503
 
 
 class Check(NamedTuple):
-    """One condition. `fault()` is None when it holds, else the reason in words."""
+    """One condition. `fault()` is None when it holds, else the reason in words.
+
+    `note()` tells what an operator should know although the condition holds.
+    """
 
     name: str
     fault: Callable[[], str | None]
+    note: Callable[[], str | None] = lambda: None
 
 
 class Health(NamedTuple):
@@ -34,7 +38,7 @@ def judge(
     for check in checks:
         fault = None if check.name in exclude else check.fault()
         failed |= fault is not None
-        lines.append(_line(check.name, fault, excluded=check.name in exclude))
+        lines.append(_line(check, fault, excluded=check.name in exclude))
     unknown = sorted(set(exclude) - known)
     if unknown:
         lines.append(f"warn: no such check: {', '.join(unknown)}")
@@ -43,7 +47,10 @@ def judge(
     return Health(UNAVAILABLE if failed else OK, text + "\n")
 
 
-def _line(name: str, fault: str | None, *, excluded: bool) -> str:
+def _line(check: Check, fault: str | None, *, excluded: bool) -> str:
     if excluded:
-        return f"[+]{name} excluded: ok"
-    return f"[+]{name} ok" if fault is None else f"[-]{name} failed: {fault}"
+        return f"[+]{check.name} excluded: ok"
+    if fault is not None:
+        return f"[-]{check.name} failed: {fault}"
+    note = check.note()
+    return f"[+]{check.name} ok" + (f": {note}" if note else "")

@@ -14,10 +14,12 @@ data. Used from the event loop only.
 
 import asyncio
 from collections.abc import Coroutine, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.logs import event
 from broker.state_loading import StateLoading
+from broker.state_reading import LeftOut
 from broker.state_topic import StateTopic
 from broker.transactions import rules
 from broker.transactions.loading import Remembered, remembered
@@ -183,10 +185,10 @@ class TransactionCoordinator:
         async with self.steps.turn(owner):
             try:
                 await self._end_overdue(owner)
-            except KafkaError as error:
+            except Exception as error:  # noqa: BLE001 - one must not keep the others open
                 event(
                     "transaction_not_ended", "warning",
-                    transactional_id=owner.transactional_id, error=error,
+                    transactional_id=owner.transactional_id, error=repr(error),
                 )  # fmt: skip
 
     async def _end_overdue(self, owner: Transactional) -> None:
@@ -212,8 +214,11 @@ class TransactionCoordinator:
         async with self.steps.turn(owner):
             try:
                 await self.steps.forget(owner)
-            except KafkaError as error:
-                event("transactional_id_not_expired", "warning", error=error)
+            except Exception as error:  # noqa: BLE001 - one must not keep the others
+                event(
+                    "transactional_id_not_expired", "warning",
+                    transactional_id=owner.transactional_id, error=repr(error),
+                )  # fmt: skip
             else:
                 del self.ids[owner.transactional_id]
 
@@ -327,8 +332,10 @@ class TransactionCoordinator:
         )
 
     def _restore_all(self, found: Remembered) -> None:
-        for transactional_id, facts in found.facts.items():
-            self._restore(transactional_id, facts)
+        for name, facts in found.facts.items():
+            if not self.loading.restore_one(name, partial(self._restore, name, facts)):
+                self.ids.pop(name, None)
+                self.steps.open.pop(name, None)
 
     def _restore(self, transactional_id: str, facts: Facts) -> None:
         owner = self.ids[transactional_id] = Transactional(transactional_id, facts)
@@ -347,5 +354,8 @@ def _not_loaded(partition: "Partition", error: Exception) -> None:
     event("transactions_not_loaded", "error", partition=partition, error=error)
 
 
-def _unreadable(partition: "Partition", records: int) -> None:
-    event("transaction_records_unreadable", "warning", partition=partition, records=records)
+def _unreadable(partition: "Partition", left_out: LeftOut) -> None:
+    event(
+        "transaction_records_unreadable", "warning",
+        partition=partition, records=left_out.count, first="; ".join(left_out.named),
+    )  # fmt: skip

@@ -7,10 +7,9 @@ would be wrong.
 
 from dataclasses import dataclass, field
 
-from broker.state_reading import batches_of
+from broker.state_reading import LeftOut, batches_of
 from broker.transactions.transaction import Facts, recalled
 from broker.transactions.transaction_records import read_row
-from protocol.errors import DecodeError
 from protocol.records.record import Record, iter_records
 from storage.log import Log
 
@@ -20,7 +19,7 @@ class Remembered:
     """What one partition says of its transactional ids."""
 
     facts: dict[str, Facts] = field(default_factory=dict)
-    unreadable: int = 0
+    left_out: LeftOut = field(default_factory=LeftOut)
     """Records that could not be read."""
 
 
@@ -36,8 +35,8 @@ def remembered(log: Log, chunk_bytes: int) -> Remembered:
         for record in iter_records(data):
             try:
                 _apply(found, record)
-            except DecodeError:
-                found.unreadable += 1
+            except Exception as error:  # noqa: BLE001 - whatever it holds, the others count
+                found.left_out.add(record.offset, error)
     return found
 
 

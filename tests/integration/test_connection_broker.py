@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from broker.app import Broker
+from broker.gathering import wait_for
+from broker.groups.group_records import group_key
 from protocol.apis.api_versions import API as API_VERSIONS
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
@@ -155,3 +158,35 @@ async def test_a_second_broker_on_the_same_directory_is_refused(tmp_path: Path) 
         second = make_broker(tmp_path)
         with pytest.raises(Exception, match="lock"):
             await second.start()
+
+
+async def test_readiness_tells_what_the_coordinators_could_not_restore(tmp_path: Path) -> None:
+    settings = {"offsets.topic.num.partitions": "2"}
+    async with running_broker(tmp_path, settings) as broker:
+        topic = broker.groups.topic
+        await topic.make()
+        for owner in ("group-0", "group-1", "group-2", "group-3"):
+            await wait_for(topic.write(owner, [(group_key(owner), b"\x00\x09")]))
+    async with running_broker(tmp_path, settings) as broker:
+        await until_loaded(broker)
+        assert broker.http is not None
+        status, text = await http_get(broker.http, "/readyz?verbose")
+        assert status == 200
+        assert "[+]groups ok: 4 of __consumer_offsets were left out, see the log" in text
+    segment = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
+    data = bytearray(segment.read_bytes())
+    data[-1] ^= 1
+    segment.write_bytes(data)
+    async with running_broker(tmp_path, settings) as broker:
+        await until_loaded(broker)
+        assert broker.http is not None
+        status, text = await http_get(broker.http, "/readyz")
+        assert status == 503
+        assert "[-]groups failed: what __consumer_offsets-0 holds is not served" in text
+        assert "[+]transactions ok" in text
+
+
+async def until_loaded(broker: Broker) -> None:
+    async with asyncio.timeout(20):
+        while broker.groups.loading.is_under_way:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -156,15 +156,17 @@ class ConsumerGroup:
         self._row(Kind.CURRENT, new.member_id, new.current_value())
 
     def _count(self, member: ConsumerMember) -> None:
+        places = _places(member)
+        for place in places:
+            assert place not in self.owners, (place, member)
+        assert len(places) == len(set(places)), member
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
         self._names.update(member.names)
         if member.regex:
             self._patterns[member.regex] += 1
-        for place in _places(member):
-            assert place not in self.owners, (place, member)
-            self.owners[place] = member.member_id
+        self.owners.update(dict.fromkeys(places, member.member_id))
         self._footprint.total_bytes += member.size_bytes
 
     def _uncount(self, member: ConsumerMember) -> None:

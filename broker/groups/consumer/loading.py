@@ -32,6 +32,14 @@ class RememberedConsumers:
     def made(self, group_id: str, footprint: Footprint) -> ConsumerGroup:
         """The group, without timers."""
         made = ConsumerGroup(group_id, footprint)
+        try:
+            self._fill(made)
+        except Exception:
+            made.end()
+            raise
+        return made
+
+    def _fill(self, made: ConsumerGroup) -> None:
         made.epoch, made.metadata_hash = self.group.epoch, self.group.metadata_hash
         made.target_epoch = self.target_epoch.epoch
         made.expressions = dict(self.expressions)
@@ -44,7 +52,6 @@ class RememberedConsumers:
             for name, value in self.targets.items()
             if name in made.members
         }
-        return made
 
 
 Groups = dict[str, RememberedConsumers]
