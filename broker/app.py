@@ -38,8 +38,10 @@ from broker.http.pages import Pages
 from broker.http.token import HttpToken
 from broker.intake import Intake
 from broker.lanes import DiskLanes
-from broker.limits import ConnectionLimits, connections_within, or_unlimited
+from broker.limits import ALL_QUEUED_BYTES, ConnectionLimits, connections_within, or_unlimited
 from broker.logs import event
+from broker.memory_account import MemoryAccount, MemoryClass
+from broker.memory_limit import usable_memory
 from broker.metrics.probes import BrokerProbes
 from broker.networks import is_outside
 from broker.page_cache import PageCache
@@ -95,6 +97,7 @@ class Broker:
     waiters: FetchWaiters
     lanes: DiskLanes
     commit: GroupCommit
+    memory: MemoryAccount
     probes: BrokerProbes
     dirty_clients: DirtyClients
     audit: AuditStream | None
@@ -141,6 +144,7 @@ class Broker:
         self.cluster_id = settings.cluster_id
         self.ready = False
         self.not_ready_because = "starting"
+        self.memory = MemoryAccount(usable_memory(env.fs, settings.horolog_memory_max_bytes))
         self.probes = BrokerProbes(machine.monotonic)
         self.dirty_clients = DirtyClients(env.clock, self.probes)
         audit = settings.horolog_audit_topic
@@ -186,13 +190,17 @@ class Broker:
 
     def _make_server(self) -> Server:
         settings = self.config.broker_config
-        return Server(
+        server = Server(
             self.loop,
             ConnectionLimits(
                 max_by_open_files=connections_within(getrlimit(RLIMIT_NOFILE)[0]),
                 max_frame_bytes=settings.socket_request_max_bytes,
                 max_queued_bytes=settings.horolog_queued_max_response_bytes,
-                all_received_bytes=or_unlimited(settings.queued_max_request_bytes),
+                all_queued_bytes=min(ALL_QUEUED_BYTES, self.memory.share(MemoryClass.ANSWERS)),
+                all_received_bytes=min(
+                    or_unlimited(settings.queued_max_request_bytes),
+                    self.memory.share(MemoryClass.REQUESTS),
+                ),
                 idle_seconds=settings.connections_max_idle_ms / 1000,
             ),
             self.probes,
@@ -200,6 +208,9 @@ class Broker:
             self._dispatcher.dispatch,
             page_cache=PageCache(self.lanes, self.log_dir),
         )
+        self.memory.watch(MemoryClass.REQUESTS, lambda: server.pool.used_bytes)
+        self.memory.watch(MemoryClass.ANSWERS, lambda: server.queued_bytes)
+        return server
 
     # -- what handlers ask
 

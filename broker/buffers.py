@@ -21,7 +21,7 @@ class BufferPool:
     def __init__(self, kept_bytes: int = KEPT_BYTES, most_bytes: int = UNLIMITED) -> None:
         """`kept_bytes`: how much idle memory stays for reuse; `trim` lets it go.
 
-        `most_bytes`: what may be in use at one time.
+        `most_bytes`: what may be in use at one time; the first buffer may be larger.
         """
         self.shared = bytearray(SHARED_BYTES)
         self.shared_view = memoryview(self.shared)
@@ -35,7 +35,7 @@ class BufferPool:
 
     def has(self, size: int) -> bool:
         """Whether a buffer of `size` bytes can be taken now."""
-        return self.used_bytes + _capacity(size) <= self._most
+        return not self.used_bytes or self.used_bytes + _capacity(size) <= self._most
 
     def take(self, size: int) -> bytearray:
         """A buffer of at least `size` bytes, with whatever lies in it.
@@ -43,11 +43,11 @@ class BufferPool:
         CloseConnection (request_memory) when all together would be over their limit.
         """
         capacity = _capacity(size)
-        if self.used_bytes + capacity > self._most:
+        if not self.has(size):
             raise CloseConnection(
                 "request_memory",
                 f"{self.used_bytes} bytes of requests are under way: another {capacity} would be "
-                "above queued.max.request.bytes",
+                "above queued.max.request.bytes, or their share of horolog.memory.max.bytes",
             )
         self.used_bytes += capacity
         self._used_since_trim = True

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 MIN_FRAME_RATE = 64 * 1024  # bytes per second that a large frame must arrive with, beyond the grace
 
 UNLIMITED = 1 << 62
+ALL_QUEUED_BYTES = 256 * 1024 * 1024
 RESERVED_FILES_LEAST, RESERVED_FILES_MOST = 64, 5000  # not for connections: a quarter between these
 
 
@@ -18,7 +19,7 @@ class ConnectionLimits:
     max_parked_bytes: int = 8 * 1024 * 1024  # of requests and answers that wait for one before them
     max_queued_bytes: int = 8 * 1024 * 1024  # of memory, waiting for the peer to read
     max_queued_parts: int = 256  # buffers and file pieces, waiting likewise
-    all_queued_bytes: int = 256 * 1024 * 1024  # of memory, of all connections together
+    all_queued_bytes: int = ALL_QUEUED_BYTES  # of memory, of all connections together
     all_received_bytes: int = UNLIMITED  # of large requests that are under way, likewise
     first_frame_seconds: float = 10.0
     frame_seconds: float = 30.0

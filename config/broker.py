@@ -179,6 +179,13 @@ class BrokerConfig:
         8_388_608,
         doc="Answers waiting for one slow reader, above which its requests wait too.",
     )
+    horolog_memory_max_bytes: int = broker_key(
+        "horolog.memory.max.bytes",
+        size(-1, LONG_MAX),
+        -1,
+        doc="Memory of this process: 70 % of it, or of the control group's or machine's if less, "
+        "is shared out to what clients make the broker hold. -1: what the system allows.",
+    )
     fetch_max_bytes: int = broker_key(
         "fetch.max.bytes",
         size(1024),

@@ -8,6 +8,7 @@ from broker.metrics.compaction import COMPACTION_METRICS
 from broker.metrics.declare import Catalogue, Durations, Metric, Sample, counter, gauge, one
 from broker.metrics.disk import DISK_METRICS
 from broker.metrics.groups import GROUP_METRICS
+from broker.metrics.memory import MEMORY_METRICS
 from broker.metrics.partitions import PARTITION_METRICS
 from broker.metrics.probes import Histogram
 from broker.metrics.process import PROCESS_METRICS
@@ -218,6 +219,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     *TOPIC_METRICS,
     *PROCESS_METRICS,
+    *MEMORY_METRICS,
     *DISK_METRICS,
     *SCRUB_METRICS,
     *PARTITION_METRICS,

@@ -21,6 +21,7 @@ from broker.fetch_sessions import FetchSessions
 from broker.gathering import wait_for
 from broker.groups.coordinator import GroupCoordinator
 from broker.intake import Intake
+from broker.memory_account import MemoryAccount
 from broker.metrics.probes import BrokerProbes
 from broker.partition import Partition
 from broker.producer_ids import ProducerIds
@@ -132,6 +133,7 @@ class World:
             waiters=FetchWaiters(asyncio.get_running_loop()),
             fetch_sessions=FetchSessions(self.clock, self.env.rng),
             probes=BrokerProbes(self.clock.monotonic),
+            memory=MemoryAccount(1 << 32),
             served=tuple(route.api for route in routes().values()),
             node_id=NODE_ID,
             cluster_id="test-cluster",

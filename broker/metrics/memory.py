@@ -1,0 +1,41 @@
+"""The account of memory, by class."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from broker.memory_account import MemoryAccount, MemoryClass
+from broker.metrics.declare import Sample, counter, gauge
+
+if TYPE_CHECKING:
+    from broker.app import Broker
+
+
+def _by_class(
+    read: Callable[[MemoryAccount, MemoryClass], int],
+) -> "Callable[[Broker], Iterable[Sample]]":
+    def samples(broker: "Broker") -> Iterable[Sample]:
+        return [((kind.value,), float(read(broker.memory, kind))) for kind in MemoryClass]
+
+    return samples
+
+
+MEMORY_METRICS = (
+    gauge(
+        "horolog_memory_used_bytes",
+        "Memory that clients make the broker hold, by what it is for.",
+        ("class",),
+        _by_class(MemoryAccount.used),
+    ),
+    gauge(
+        "horolog_memory_limit_bytes",
+        "What each class may hold; see horolog.memory.max.bytes.",
+        ("class",),
+        _by_class(MemoryAccount.share),
+    ),
+    counter(
+        "horolog_memory_refusals",
+        "Requests for memory that were refused since the class's share was full.",
+        ("class",),
+        _by_class(MemoryAccount.refusals),
+    ),
+)
