@@ -1,11 +1,9 @@
 """`horolog spark replay`: records of a time range into another topic, with the times they have."""
 
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -33,7 +31,7 @@ class Target:
     keeps_partitions: bool
     records_a_second: float
     """Of each worker's part; 0: as fast as it goes."""
-    state: str
+    place: str
     """A folder that remembers how far each partition is; empty: nothing does."""
 
 
@@ -74,11 +72,16 @@ def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -
     time. A target that stamps records with their arrival is refused, since the times would be lost.
 
     With --state a run that was stopped goes on where it was; records that were on their way may
-    then come twice. Nothing comes out of order within a partition.
+    then come twice. The state knows its target, by the topic's id: another one is written anew.
+    Another range for the same target is refused; --last counts from when the first run began.
+    Nothing comes out of order within a partition.
     """
     with named_errors():
-        parts = _parts(options)
-        target = _target(options, len(parts))
+        if None not in (options["last"], options["from_ms"]):
+            raise BadOption("--last and --from-ms say the same in two ways: give one of them")
+        target = _target(options)
+        parts = _parts(options, target)
+        target = replace(target, records_a_second=options["rate"] / max(1, len(parts)))
         with choose_engine(engine, "replay", master=master) as chosen:
             found = run_all(chosen, partial(replay_part, target=target), parts, "partitions")
     found.sort()
@@ -92,10 +95,11 @@ def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -
 
 def replay_part(part: Part, target: Target) -> Replayed:
     """Write the records of one partition. Runs in a worker."""
+    from pipeline.sinks.replay_state import Notes
     from pipeline.sinks.topic_writer import TopicWriter
     from protocol.records.compression import Codec
 
-    view, notes = part.view, Notes(target.state, part)
+    view, notes = part.view, Notes(target.place, part.view)
     first, count, before = notes.following, 0, notes.records
     at, began = first, time.monotonic()
     writer = TopicWriter(target.bootstrap, target.topic, Codec[target.compression.upper()])
@@ -109,34 +113,6 @@ def replay_part(part: Part, target: Target) -> Replayed:
     finally:
         writer.close()
     return Replayed(view.topic, view.partition, first, at, count, before)
-
-
-class Notes:
-    """How far a partition is, in a file; a topic made again begins anew."""
-
-    def __init__(self, folder: str, part: Part) -> None:
-        """Reads what an earlier run has noted. BadOption when it cannot be read."""
-        view = part.view
-        self._view = view
-        self._path = Path(folder, f"{view}.json") if folder else None
-        self.following, self.records = view.start_offset, 0
-        if self._path is not None and self._path.exists():
-            try:
-                noted = json.loads(self._path.read_text(encoding="utf-8"))
-                if noted["topic_id"] == view.topic_id:
-                    self.following, self.records = noted["next"], noted["records"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise BadOption(f"--state: {self._path} cannot be read: {error}") from error
-
-    def keep(self, following: int, records: int) -> None:
-        """Note that all before the offset is written."""
-        if self._path is None:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        noted = {"topic_id": self._view.topic_id, "next": following, "records": records}
-        unfinished = self._path.with_suffix(".unfinished")
-        unfinished.write_text(json.dumps(noted), encoding="utf-8")
-        unfinished.replace(self._path)
 
 
 def _batches(part: Part, first: int, *, keeps_partitions: bool) -> "Iterator[pa.RecordBatch]":
@@ -165,13 +141,13 @@ def _pause(count: int, passed: float, records_a_second: float) -> None:
         time.sleep(max(0.0, count / records_a_second - passed))
 
 
-def _parts(options: dict[str, Any]) -> list[Part]:
-    given = (options["last"], options["from_ms"])
-    if None not in given:
-        raise BadOption("--last and --from-ms say the same in two ways: give one of them")
-    low = options["from_ms"]
-    if options["last"] is not None:
-        low = time.time_ns() // 1_000_000 - options["last"]
+def _parts(options: dict[str, Any], target: Target) -> list[Part]:
+    from pipeline.sinks.replay_state import Wanted, begun
+
+    wanted = Wanted(
+        options["from_ms"], options["until_ms"], options["last"], options["same_partitions"]
+    )
+    low = begun(target.place, wanted, time.time_ns() // 1_000_000)
     times = {"startingTimestamp": low, "endingTimestamp": options["until_ms"]}
     more = {name: str(ms) for name, ms in times.items() if ms is not None}
     if "startingTimestamp" in more:
@@ -184,9 +160,11 @@ def _parts(options: dict[str, Any]) -> list[Part]:
     )  # fmt: skip
 
 
-def _target(options: dict[str, Any], part_count: int) -> Target:
+def _target(options: dict[str, Any]) -> Target:
     """Where to write. BadOption for a topic that stamps anew, NothingThere for none."""
+    from pipeline.sinks.replay_state import place_of
     from pipeline.sinks.spark_topic import sink_options
+    from pipeline.sinks.topic_leaders import Leaders
 
     topic = options["to_topic"] or options["topic"]
     asked = {
@@ -197,9 +175,12 @@ def _target(options: dict[str, Any], part_count: int) -> Target:
     sink_options(asked, ["key", "value", "timestampMs", "headers"])
     if options["bootstrap"] == options["to_bootstrap"] and topic == options["topic"]:
         raise BadOption(f"{topic} would be written into itself: --to-topic names another one")
+    to_topic_id = Leaders(options["to_bootstrap"]).topic_id(topic)
     return Target(
-        options["to_bootstrap"], topic, options["compression"], options["same_partitions"],
-        options["rate"] / max(1, part_count), options["state"] or "",
+        options["to_bootstrap"], topic, options["compression"], options["same_partitions"], 0,
+        place_of(
+            options["state"] or "", options["to_bootstrap"], topic, to_topic_id, options["topic"]
+        ),
     )  # fmt: skip
 
 

@@ -32,6 +32,11 @@ class Leaders:
             self._known[topic] = [brokers.get(each.leader_id, "") for each in ordered]
         return self._known[topic]
 
+    def topic_id(self, topic: str) -> str:
+        """32 hex digits; empty from a broker of before topic ids. As `of`."""
+        _, found = self._asked(topic)
+        return found.topic_id.hex if found.topic_id.int else ""
+
     def forget(self, topic: str | None = None) -> None:
         """Ask again the next time: of the topic, or of all."""
         if topic is None:

@@ -80,6 +80,77 @@ def test_a_range_is_copied_with_all_that_a_record_has(
     assert len(content(node.bootstrap, "replay-to")) == 120
 
 
+def replay(
+    node: NodeProcess, capsys: pytest.CaptureFixture[str], to: str, state: Path, *more: str
+) -> tuple[int, str]:
+    """The exit status; the records that were written, or what the error says."""
+    status = main([
+        "spark", "replay", "--bootstrap", node.bootstrap, "--topic", "stated", "--to",
+        node.bootstrap, "--to-topic", to, "--state", str(state), "--json", *more,
+    ])  # fmt: skip
+    said = capsys.readouterr()
+    return status, str(json.loads(said.out)["records"]) if said.out else said.err
+
+
+def test_the_state_knows_the_target(
+    node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(admin, "stated")
+    fill(node.bootstrap, "stated", time.time_ns() // 1_000_000)
+    for to in ("state-one", "state-two"):
+        make(admin, to)
+        assert replay(node, capsys, to, tmp_path) == (0, "200")
+        assert replay(node, capsys, to, tmp_path) == (0, "0")
+    admin.delete_topics(["state-one"])["state-one"].result(30)
+    make(admin, "state-one")
+    assert replay(node, capsys, "state-one", tmp_path) == (0, "200"), "it was made again"
+    assert len(content(node.bootstrap, "state-one")) == 200
+
+
+def test_the_state_knows_the_range(
+    node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(admin, "state-range")
+    now = time.time_ns() // 1_000_000
+    wide = ["--from-ms", str(now - 70 * HOUR)]
+    narrow = ["--from-ms", str(now - 20 * HOUR)]
+    assert replay(node, capsys, "state-range", tmp_path, *narrow)[0] == 0
+    for other in (wide, [], [*narrow, "--until-ms", str(now)], [*narrow, "--same-partitions"]):
+        status, said = replay(node, capsys, "state-range", tmp_path, *other)
+        assert status == 2, other
+        assert f"was begun with --from-ms {now - 20 * HOUR}" in said
+    assert replay(node, capsys, "state-range", tmp_path, *narrow) == (0, "0")
+    assert replay(node, capsys, "state-range", tmp_path / "other", *wide)[1] != "0"
+
+
+def test_a_stretch_of_time_begins_where_the_first_run_began(
+    node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(admin, "state-last")
+    asked = (node, capsys, "state-last", tmp_path, "--last", "30h")
+    status, first = replay(*asked)
+    assert (status, replay(*asked)) == (0, (0, "0"))
+    (noted,) = tmp_path.glob("to-*/stated/range.json")
+    low = json.loads(noted.read_text())["low_ms"]
+    time.sleep(0.01)
+    for partition in noted.parent.glob("[0-9].json"):
+        partition.unlink()  # as if it had been stopped before
+    status, again = replay(*asked)
+    assert (status, again) == (0, first)
+    assert json.loads(noted.read_text())["low_ms"] == low
+    assert replay(*asked[:-1], "31h")[0] == 2
+
+
+def test_a_state_that_does_not_know_its_target_is_refused(
+    node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(admin, "state-old")
+    (tmp_path / "stated-0.json").write_text('{"topic_id": "", "next": 90, "records": 90}')
+    status, said = replay(node, capsys, "state-old", tmp_path)
+    assert status == 2
+    assert "stated-0.json is of an earlier version" in said
+
+
 def test_the_last_days_go_by_the_records_own_times_and_no_faster_than_told(
     node: NodeProcess, admin: AdminClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
