@@ -319,7 +319,6 @@ class Broker:
         manager = self.log_manager = LogManager(self.env, self.log_dir, self.config.topic_config)
         serving = Serving(self.log_dir, self.lanes, self.commit, self.waiters, self.quarantine)
         self.catalog = TopicCatalog(self.env, self.config, manager, serving)
-        manager.producer_expiration_ms = self.config.broker_config.producer_id_expiration_ms
         manager.open_directory(self.cluster_id, self.node_id)
         self.disk_space.ballast = manager.ballast
         self.disk_space.look()

@@ -129,8 +129,8 @@ class StateTopic:
                 )  # fmt: skip
                 _check_size(len(batch), partition)
                 outcome = partition.append_own(own_batch(batch, now_ms), acks)
-        except KafkaError as error:
-            answer.fail(as_coordinator_says(error))
+        except Exception as error:  # noqa: BLE001 - who waits for this must hear of it
+            answer.fail(as_coordinator_says(error) if isinstance(error, KafkaError) else error)
             return
         done = partial(self._appended, (partition, len(batch), len(rows)), answer)
         if isinstance(outcome, Deferred):

@@ -73,6 +73,7 @@ class Cleaning:
         self._verdict = verdict
         self._memory = memory
         self._env = env
+        self._now_ms = env.clock.now_ms()  # as it was believed when the run was decided
         self._segments: tuple[Segment, ...] = ()
         self._producers: dict[int, LastOfProducer] = {}
 
@@ -116,7 +117,7 @@ class Cleaning:
             self.first_dirty,
             CleanedTransactions(self._aborted(0)),
             self._producers,
-            self._env.clock.now_ms(),
+            self._now_ms,
             self.log.config.delete_retention_ms,
             self.log.config.max_decompressed_message_bytes,
         )

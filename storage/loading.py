@@ -32,7 +32,6 @@ DAMAGE_MARK = "horolog-damaged"
 NOT_DAMAGED = 1 << 63
 MAX_OFFSET = (1 << 63) - 1
 EMPTY_SNAPSHOT_BYTES = 10
-DAY_MS = 86_400_000
 
 _INDEX_ENTRY_BYTES = 8
 
@@ -61,8 +60,6 @@ class WhatIsKnown(NamedTuple):
     start_offset: int = 0
     gaps_below: int | None = None
     """Up to where compaction has been, if that is known."""
-    producer_expiration_ms: int = DAY_MS
-    """How long a silent producer is remembered."""
 
 
 def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: WhatIsKnown) -> LoadedLog:
@@ -184,8 +181,6 @@ class _Loading:
             [offset for offset in self._listing.snapshots if offset >= first],
             self._producers,
             at_most=up_to,
-            now_ms=self._env.clock.now_ms(),
-            expiration_ms=self._known.producer_expiration_ms,
         )
         replay_producers(segments, self._producers, up_to)
 

@@ -29,7 +29,7 @@ from storage.layout import (
     parse_partition_dir,
     partition_dir_name,
 )
-from storage.loading import DAY_MS, WhatIsKnown, load_log
+from storage.loading import WhatIsKnown, load_log
 from storage.log import Log
 from storage.meta_properties import read_partition_metadata, write_partition_metadata
 from storage.partition_files import FilePool, PartitionFiles
@@ -45,8 +45,6 @@ class LogManager:
     def __init__(self, env: Env, log_dir: str, topic_config: Callable[[str], TopicConfig]) -> None:
         """Nothing is touched. `topic_config` gives the settings of a topic by name."""
         self.logs: Mapping[tuple[str, int], Log] = {}
-        self.producer_expiration_ms = DAY_MS
-        """How long a silent producer is remembered, over a start."""
         self.damage: list[str] = []
         """What `load` found damaged and went on without: checkpoints, metadata files."""
         self.recovered_logs = 0
@@ -140,7 +138,6 @@ class LogManager:
                     recovery_points.get(name, 0),
                     start_offsets.get(name, 0),
                     self.cleaner_offsets.gaps_below(name),
-                    self.producer_expiration_ms,
                 )
                 logs[name] = self._open_log(name, known)
         self.logs = logs

@@ -20,7 +20,6 @@ from storage.producer_state import (
     ProducerEntry,
     ProducerStates,
     RememberedBatch,
-    is_expired,
 )
 
 VERSION = 1
@@ -96,13 +95,11 @@ def load_newest(
     states: ProducerStates,
     *,
     at_most: int,
-    now_ms: int,
-    expiration_ms: int,
 ) -> SnapshotLoad:
     """Fill `states` (emptied first) from the newest sound snapshot at or below `at_most`.
 
     `offsets` are those of the snapshots that exist. Damaged ones are removed and named in the
-    answer; producers that are expired by now are left out.
+    answer. Nobody is too old to be restored: who is, is judged once the clock is believed.
     """
     damaged: list[str] = []
     states.clear(0)
@@ -117,8 +114,7 @@ def load_newest(
             fs.remove(path)
             continue
         for producer_id, entry in entries:
-            if not is_expired(entry, now_ms, expiration_ms):
-                states.restore(producer_id, entry)
+            states.restore(producer_id, entry)
         states.end_offset = offset
         return SnapshotLoad(offset, tuple(damaged))
     return SnapshotLoad(None, tuple(damaged))

@@ -197,19 +197,24 @@ class GroupCoordinator:
         return self.topic.write(group.group_id, rows)
 
     async def expire(self) -> None:
-        """Offsets whose time is over go, and groups that nothing is left of (KIP-211)."""
+        """Offsets whose time is over go, and groups that nothing is left of (KIP-211).
+
+        Never in doubt of the clock.
+        """
+        if self._broker.clock_watch.look():
+            return
         now_ms = self._broker.clock.now_ms()
         retention_ms = self._settings.offsets_retention_minutes * MINUTE_MS
         for group in list(self.groups.values()):
             if group.state is State.DEAD:
                 continue
-            places = expired_offsets(group, now_ms, retention_ms)
             try:
+                places = expired_offsets(group, now_ms, retention_ms)
                 await wait_for(self.commits.take_back(group, places))
                 if _is_over(group) and self.groups.get(group.group_id) is group:
                     await wait_for(self.remove(group))
-            except KafkaError as error:
-                event("offsets_not_expired", "warning", group=group.group_id, error=error)
+            except Exception as error:  # noqa: BLE001 - one group must not keep the others
+                event("offsets_not_expired", "warning", group=group.group_id, error=repr(error))
 
     async def follow(self) -> None:
         """What is due by a clock that was moved happens."""

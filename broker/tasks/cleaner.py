@@ -107,12 +107,14 @@ class Cleaner:
     # --- one worker ---
 
     async def _work(self, worker: int) -> None:
-        while not self._stopping.is_set() and not self._is_held:
+        while not self._stopping.is_set() and not self._waits():
             chosen = await self._choose(worker)
             if chosen is None:
                 return
             partition, verdict = chosen
             try:
+                if self._waits():  # since the log was chosen
+                    return
                 await self._clean(worker, partition, verdict)
             except (StorageError, KafkaError) as error:
                 self._put_aside(partition, error)
@@ -197,9 +199,8 @@ class Cleaner:
 
     # --- what a worker needs ---
 
-    @property
-    def _is_held(self) -> bool:
-        """By a clock in doubt, or because the broker came out of a loop of crashes."""
+    def _waits(self) -> bool:
+        """For a clock in doubt, or because the broker came out of a loop of crashes."""
         return self._broker.clock_watch.look() or self._broker.crash_guard.is_holding
 
     @property

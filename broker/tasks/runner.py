@@ -62,6 +62,11 @@ class TaskRunner:
         delay = seconds() if first is None else first
         self._tasks.append(_Task(name, seconds, work, monotonic, monotonic() + delay))
 
+    @property
+    def names(self) -> list[str]:
+        """Those of all tasks, in the order of registration."""
+        return [task.name for task in self._tasks]
+
     def start(self) -> None:
         """Begins to tick."""
         self._expected = self._loop.time() + self.tick_seconds

@@ -71,9 +71,14 @@ class Steps:
             self.open.pop(owner.transactional_id, None)
 
     def restore(self, owner: Transactional) -> None:
-        """It was read back: an open transaction has as much time as it had left."""
+        """It was read back: an open transaction has as much time as it had left.
+
+        All of it, when the clock is in doubt.
+        """
         facts = owner.facts
         left_ms = facts.started_ms + facts.timeout_ms - self.now_ms
+        if self._broker.clock_watch.look():
+            left_ms = facts.timeout_ms
         self._time(owner, min(max(left_ms, 0), facts.timeout_ms))
         self.notice(owner)
 

@@ -50,7 +50,6 @@ class BrokerWorld(TransactionWorld, GroupWorld):
     def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
         super().__init__(fs, seed, **{**SMALL, **settings})
         self.settings = settings
-        self.broker.log_manager.producer_expiration_ms = 1 << 40
 
     async def reborn(self, fs: SimFileSystem | None = None) -> "BrokerWorld":
         """A broker on what is left, after kill -9 unless told; the wall clock goes on."""

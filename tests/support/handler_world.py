@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.catalog import TopicCatalog
+from broker.clock_watch import ClockWatch
 from broker.context import Peer, RequestContext
 from broker.crash_guard import CrashGuard
 from broker.deferred import Deferred
@@ -142,6 +143,7 @@ class World:
             advertised=lambda context: Endpoint("broker.test", 9092),
             loop=asyncio.get_running_loop(),
         )
+        self.broker.clock_watch = ClockWatch(self.clock, lambda: self.broker.config.broker_config)
         guard = CrashGuard(self.env, LOG_DIR, lambda: self.broker.config.broker_config)
         self.broker.intake = Intake(self.broker.disk_space, guard)
         self.muted: list[tuple[int, float]] = []

@@ -10,8 +10,6 @@ from storage.producer_snapshots import decode, encode, load_newest, save, stray_
 from storage.producer_state import ProducerEntry, ProducerStates, RememberedBatch
 from tests.support.simdisk import SimFileSystem
 
-DAY_MS = 86_400_000
-
 
 def states_at(offset: int) -> ProducerStates:
     states = ProducerStates()
@@ -35,7 +33,7 @@ def test_a_load_keeps_the_last_batch_of_each_producer() -> None:
     fs = SimFileSystem()
     assert save(fs, "/", states_at(21), durable=False) == "//00000000000000000021.snapshot"
     states = ProducerStates()
-    loaded = load_newest(fs, "/", [21], states, at_most=30, now_ms=1000, expiration_ms=DAY_MS)
+    loaded = load_newest(fs, "/", [21], states, at_most=30)
     assert loaded == (21, ())
     entries = dict(states)
     assert entries[7].batches == (RememberedBatch(9, 20, 4, 1000),)
@@ -78,7 +76,7 @@ def test_a_damaged_snapshot_is_removed_and_the_next_older_one_taken(damage) -> N
     with pytest.raises(CorruptCheckpoint):
         decode(path, broken)
     states = states_at(99)
-    loaded = load_newest(fs, "/", [10, 21], states, at_most=30, now_ms=0, expiration_ms=DAY_MS)
+    loaded = load_newest(fs, "/", [10, 21], states, at_most=30)
     assert loaded.offset == 10
     assert len(loaded.damaged) == 1
     assert path in loaded.damaged[0]
@@ -90,17 +88,9 @@ def test_a_snapshot_above_the_log_end_is_not_taken() -> None:
     fs = SimFileSystem()
     save(fs, "/", states_at(21), durable=False)
     states = ProducerStates()
-    loaded = load_newest(fs, "/", [21], states, at_most=20, now_ms=0, expiration_ms=DAY_MS)
+    loaded = load_newest(fs, "/", [21], states, at_most=20)
     assert loaded.offset is None
     assert len(states) == 0
-
-
-def test_expired_producers_are_left_out_at_load_but_for_open_transactions() -> None:
-    fs = SimFileSystem()
-    save(fs, "/", states_at(21), durable=False)
-    states = ProducerStates()
-    load_newest(fs, "/", [21], states, at_most=21, now_ms=10 * DAY_MS, expiration_ms=DAY_MS)
-    assert [producer_id for producer_id, _ in states] == [7]
 
 
 def test_strays_are_snapshots_without_a_segment_but_for_the_newest_of_all() -> None:

@@ -1,0 +1,87 @@
+"""Which work depends on the wall clock, and what it does while that is in doubt (time.md 6).
+
+One row for each periodic task, and one for each module that reads wall time: who adds either says
+here what a wrong clock would do. Tests hold both tables complete, and try every task that waits.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+
+class Held(Enum):
+    """What a task does while the clock watch holds what goes by time."""
+
+    WAITS = "does nothing"
+    PARTLY = "leaves out what goes by time"
+    GOES_ON = "goes on"
+
+
+class Row(NamedTuple):
+    """What is done in a hold, and why."""
+
+    held: Held
+    why: str
+
+
+TASKS: Mapping[str, Row] = {
+    "connections": Row(Held.GOES_ON, "idle and slow clients are judged by monotonic time"),
+    "clock": Row(Held.GOES_ON, "it is the watch"),
+    "flush": Row(Held.GOES_ON, "flush.ms is monotonic time; syncing removes nothing"),
+    "rolling": Row(Held.WAITS, "segments end by their age, and what has ended may go"),
+    "retention": Row(Held.PARTLY, "by size and start offset it goes on, by time it waits"),
+    "cleaner": Row(Held.WAITS, "tombstones and markers go by their age; lags are ages"),
+    "starts": Row(Held.GOES_ON, "how long the broker has lived is monotonic time"),
+    "deletion": Row(Held.GOES_ON, "file.delete.delay.ms is monotonic; what goes was deleted"),
+    "offsets": Row(Held.WAITS, "committed offsets go by the age of their commit or group"),
+    "transactions": Row(Held.GOES_ON, "time-outs are monotonic; whole ones after a start in doubt"),
+    "transactional_ids": Row(Held.WAITS, "ids go by the age of their last use"),
+    "audit": Row(Held.GOES_ON, "it writes rows, and removes none"),
+    "waits": Row(Held.GOES_ON, "fetches that wait follow a held clock's monotonic hand"),
+    "groups": Row(Held.GOES_ON, "sessions and rebalances are monotonic time"),
+    "producers": Row(Held.WAITS, "producers go by the age of their last batch"),
+    "checkpoints": Row(Held.GOES_ON, "it writes offsets, which are no times"),
+    "disk": Row(Held.GOES_ON, "free space, by the machine's monotonic time"),
+    "scrubber": Row(Held.GOES_ON, "it reads; a wrong clock begins a pass early or late"),
+}
+"""By the name with which a task is registered."""
+
+_TOLD = "what it says of ages and times, to those who ask"
+_STAMPS = "the time it writes down"
+_REFERENCE = "what records' times are compared with; a policy may refuse them, nothing goes"
+
+READERS: Mapping[str, str] = {
+    "broker/audit.py": _STAMPS,
+    "broker/clock_watch.py": "it is the watch",
+    "broker/crash_guard.py": "starts are counted by wall time; no data depends on it",
+    "broker/dirty_clients.py": "how often a warning is repeated",
+    "broker/groups/consumer/groups.py": _STAMPS,
+    "broker/groups/consumer/migration.py": _STAMPS,
+    "broker/groups/consumer/topic_matching.py": "when expressions are looked up anew",
+    "broker/groups/coordinator.py": "stamps; `expire` waits in a hold",
+    "broker/groups/rebalance.py": _STAMPS,
+    "broker/handlers/list_offsets.py": "the age of a file that is being written",
+    "broker/handlers/list_transactions.py": _TOLD,
+    "broker/handlers/offset_commit.py": _STAMPS,
+    "broker/handlers/txn_offset_commit.py": _STAMPS,
+    "broker/held_clock.py": "it is the clock",
+    "broker/logs.py": _STAMPS,
+    "broker/quotas/enforcement.py": "rates of clients",
+    "broker/refusals.py": "a clock before 2026 refuses the start",
+    "broker/removal_warning.py": _TOLD,
+    "broker/serve.py": "the clock of tests",
+    "broker/state_topic.py": _STAMPS,
+    "broker/tasks/cleaner.py": "its verdicts; it asks the watch before and after them",
+    "broker/tasks/retention.py": "its plans, which are told of the hold",
+    "broker/tasks/rolling.py": "it asks the watch before each roll",
+    "broker/tasks/schedule.py": "`expire_producers` waits in a hold",
+    "broker/tasks/scrubber.py": "when a pass was begun and ended",
+    "broker/transactions/coordinator.py": "stamps; `expire` waits in a hold",
+    "broker/transactions/markers.py": _STAMPS,
+    "broker/transactions/steps.py": "stamps; time-outs after a start are whole in a hold",
+    "storage/appender.py": _REFERENCE,
+    "storage/cleaner.py": "taken when the run is decided, after the watch was asked",
+    "storage/data_directory.py": _STAMPS,
+    "storage/segments.py": _STAMPS,
+}
+"""Modules that read wall time; commands, HTTP pages and metrics tell of it and do not act."""
