@@ -329,6 +329,7 @@ class Broker:
             self._load_logs(manager)
         except (StorageError, ConfigError):
             self.crash_guard.refused()
+            manager.release()
             raise
 
     def _load_logs(self, manager: LogManager) -> None:

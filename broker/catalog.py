@@ -26,6 +26,7 @@ from broker.gathering import wait_for
 from broker.logs import event
 from broker.metadata import MetadataImage, TopicImage, image_of
 from broker.partition import Partition, Serving
+from broker.stored_settings import FILE_NAME as CONFIG_FILE_NAME
 from broker.topic_adoption import doomed_logs, reconciled
 from broker.topic_creation import NewTopic
 from broker.topic_names import fault_in_name, is_left_alone
@@ -36,8 +37,6 @@ from storage.env import Env
 from storage.errors import StorageError
 from storage.log import Log
 from storage.manager import LogManager
-
-CONFIG_FILE_NAME = "horolog-config.json"
 
 T = TypeVar("T")
 
@@ -64,7 +63,8 @@ class TopicCatalog:
             try:
                 self._config.restore(self._env.fs.read_text(path))
             except ConfigError as error:
-                raise error.at(path) from error
+                remedy = "horolog config unset, with that key, takes back what is stored"
+                raise ConfigError(error.key, f"{error.message}: {remedy}", where=path) from error
 
     def load(self) -> None:
         """After the logs are open: joins what the file says and what lies on the disk. Blocks."""

@@ -1,5 +1,5 @@
 """`horolog config`: what every setting is and why (`explain`), whether a file is right (`check`),
-and the generated documentation (`docs`).
+what clients have set and its undoing (`unset`), and the generated documentation (`docs`).
 
 Prints to standard output; mistakes go to standard error with exit status 1. Reads settings as a
 starting broker would, and starts nothing.
@@ -85,6 +85,35 @@ def docs(*, write: bool, fail: bool) -> int:
     return 1 if stale and fail else 0
 
 
+@command.command("unset")
+@click.argument("key", required=False)
+@click.option("--data-dir", metavar="DIR", help="Of the stopped broker (default: as serve).")
+@click.option("--config", "file", metavar="FILE", help="The settings that name the directory.")
+@click.option("--topic", help="A setting of this topic, not of the broker.")
+def unset(key: str | None, data_dir: str | None, file: str | None, topic: str | None) -> int:
+    """Take back KEY, which a client has set at run time, while the broker is stopped.
+
+    For a broker that lets nobody in any more, or does not start. Without KEY: what is stored.
+    """
+    from broker.stored_settings import told, unset_key
+    from config.errors import ConfigError
+    from config.sources import load
+    from storage.errors import StorageError
+    from storage.posix import real_env
+
+    flags = [] if data_dir is None else [f"log.dirs={data_dir}"]
+    try:
+        directory = _store(load(flags=flags, file=file)).broker_config.log_dir
+        fs = real_env().fs
+        if key is None:
+            print(told(fs, directory), end="")
+        else:
+            print(unset_key(fs, directory, key, topic), end="")
+    except (ConfigError, StorageError) as error:
+        return _refused(error)
+    return 0
+
+
 def _tables() -> dict[str, str]:
     """What stands between the README's marks, by mark."""
     from broker.api_table import api_table
@@ -106,9 +135,11 @@ def _stale_files(root: Path) -> dict[Path, str]:
     for mark, table in _tables().items():
         text = with_section(text, mark, table)
     from broker.explain.pages import codes_table
+    from config.wire_rules import fixed_table
 
     runbook = root / "broker" / "README.md"
     codes = with_section(runbook.read_text(encoding="utf-8"), "codes", codes_table())
+    codes = with_section(codes, "not by clients", fixed_table())
     wanted = {
         root / "config" / "server.yaml": example_yaml(),
         readme: text,

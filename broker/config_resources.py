@@ -81,7 +81,7 @@ async def alter_each(
             except KafkaError as error:
                 outcomes.append(error)
             except ConfigError as error:
-                outcomes.append(config_refusal(error))
+                outcomes.append(_refusal(resource, error))
             except StorageError as error:
                 outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
             else:
@@ -113,6 +113,13 @@ def alter_responses(
             )
         )
     return responses
+
+
+def _refusal(resource: Resource, error: ConfigError) -> KafkaError:
+    """Kafka has one code for whatever is wrong with a setting of a broker, two for a topic's."""
+    if resource.resource_type == BROKER:
+        return KafkaError(ErrorCode.INVALID_REQUEST, error.message)
+    return config_refusal(error)
 
 
 def _check_asked_once(times: int) -> None:

@@ -6,17 +6,15 @@ recovery begins and nobody waits in a queue while it runs.
 
 import asyncio
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from threading import Lock
-from typing import Protocol
 
-from broker.arrival_rate import ArrivalRate
 from broker.buffers import BufferPool
 from broker.callbacks import failed
 from broker.connection import Connection
+from broker.connection_counts import ConnectionCounts, Settings
 from broker.context import Peer
 from broker.dispatcher import Parts, Pending
 from broker.endpoints import BoundListener, Endpoint
@@ -29,22 +27,6 @@ from broker.page_cache import PageCache
 SWEPT_AT_ONCE = 200  # connections looked at in one step of the loop
 STOP_POLL_SECONDS = 0.01
 MAPPED_V4 = "::ffff:"
-
-
-class Settings(Protocol):
-    """The settings that are read for every new connection, because they may change."""
-
-    @property
-    def max_connections(self) -> int:
-        """Connections at one time."""
-
-    @property
-    def max_connections_per_ip(self) -> int:
-        """Connections at one time from one address."""
-
-    @property
-    def horolog_max_connection_rate_per_ip(self) -> int:
-        """New connections in a second from one address; 0 is no limit."""
 
 
 class ListenError(Exception):
@@ -81,11 +63,9 @@ class Server:
         self.http_address: Endpoint | None = None
         self.connections: set[Connection] = set()
         self.listeners: dict[str, BoundListener] = {}
-        self._settings = settings
         self._sockets: list[tuple[str, socket.socket]] = []
         self._servers: list[asyncio.Server] = []
-        self._by_host: Counter[str] = Counter()
-        self._arrivals = ArrivalRate()
+        self._counts = ConnectionCounts(settings, probes.monotonic, limits.max_by_open_files)
         self._forgetting = Lock()  # the scrape adds up on a thread
         self._by_number: dict[int, Connection] = {}
         self._numbers = count(1)
@@ -148,26 +128,13 @@ class Server:
         """The facts of a new connection, or None when there are too many."""
         client_host, client_port = _address(transport.get_extra_info("peername"))
         local_host, local_port = _address(transport.get_extra_info("sockname"))
-        settings = self._settings()
-        reason = None
-        if len(self.connections) >= settings.max_connections:
-            reason = "max_connections"
-        elif len(self.connections) >= self.limits.max_by_open_files:
-            reason = "open_files"
-        elif self._by_host[client_host] >= settings.max_connections_per_ip:
-            reason = "max_connections_per_ip"
-        elif not self._arrivals.admits(
-            client_host,
-            self.probes.monotonic(),
-            settings.horolog_max_connection_rate_per_ip,
-        ):
-            reason = "max_connection_rate_per_ip"
+        reason = self._counts.refusal(listener_name, client_host)
         if reason is not None:
             self.probes.connection_refused(reason)
             event("connection_not_admitted", "warning", reason=reason, client_host=client_host)
             return None
         self.connections.add(connection)
-        self._by_host[client_host] += 1
+        self._counts.came(listener_name, client_host)
         self.probes.connections_accepted += 1
         number = next(self._numbers)
         self._by_number[number] = connection
@@ -180,10 +147,8 @@ class Server:
             self.probes.bytes_received += connection.received_bytes
             self.probes.bytes_sent += connection.sent_bytes
         self._by_number.pop(connection.peer.connection_id, None)
-        host = connection.peer.client_host
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
+        peer = connection.peer
+        self._counts.went(peer.listener_name, peer.client_host)
 
     def mute(self, connection_id: int, seconds: float) -> None:
         """Stops reading from a client for so long; nothing when it is gone already."""
@@ -216,7 +181,7 @@ class Server:
                     failed("connection", error)
             await asyncio.sleep(0)
         self.pool.trim()
-        self._arrivals.forget(now)
+        self._counts.forget(now)
         self._bound_memory()
 
     def _bound_memory(self) -> None:

@@ -4,10 +4,11 @@ The broker's defaults for topic settings (`log.retention.ms` and the like) are n
 from the declarations in `topic.py`. Names are Kafka's; a default that differs from Kafka's says so.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from config.declare import broker_key
-from config.endpoints import Address, HostPort, Listener, Listeners
+from config.endpoints import Address, HostPort, Listener, ListenerName, Listeners
 from config.values import (
     DOUBLE_MAX,
     INT_MAX,
@@ -98,6 +99,13 @@ class BrokerConfig:
         doc="Further names that the admin API is reached by, separated by commas; requests to "
         "other names are refused.",
     )
+    horolog_admin_listener_name: str = broker_key(
+        "horolog.admin.listener.name",
+        ListenerName(),
+        "",
+        doc="The listener of administrators, one beside those of clients: 10 connections are kept "
+        "for it, whatever max.connections and its relatives say; empty: none.",
+    )
     auto_create_topics_enable: bool = broker_key(
         "auto.create.topics.enable",
         Flag(),
@@ -140,14 +148,15 @@ class BrokerConfig:
     )
     max_connections: int = broker_key(
         "max.connections",
-        count(),
+        count(1),
         10_000,
         dynamic=True,
-        doc="Connections at one time (Kafka: no limit).",
+        doc="Connections at one time (Kafka: no limit); those of one listener: "
+        "listener.name.NAME.max.connections.",
     )
     max_connections_per_ip: int = broker_key(
         "max.connections.per.ip",
-        count(),
+        count(1),
         1000,
         dynamic=True,
         doc="Connections at one time from one address (Kafka: no limit).",
@@ -592,6 +601,8 @@ class BrokerConfig:
         10_000,
         doc="Partitions of one transaction, at the most.",
     )
+    listener_max_connections: Mapping[str, int] = field(default_factory=dict)
+    """By listener, of those with `listener.name.NAME.max.connections` (see `listener_keys`)."""
 
     @property
     def client_listeners(self) -> tuple[Listener, ...]:

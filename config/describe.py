@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from config.key import ConfigKey, Spelling
-from config.layers import Candidate, Layer, Setting, Source, candidates
+from config.layers import Candidate, Layer, Setting, Source, candidates, is_pinned
+from config.listener_keys import listener_keys
 from config.names import BROKER_KEYS, TOPIC_KEYS
 from config.values import KafkaType
 
@@ -60,7 +61,9 @@ def describe_broker(
 ) -> list[Described]:
     """Every setting of the broker, or those of `names`; second spellings only when set."""
     is_set = {name for layer in layers for name in layer.settings}
-    keys = sorted((*BROKER_KEYS, *TOPIC_KEYS), key=lambda key: key.broker_name)
+    keys = sorted(
+        (*BROKER_KEYS, *TOPIC_KEYS, *listener_keys(layers)), key=lambda key: key.broker_name
+    )
     entries = [
         _entry(key, spelling.name, layers) for key, spelling in _shown(keys, is_set, on_topic=False)
     ]
@@ -100,7 +103,7 @@ def _entry(key: ConfigKey, name: str, layers: Sequence[Layer]) -> Described:
         name=name,
         value=None if key.sensitive else value,
         source=synonyms[0].source,
-        read_only=not key.dynamic,
+        read_only=not key.dynamic or is_pinned(key, layers),
         sensitive=key.sensitive,
         synonyms=tuple(synonyms),
         kafka_type=key.kafka_type,

@@ -12,6 +12,7 @@ _LISTENER = re.compile(
     r"([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d{1,9})/?", re.ASCII
 )
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d{1,9})", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 SECURE_PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -100,6 +101,31 @@ class HostPort:
     def bounds(self) -> str:
         """For the documentation."""
         return "host:port, or empty for none"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerName:
+    """The name of a listener, or empty for none."""
+
+    @property
+    def kafka_type(self) -> KafkaType:
+        """STRING."""
+        return KafkaType.STRING
+
+    def parse(self, text: str) -> str:
+        """In capitals, as `Listener.name`; ValueError when nothing can be called so."""
+        name = text.strip().upper()
+        if name and _NAME.fullmatch(name) is None:
+            raise ValueError(f"{text!r} is no name of a listener")
+        return name
+
+    def canonical(self, text: str) -> str:
+        """In capitals."""
+        return self.parse(text)
+
+    def bounds(self) -> str:
+        """For the documentation."""
+        return "the name of a listener, or empty"
 
 
 def _listener(text: str) -> Listener:

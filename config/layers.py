@@ -37,10 +37,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Settings of one origin, by the name they were given under."""
+    """Settings of one origin, by the name they were given under.
+
+    `pinned`: the flags of the start, which win over what is stored at run time; their keys cannot
+    be changed then.
+    """
 
     source: Source
     settings: Mapping[str, Setting]
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,12 @@ def candidates(key: ConfigKey, layers: Sequence[Layer]) -> Iterator[Candidate]:
             setting = layer.settings.get(spelling.name)
             if setting is not None:
                 yield Candidate(setting, layer.source)
+
+
+def is_pinned(key: ConfigKey, layers: Sequence[Layer]) -> bool:
+    """Whether a flag of the start sets `key`, by any of its names."""
+    pinned = [layer for layer in layers if layer.pinned]
+    return bool(pinned) and next(candidates(key, pinned), None) is not None
 
 
 def snapshot(config_class: type[C], layers: Sequence[Layer]) -> C:

@@ -9,6 +9,7 @@ from config.declare import keys_of
 from config.errors import ConfigError, NotServedError
 from config.key import ConfigKey, Spelling
 from config.known import why_broker_key_is_not_served, why_topic_key_is_not_served
+from config.listener_keys import listener_key
 from config.topic import TopicConfig
 
 TOPIC_KEYS = keys_of(TopicConfig)
@@ -59,6 +60,9 @@ def broker_name(name: str) -> Named:
     found = _ON_BROKER.get(name)
     if found is not None:
         return found
+    of_listener = listener_key(name)
+    if of_listener is not None:
+        return Named(of_listener.on_broker[0], (of_listener,))
     reason = why_broker_key_is_not_served(name)
     if reason is not None:
         raise NotServedError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from config.describe import in_force
 from config.key import ConfigKey
 from config.layers import Layer
+from config.listener_keys import listener_keys
 from config.names import BROKER_KEYS, TOPIC_KEYS, broker_name
 
 _KEYS: tuple[ConfigKey, ...] = (*BROKER_KEYS, *(key for key in TOPIC_KEYS if key.on_broker))
@@ -30,10 +31,11 @@ class Reloaded:
 def reloaded(before: Sequence[Layer], after: Sequence[Layer]) -> Reloaded:
     """Joins the layers that were fixed at start and those that were read again; same ranks."""
     layers = tuple(_merged(old, new) for old, new in zip(before, after, strict=True))
+    keys = (*_KEYS, *listener_keys([*before, *after]))
     return Reloaded(
         layers,
-        tuple(key.broker_name for key in _KEYS if in_force(key, before) != in_force(key, layers)),
-        tuple(key.broker_name for key in _KEYS if in_force(key, layers) != in_force(key, after)),
+        tuple(key.broker_name for key in keys if in_force(key, before) != in_force(key, layers)),
+        tuple(key.broker_name for key in keys if in_force(key, layers) != in_force(key, after)),
     )
 
 
@@ -46,4 +48,4 @@ def _merged(old: Layer, new: Layer) -> Layer:
         for name, setting in old.settings.items()
         if not broker_name(name).is_dynamic
     )
-    return Layer(new.source, settings)
+    return Layer(new.source, settings, new.pinned)

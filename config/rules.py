@@ -23,8 +23,18 @@ def check_broker(config: BrokerConfig) -> None:
                 f"{', '.join(sorted(names))}",
             )
         _check_can_be_dialled("advertised.listeners", advertised)
+    _check_admin_listener(config)
     for published in config.horolog_published_listeners:
         _check_can_be_dialled("horolog.published.listeners", published)
+
+
+def check_listener_keys(config: BrokerConfig) -> None:
+    """ConfigError when `listener.name.NAME.max.connections` is for a listener that is not there."""
+    names = {listener.name for listener in config.client_listeners}
+    for name in config.listener_max_connections:
+        if name not in names:
+            key = f"listener.name.{name.lower()}.max.connections"
+            raise ConfigError(key, f"{key}: listeners has no {name}: {', '.join(sorted(names))}")
 
 
 def check_topic(config: TopicConfig, topic: str | None = None) -> None:
@@ -57,4 +67,15 @@ def _check_can_be_dialled(key: str, told: Listener) -> None:
             key,
             f"{key}: no client can connect to {told}; {missing}, or leave the setting out to tell "
             "each client the address it reached",
+        )
+
+
+def _check_admin_listener(config: BrokerConfig) -> None:
+    key, name = "horolog.admin.listener.name", config.horolog_admin_listener_name
+    others = [each.name for each in config.client_listeners if each.name != name]
+    if name and len(others) == len(config.client_listeners):
+        raise ConfigError(key, f"{key}: listeners has no {name}: {', '.join(sorted(others))}")
+    if name and not others:
+        raise ConfigError(
+            key, f"{key}: {name} is the only listener: clients need one of their own beside it"
         )

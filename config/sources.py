@@ -1,5 +1,7 @@
 """Where settings come from when the broker starts: flags over environment over file.
 
+Flags are pinned: they win over what is stored at run time, too.
+
 The only module of this package that reads files or the environment. Environment names follow
 Kafka's rule: after `KAFKA_`, one underscore is a dot, two are an underscore, three a dash; after
 `HOROLOG_` the same, for our own keys. Every mistake of all sources is reported at once.
@@ -8,7 +10,7 @@ Kafka's rule: after `KAFKA_`, one underscore is a dot, two are an underscore, th
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from config.alter import read_setting
@@ -71,6 +73,7 @@ def load(
         lambda: read_file(file) if file is not None else [],
     ]
     layers = tuple(_layer(read, errors, ignored) for read in sources)
+    layers = (replace(layers[0], pinned=True), *layers[1:])
     if len(errors) > 1:
         raise SeveralConfigError(errors)
     if errors:

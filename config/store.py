@@ -1,23 +1,26 @@
 """The settings of a running broker: layers, the snapshots they add up to, and their changes.
 
-Order, highest first: topic override, dynamic broker, dynamic default of all brokers, flag,
-environment, file, default. A change is checked whole before any of it counts. Nothing is written
+Order, highest first: topic override, flag, dynamic broker, dynamic default of all brokers,
+environment, file, default. Flags are pinned: a key that has one cannot be changed on the broker at
+run time. A change is checked whole before any of it counts. Nothing is written
 here: a `Change` carries the text to make durable, and counts once it is committed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from config.alter import Alteration, altered, replaced
 from config.broker import BrokerConfig
 from config.describe import Described, describe_broker, describe_topic, in_force
 from config.errors import ConfigError, ConfigRequestError
 from config.layers import Layer, Setting, Source, candidates, snapshot
+from config.listener_keys import max_connections
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
 from config.reload import Reloaded, reloaded
-from config.rules import check_broker, check_topic
+from config.rules import check_broker, check_listener_keys, check_topic
 from config.topic import TopicConfig
+from config.wire_rules import check_changes, why_fixed
 
 Listener = Callable[[str | None], None]
 EVERY_BROKER = ""
@@ -49,6 +52,7 @@ class ConfigStore:
         self._topics: dict[str, TopicConfig] = {}
         self._listeners: list[Listener] = []
         self._node = str(_checked(self._static).node_id)
+        check_listener_keys(_broker_snapshot(self._static))
         self._compute()
 
     @property
@@ -189,9 +193,10 @@ class ConfigStore:
         Raises ConfigError when they, or what would be in force, contradict one another: nothing has
         changed then. Not between a `prepare` and its `commit`.
         """
-        _checked([*self._dynamic_layers(self._overrides), *static])
+        dynamic = self._dynamic_layers(self._overrides)
+        check_listener_keys(_checked(_ranked(dynamic, static)))
         outcome = reloaded(self._static, static)
-        layers = [*self._dynamic_layers(self._overrides), *outcome.layers]
+        layers = _ranked(dynamic, outcome.layers)
         _checked(layers)
         for topic, own in self._overrides.topics.items():
             check_topic(snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers]), topic)
@@ -208,9 +213,10 @@ class ConfigStore:
 
     def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> Change:
         self._check_node(node)
+        check_changes(self._overrides.brokers.get(node, {}), settings, self._static)
         after = self._overrides.with_broker(node, settings)
         layers = self._broker_layers(after)
-        _checked(layers)
+        check_listener_keys(_checked(layers))
         for topic, own in after.topics.items():
             check_topic(snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers]), topic)
         return Change(self._overrides, after, None)
@@ -218,12 +224,12 @@ class ConfigStore:
     def _compute(self) -> None:
         """The snapshots of the broker at once; those of topics follow on demand."""
         layers = self._broker_layers(self._overrides)
-        self._broker_config = snapshot(BrokerConfig, layers)
+        self._broker_config = _broker_snapshot(layers)
         self._topic_defaults = snapshot(TopicConfig, layers)
         self._topics.clear()
 
     def _broker_layers(self, overrides: Overrides) -> list[Layer]:
-        return [*self._dynamic_layers(overrides), *self._static]
+        return _ranked(self._dynamic_layers(overrides), self._static)
 
     def _dynamic_layers(self, overrides: Overrides) -> list[Layer]:
         one, every = overrides.brokers.get(self._node, {}), overrides.brokers.get(EVERY_BROKER, {})
@@ -241,8 +247,9 @@ class ConfigStore:
 
     def _inherited_by_broker(self, node: str) -> Callable[[str], str]:
         """What is in force below the dynamic settings of `node`."""
-        layers = self._broker_layers(self._overrides.with_broker(node, {}))
-        below = layers if node else layers[1:]
+        overrides = self._overrides.with_broker(node, {})
+        dynamic = self._dynamic_layers(overrides)
+        below = _ranked(dynamic if node else dynamic[1:], self._static)
         return lambda name: in_force(broker_name(name).keys[0], below)
 
     def _check_node(self, node: str) -> None:
@@ -255,13 +262,25 @@ class ConfigStore:
 def _dynamic_broker_name(name: str) -> Named:
     named = broker_name(name)
     if not named.is_dynamic:
-        raise ConfigRequestError(name, f"{name} is read at start: it cannot change at run time")
+        raise ConfigRequestError(name, f"{name} cannot change at run time: {why_fixed(name)}")
     return named
+
+
+def _ranked(dynamic: Sequence[Layer], static: Sequence[Layer]) -> list[Layer]:
+    """The layers of a broker, highest first."""
+    pinned = [layer for layer in static if layer.pinned]
+    return [*pinned, *dynamic, *(layer for layer in static if not layer.pinned)]
+
+
+def _broker_snapshot(layers: Sequence[Layer]) -> BrokerConfig:
+    limits = max_connections(layers)
+    config = snapshot(BrokerConfig, layers)
+    return replace(config, listener_max_connections=limits) if limits else config
 
 
 def _checked(layers: Sequence[Layer]) -> BrokerConfig:
     """The broker's snapshot; ConfigError, with the place of the setting, when keys contradict."""
-    config = snapshot(BrokerConfig, layers)
+    config = _broker_snapshot(layers)
     try:
         check_broker(config)
         check_topic(snapshot(TopicConfig, layers))

@@ -261,6 +261,10 @@ class LogManager:
         self._directory.release()
         return is_clean
 
+    def release(self) -> None:
+        """Let others have the directory as it is: after a start that failed."""
+        self._directory.release()
+
     def _open_log(self, name: PartitionName, known: WhatIsKnown) -> Log:
         metadata = f"{self._path_of(name)}/{PARTITION_METADATA_FILE}"
         topic_id = None

@@ -6,7 +6,7 @@ Each entity counts by itself: one that is refused changes nothing, the others ar
 from collections import Counter
 
 from broker.context import RequestContext
-from broker.quotas.table import Entity, QuotaTable, alter, entity_of
+from broker.quotas.table import LEAST_OF_DEFAULTS, Entity, QuotaTable, alter, entity_of
 from protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -47,7 +47,9 @@ def _altered(table: QuotaTable, entries: list[EntryData]) -> tuple[QuotaTable, O
     for entity, entry in zip(named, entries, strict=True):
         try:
             _check_named_once(times[entity])
-            alter(draft, entity, _changes(entry))
+            changes = _changes(entry)
+            _check_leaves_room(entity, changes)
+            alter(draft, entity, changes)
         except KafkaError as error:
             outcomes[entity] = error
         else:
@@ -69,6 +71,18 @@ def _changes(entry: EntryData) -> dict[str, float | None]:
     if len(changes) < len(entry.ops):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A quota key is named twice")
     return changes
+
+
+def _check_leaves_room(entity: Entity, changes: dict[str, float | None]) -> None:
+    """A limit for everybody leaves enough for an administrator to take it back."""
+    if any(name is not None for _, name in entity):
+        return
+    for key, value in changes.items():
+        least = LEAST_OF_DEFAULTS.get(key)
+        if least is not None and value is not None and 0 < value < least:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"A default of {key} is {least} at least, or names one"
+            )
 
 
 def _result(entity: Entity, error: KafkaError | None, context: RequestContext) -> EntryResult:

@@ -19,6 +19,8 @@ REQUEST_PERCENTAGE = "request_percentage"
 KEYS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
 WHOLE_NUMBERS = {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE}
 NOT_SERVED = {"controller_mutation_rate", "connection_creation_rate"}
+LEAST_OF_DEFAULTS = {PRODUCER_BYTE_RATE: 1024, CONSUMER_BYTE_RATE: 1024, REQUEST_PERCENTAGE: 1}
+"""Bytes a second, percent: smaller limits are for clients that are named."""
 MAX_ENTITIES = 10_000
 MAX_NAME = 256  # characters; longer names of clients share what their beginning has
 LARGEST = float(2**63)

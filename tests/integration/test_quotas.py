@@ -171,7 +171,7 @@ async def test_a_fetch_over_the_limit_is_empty_and_comes_whole_later(
 async def test_the_time_of_requests_is_limited_and_the_rest_bounded(
     client: AsyncWireClient, admin: AsyncWireClient, broker: Broker
 ) -> None:
-    await limit(admin, "request_percentage", 0.001, name=None)
+    await limit(admin, "request_percentage", 0.001)
     response = await client.call(metadata.MetadataRequest(topics=[]), 8)
     answered = seconds()
     assert response.throttle_time_ms == WHOLE_WINDOW_MS

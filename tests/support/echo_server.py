@@ -5,9 +5,9 @@ A frame's text decides: `later:NAME` is parked until the test settles NAME, `non
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from broker.context import Peer
@@ -31,6 +31,8 @@ class Limits:
     max_connections: int = 1000
     max_connections_per_ip: int = 1000
     horolog_max_connection_rate_per_ip: int = 0
+    horolog_admin_listener_name: str = ""
+    listener_max_connections: Mapping[str, int] = field(default_factory=dict)
 
 
 class Parked:

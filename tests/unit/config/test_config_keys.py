@@ -56,7 +56,9 @@ BROKER_EDGES = [
     ("node.id", 0, INT),
     ("num.partitions", 1, INT),
     ("fetch.max.bytes", 1024, INT),
-    ("max.connections", 0, INT),
+    ("max.connections", 1, INT),
+    ("max.connections.per.ip", 1, INT),
+    ("listener.name.internal.max.connections", 1, INT),
 ]
 
 

@@ -83,18 +83,18 @@ def test_any_variable_is_a_setting_or_a_refusal(prefix: str, name: str, text: st
         assert prefix + name in str(refused)  # noqa: PT017 - or it is accepted
 
 
-LAYERS = ("flag", "", "1", "t")
+LAYERS = ("static", "", "1", "t")
 STEPS = st.lists(st.tuples(st.sampled_from(LAYERS[1:]), st.none() | st.integers(1, 9)), max_size=12)
 
 
 @given(st.none() | st.integers(1, 9), STEPS)
 def test_the_value_in_force_is_the_highest_one_that_is_set(
-    flag: int | None, steps: list[tuple[str, int | None]]
+    static: int | None, steps: list[tuple[str, int | None]]
 ) -> None:
     model: dict[str, int | None] = dict.fromkeys(LAYERS)
-    model["flag"] = flag
-    flags = [] if flag is None else [f"log.roll.ms={flag}"]
-    store = ConfigStore(load(flags=flags, environment={}).layers)
+    model["static"] = static
+    environment = {} if static is None else {"KAFKA_LOG_ROLL_MS": str(static)}
+    store = ConfigStore(load(environment=environment).layers)
     for layer, value in steps:
         model[layer] = value
         operation = Operation.DELETE if value is None else Operation.SET
@@ -108,14 +108,18 @@ def test_the_value_in_force_is_the_highest_one_that_is_set(
                 layer, [Alteration("log.roll.ms", operation, text)]
             )
         store.commit(change)
-    everywhere = [model[layer] for layer in ("1", "", "flag")]
+    everywhere = [model[layer] for layer in ("1", "", "static")]
     default = TopicConfig().segment_ms
     expected = next((value for value in everywhere if value is not None), default)
     assert store.topic_defaults.segment_ms == expected
     assert store.topic_config("t").segment_ms == (model["t"] or expected)
-    again = ConfigStore(load(flags=flags, environment={}).layers)
+    again = ConfigStore(load(environment=environment).layers)
     again.restore(store.serialise())
     assert again.topic_config("t") == store.topic_config("t")
+    pinned = ConfigStore(load(flags=["log.roll.ms=77"], environment=environment).layers)
+    pinned.restore(store.serialise())
+    assert pinned.topic_defaults.segment_ms == 77
+    assert pinned.topic_config("t").segment_ms == (model["t"] or 77)
 
 
 @given(

@@ -1,5 +1,7 @@
 """Layers at run time: overrides of topics and brokers, their changes, and what is reported."""
 
+from dataclasses import replace
+
 import pytest
 
 from config.alter import Alteration, Operation
@@ -14,7 +16,9 @@ SET, DELETE, APPEND, SUBTRACT = Operation
 
 
 def store_with(*flags: str) -> ConfigStore:
-    return ConfigStore(load(flags=flags, environment={}).layers)
+    """As a file would set them."""
+    layers = load(flags=flags, environment={}).layers
+    return ConfigStore([replace(each, pinned=False) for each in layers])
 
 
 def alter(store: ConfigStore, topic: str, *changes: tuple[str, Operation, str | None]) -> None:
@@ -208,10 +212,10 @@ def test_subscribers_hear_which_topic_changed_or_that_the_broker_did() -> None:
 
 def test_a_setting_read_at_start_cannot_change_at_run_time() -> None:
     store = store_with()
-    with pytest.raises(ConfigRequestError, match="read at start"):
+    with pytest.raises(ConfigRequestError, match="lock everybody out"):
         alter_broker(store, "1", ("listeners", SET, "PLAINTEXT://:1"))
     with pytest.raises(ConfigRequestError, match="read at start"):
-        store.prepare_broker("1", {"node.id": "3"})
+        store.prepare_broker("1", {"group.max.size": "3"})
     read_only = {each.name for each in store.describe_broker() if each.read_only}
     assert {"listeners", "node.id"} <= read_only
     assert "log.retention.ms" not in read_only

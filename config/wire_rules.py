@@ -1,0 +1,96 @@
+"""What of the broker's settings a client may not change while it runs, and why: one table.
+
+Whoever reaches a client's port can send IncrementalAlterConfigs. So a key that decides who gets in,
+who administrates, where the data is or how much memory strangers may take comes from the file, the
+environment or a flag alone; a flag (`--set`) is above everything that is set at run time; and some
+keys that may change have a narrower range on the wire.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from config.errors import ConfigRequestError
+from config.layers import Layer, Setting, is_pinned
+from config.names import broker_name
+
+_GETS_IN = "one wrong request would lock everybody out, over restarts"
+_ADMINISTRATES = "whoever reaches a client's port could make himself an administrator"
+_BELONGS = "the data directory belongs to it: its data would be out of sight"
+_FORBIDS = "what an operator has forbidden a client cannot allow"
+_TRACES = "who is watched could end the watching"
+_MEMORY = "strangers could take more memory than the machine has"
+
+FIXED: Mapping[str, str] = MappingProxyType(
+    {
+        "log.dirs": _BELONGS,
+        "cluster.id": _BELONGS,
+        "node.id": _BELONGS,
+        "listeners": _GETS_IN,
+        "advertised.listeners": _GETS_IN,
+        "horolog.published.listeners": _GETS_IN,
+        "controller.listener.names": _GETS_IN,
+        "horolog.admin.listener.name": _GETS_IN,
+        "horolog.http.listener": _ADMINISTRATES,
+        "horolog.http.token.file": _ADMINISTRATES,
+        "horolog.http.hosts": _ADMINISTRATES,
+        "auto.create.topics.enable": _FORBIDS,
+        "delete.topic.enable": _FORBIDS,
+        "horolog.audit.topic": _TRACES,
+        "socket.request.max.bytes": _MEMORY,
+        "queued.max.request.bytes": _MEMORY,
+        "horolog.queued.max.response.bytes": _MEMORY,
+        "fetch.max.bytes": _MEMORY,
+        "horolog.max.groups": _MEMORY,
+        "horolog.group.members.max.bytes": _MEMORY,
+        "horolog.max.committed.offsets": _MEMORY,
+        "horolog.max.transactional.ids": _MEMORY,
+        "horolog.max.transaction.partitions": _MEMORY,
+    }
+)
+"""Keys that may only come from file, environment or flags, and why. All others that do not change
+at run time are merely read once.
+"""
+
+LEAST_ON_WIRE: Mapping[str, int] = MappingProxyType({"horolog.clock.hold.ms": 60_000})
+"""Smallest values that a client may set: less would let a wrong clock remove records at once."""
+
+
+def why_fixed(name: str) -> str:
+    """Why a running broker does not take a new value of `name` from a client."""
+    reason = next((FIXED[key.name] for key in broker_name(name).keys if key.name in FIXED), None)
+    return f"{reason}; set it in the file or by a flag" if reason else "it is read at start"
+
+
+def check_changes(
+    before: Mapping[str, Setting], after: Mapping[str, Setting], static: Sequence[Layer]
+) -> None:
+    """ConfigRequestError naming a changed key that has a flag, or a value that needs more than a
+    client. What is stored may always be taken back.
+    """
+    for name, setting in after.items():
+        was = before.get(name)
+        if was is not None and was.text == setting.text:
+            continue
+        if any(is_pinned(key, static) for key in broker_name(name).keys):
+            raise ConfigRequestError(
+                name,
+                f"{name} is set by a flag of the broker's start (--set), which wins over what is "
+                "set at run time: change the flag",
+            )
+        least = LEAST_ON_WIRE.get(name)
+        if least is not None and setting.value < least:
+            raise ConfigRequestError(
+                name,
+                f"{name}: a client may set {least} or more, not {setting.value}; less needs the "
+                "file or a flag",
+            )
+
+
+def fixed_table() -> str:
+    """Markdown, for operators."""
+    rows = "".join(f"| `{name}` | {reason} |\n" for name, reason in FIXED.items())
+    least = "".join(
+        f"| `{name}` below {value} | a wrong clock could remove records at once |\n"
+        for name, value in LEAST_ON_WIRE.items()
+    )
+    return f"| not by clients | because |\n|---|---|\n{rows}{least}"
