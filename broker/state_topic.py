@@ -74,6 +74,14 @@ class StateTopic:
     def _plan(self) -> Plan:
         return self._plan_of(self._broker.config.broker_config)
 
+    @property
+    def batch_bytes(self) -> int:
+        """The most bytes that what is written at once may take."""
+        partitions = self.partitions
+        if partitions:
+            return partitions[0].log.config.max_message_bytes
+        return self._broker.config.topic_config(self.name).max_message_bytes
+
     def index_of(self, owner: str) -> int:
         """The number of the partition that remembers a group, or a transactional id."""
         return partition_of(owner, self.partition_count)

@@ -27,6 +27,10 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # who has not said that it lives by then i
 class GroupLog(Protocol):
     """Where groups are remembered."""
 
+    @property
+    def batch_bytes(self) -> int:
+        """The most bytes that what is written at once may take."""
+
     def write(self, group_id: str, rows: Sequence[Row]) -> Deferred[None]:
         """Writes rows of one group, all or nothing; settled when they are durable."""
 

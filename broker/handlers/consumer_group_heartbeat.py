@@ -52,6 +52,7 @@ def _heard(beat: Beat, context: RequestContext) -> Told:
         _check_serves(group)
         if beat.leaves:
             return groups.consumers.leave(group, consumer, beat)
+        _check_words(group, beat, context)
         return groups.consumers.heartbeat(group, consumer, beat)
     group = groups.find_or_make(beat.group_id)
     _check_serves(group)
@@ -79,7 +80,25 @@ def _check_room(group: Group, beat: Beat, context: RequestContext) -> None:
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {limit} members.",
         )
-    context.broker.groups.check_memory(beat.size_bytes)
+    _check_words(group, beat, context)
+
+
+def _check_words(group: Group, beat: Beat, context: RequestContext) -> None:
+    """Room in memory, and in a record, for what the member says anew."""
+    if beat.names is None and beat.regex is None:
+        return
+    groups = context.broker.groups
+    known = None if group.consumer is None else group.consumer.members.get(beat.member_id)
+    growth = beat.size_bytes - (0 if known is None else known.size_bytes)
+    if growth > 0:
+        groups.check_memory(growth)
+    limit = groups.topic.batch_bytes // 2
+    if beat.stored_bytes > limit:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"What a member subscribes to takes {beat.stored_bytes} bytes, more than {limit}: half "
+            "of max.message.bytes of __consumer_offsets",
+        )
 
 
 def _beat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Beat:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from broker.groups.consumer.automaton import PatternError
 from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.member import Assigned
+from broker.groups.consumer.member import Assigned, words_bytes
 from broker.groups.consumer.reconciliation import Owned
 from broker.groups.consumer.regex import topic_pattern
 from protocol.apis.consumer_group_heartbeat import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
@@ -49,7 +49,12 @@ class Beat(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """About what its words take."""
-        return sum(map(len, self.names or ())) + len(self.regex or "") + len(self.client_id)
+        return words_bytes(self.names or (), self.regex or "", self.client_id)
+
+    @property
+    def stored_bytes(self) -> int:
+        """What its words take in a record."""
+        return len(self.regex or "") + sum(len(each.encode()) + 2 for each in self.names or ())
 
 
 class Heard(NamedTuple):

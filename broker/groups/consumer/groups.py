@@ -5,11 +5,12 @@ owed, and goes with the next write of the group. Rules, and their order: Kafka's
 `GroupMetadataManager`. Used from the event loop only.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from broker.deferred import Deferred
+from broker.gathering import gather
 from broker.groups.consumer.beats import Beat, Heard, check_expression
 from broker.groups.consumer.group import ConsumerGroup, Timers
 from broker.groups.consumer.member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
@@ -21,6 +22,8 @@ from broker.groups.rebalance import GroupLog
 from broker.logs import event
 from broker.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
+
+ROW_BYTES = 32  # of a record beside its key and value, at most
 
 Told = tuple[Heard, Deferred[None] | None]
 """What a member is told, and what has to be durable before."""
@@ -172,7 +175,10 @@ class ConsumerGroups:
         return self.write(group, consumer, [*owed.items(), *rows])
 
     def write(self, group: Group, consumer: ConsumerGroup, rows: list[Row]) -> Deferred[None]:
-        """Writes rows; what cannot be written is owed."""
+        """Writes rows, in as many batches as they need; what cannot be written is owed.
+
+        A start finds all batches, or the first ones: a group on its way, whose rest is owed.
+        """
         answer: Deferred[None] = Deferred()
 
         def written(_: None, error: BaseException | None) -> None:
@@ -183,7 +189,15 @@ class ConsumerGroups:
             consumer.owed = {**dict(rows), **consumer.owed}
             answer.fail(error)
 
-        self._log.write(group.group_id, rows).listen(written)
+        batches: list[Deferred[None] | None] = [
+            self._log.write(group.group_id, some)
+            for some in in_batches(rows, self._log.batch_bytes // 2)
+        ]
+        whole = gather(batches, lambda _: None)
+        if isinstance(whole, Deferred):
+            whole.listen(written)
+        else:
+            written(None, None)
         return answer
 
     # --- time ---
@@ -237,6 +251,20 @@ class ConsumerGroups:
         if consumer.sees(self._around.image()) or changed:
             self._begin_epoch(consumer)
         self.store_later(group, consumer)
+
+
+def in_batches(rows: list[Row], most_bytes: int) -> Iterator[list[Row]]:
+    """The rows in their order, in lists that take about so many bytes at most."""
+    some: list[Row] = []
+    size = 0
+    for row in rows:
+        row_bytes = len(row[0]) + len(row[1] or b"") + ROW_BYTES
+        if some and size + row_bytes > most_bytes:
+            yield some
+            some, size = [], 0
+        some.append(row)
+        size += row_bytes
+    yield some
 
 
 def _stays(_: Group, __: ConsumerGroup) -> bool:

@@ -3,7 +3,7 @@
 Values, never changed: a new one takes the place of the old. Times in ms.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from uuid import UUID
@@ -23,6 +23,7 @@ Assigned = Mapping[UUID, Mapping[int, int]]
 
 LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will be back
 OBJECT_BYTES = 16  # about what a partition or a topic id takes
+NAME_BYTES = 96  # what a topic's name takes beside its characters: the text's head, its slot
 
 
 class MemberState(IntEnum):
@@ -89,7 +90,7 @@ class ConsumerMember:
     @property
     def size_bytes(self) -> int:
         """About what it takes."""
-        said = sum(map(len, self.names)) + len(self.regex) + len(self.client_id)
+        said = words_bytes(self.names, self.regex, self.client_id)
         if self.classic is not None:
             said += sum(len(each.metadata) for each in self.classic.supported_protocols)
         held = sum(len(each) for part in (self.assigned, self.revoking) for each in part.values())
@@ -118,6 +119,11 @@ class ConsumerMember:
             assigned=_partitions(self.assigned),
             pending_revocation=_partitions(self.revoking),
         )
+
+
+def words_bytes(names: Collection[str], regex: str, client_id: str) -> int:
+    """About what these take in memory."""
+    return sum(map(len, names)) + NAME_BYTES * len(names) + len(regex) + len(client_id)
 
 
 def _partitions(assigned: Assigned) -> list[CurrentPartitions]:

@@ -152,6 +152,58 @@ async def test_offsets_of_topics_that_members_read_stay() -> None:
     assert world.offsets() == {("t", 0): 5}
 
 
+async def test_a_member_that_says_too_much_is_refused_and_leaves_nothing_behind() -> None:
+    world = await group_world(horolog_group_members_max_bytes="1000000")
+    epoch = beat(world, "a", 0).member_epoch
+    footprint = world.broker.groups.footprint
+    before = footprint.total_bytes
+    for names in ([f"{n:06}" for n in range(12_000)], ["x" * 30_000 + str(n) for n in range(40)]):
+        for _ in range(3):
+            loud = beat(world, "a", epoch, subscribed_topic_names=names)
+            assert loud.error_code == E.GROUP_MAX_SIZE_REACHED
+    consumer = world.group().consumer
+    assert consumer is not None
+    assert footprint.total_bytes == before
+    assert not consumer.owed
+    assert beat(world, "a", epoch).error_code == 0
+    assert beat(world, "b", 0, group="other").error_code == 0
+    classic = world.member(group_id="classic").ask_to_join().answer
+    assert classic.error_code == E.MEMBER_ID_REQUIRED
+
+
+async def test_a_subscription_that_no_record_holds_is_refused_before_it_counts() -> None:
+    world = await group_world()
+    epoch = beat(world, "a", 0).member_epoch
+    before = world.broker.groups.footprint.total_bytes
+    long = ["x" * 30_000 + str(n) for n in range(40)]
+    for loud in (
+        beat(world, "a", epoch, subscribed_topic_names=long),
+        beat(world, "b", 0, subscribed_topic_names=long),
+        beat(world, "c", 0, group="other", subscribed_topic_names=long),
+    ):
+        assert loud.error_code == E.INVALID_REQUEST
+        assert "max.message.bytes" in loud.error_message
+    assert world.broker.groups.footprint.total_bytes == before
+    assert set(world.broker.groups.groups) == {GROUP}
+
+
+async def test_a_change_of_many_members_is_written_in_as_many_batches_as_it_needs() -> None:
+    world = await group_world(message_max_bytes="3000", horolog_durability="os")
+    await world.make_topic("wide", 300)
+    for n in range(12):
+        heard = beat(world, f"m{n}", 0, subscribed_topic_names=["wide"])
+        assert heard.error_code == 0
+    consumer = world.group().consumer
+    assert consumer is not None
+    assert not consumer.owed
+    again = world.restarted()
+    await again.broker.groups.load()
+    restored = again.group().consumer
+    assert restored is not None
+    assert restored.targets == consumer.targets
+    assert restored.members == consumer.members
+
+
 async def test_limits() -> None:
     world = await group_world(
         group_consumer_max_size="2", horolog_max_groups="2", horolog_group_members_max_bytes="5000"
