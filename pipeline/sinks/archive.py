@@ -11,12 +11,14 @@ from functools import partial
 from itertools import chain, zip_longest
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.engines import Engine
 from pipeline.errors import DataLost
 from pipeline.sinks.archive_rounds import Rounds, Stretch
-from pipeline.sinks.archive_values import Commit, Kind, Layout, Offsets, Stream, Unit, joined
+from pipeline.sinks.archive_stored import NOTHING
+from pipeline.sinks.archive_values import Commit, Layout, Standing, Stream, Unit, joined
 from pipeline.sinks.archive_writer import Read, write_unit
 from pipeline.transforms.event_time import TimeLimits
 
@@ -53,7 +55,7 @@ class Target(Protocol):
 
     layout: Layout
 
-    def offsets(self, streams: Iterable[Stream]) -> Offsets:
+    def standing(self, streams: Iterable[Stream]) -> Standing:
         """Where to go on with these streams."""
 
     def commit(self, commit: Commit) -> int:
@@ -76,7 +78,7 @@ class Plan(NamedTuple):
 
     begins: Mapping[str, int]
     """By stream: where to go on."""
-    offsets: Offsets
+    standing: Standing
     stretches: Sequence[Stretch]
     """Of all streams in turn; those of one stream in order."""
 
@@ -89,11 +91,11 @@ class Plan(NamedTuple):
 def planned(source: Source, target: Target, wishes: Wishes) -> Plan:
     """All that there is now and the target has not. DataLost, and what the source raises."""
     extents = source.extents()
-    offsets = target.offsets([each.stream for each in extents])
-    begins = {each.stream.key: _begin(each, offsets, wishes) for each in extents}
+    standing = target.standing([each.stream for each in extents])
+    begins = {each.stream.key: _begin(each, standing, wishes) for each in extents}
     ways = [source.stretches(each, begins[each.stream.key]) for each in extents]
     turns = chain.from_iterable(zip_longest(*ways))
-    return Plan(begins, offsets, [each for each in turns if each is not None])
+    return Plan(begins, standing, [each for each in turns if each is not None])
 
 
 def run_once(
@@ -114,7 +116,7 @@ def run_once(
     at = dict(plan.begins)
     rounds = Rounds(plan.stretches, wishes.round_bytes)
     units = (
-        [_unit(each, target.layout, plan.offsets, wishes) for each in stretches]
+        [_unit(each, target.layout, plan.standing, wishes) for each in stretches]
         for stretches in rounds
     )
     with closing(engine.run(partial(write_unit, read=source.read), units)) as results:
@@ -127,10 +129,10 @@ def run_once(
                 yield commit
 
 
-def _begin(extent: Extent, offsets: Offsets, wishes: Wishes) -> int:
+def _begin(extent: Extent, standing: Standing, wishes: Wishes) -> int:
     """From which offset to go on. DataLost when it is gone, or was never there."""
     key = extent.stream.key
-    begin = offsets[Kind.RECORDS].get(key)
+    begin = standing.begins.get(key)
     if begin is None:
         return extent.start
     if begin > extent.end:
@@ -148,16 +150,17 @@ def _begin(extent: Extent, offsets: Offsets, wishes: Wishes) -> int:
     return begin
 
 
-def _unit(stretch: Stretch, layout: Layout, offsets: Offsets, wishes: Wishes) -> Unit:
+def _unit(stretch: Stretch, layout: Layout, standing: Standing, wishes: Wishes) -> Unit:
     now_ms = time.time_ns() // 1_000_000
-    key = stretch.stream.key
+    stored = standing.stored.get(stretch.stream.key, NOTHING)
+    within = np.searchsorted(stored, [stretch.first, stretch.until])
     schema = wishes.value_schema
     return Unit(
         stretch.stream,
         stretch.first,
         stretch.until,
         stretch.work,
-        {kind: offsets[kind][key] for kind in Kind if key in offsets[kind]},
+        stored[within[0] : within[1]],
         layout,
         TimeLimits(
             now_ms,

@@ -7,13 +7,17 @@ from; it is committed together with the files.
 import json
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
+from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, CommitProperties, Transaction
 
-from pipeline.sinks.archive_parquet import sync_folders
+from pipeline.sinks.archive_asides import NO_ROUND
+from pipeline.sinks.archive_marker import DELTA, Marker
 from pipeline.sinks.archive_tables import TableArchive
 from pipeline.sinks.archive_values import (
     Commit,
@@ -24,9 +28,11 @@ from pipeline.sinks.archive_values import (
     TableChanged,
     WrittenFile,
 )
-from pipeline.transforms.archive_rows import schema_of
+from pipeline.transforms.archive_rows import TOPIC_ID, schema_of
 
 APPLICATION = "horolog/"
+ROUND = "horolog.round"
+"""An application, too: its version names the list of what follows the records (`Asides`)."""
 
 
 class DeltaArchive(TableArchive[DeltaTable]):
@@ -44,42 +50,52 @@ class DeltaArchive(TableArchive[DeltaTable]):
         layout = Layout(
             root, staged=False, keeps_topic=False, max_writers=max_writers, is_plain=is_plain
         )
-        super().__init__(layout, value_schema)
+        super().__init__(layout, value_schema, Marker(DELTA))
 
     def files(self) -> list[str]:
         """Paths of the files that count, in all tables."""
         tables = (self.table(kind) for kind in Kind)
         return [uri for table in tables if table is not None for uri in table.file_uris()]
 
-    def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
-        sync_folders(self.root / each.path for each in files)
+    def _ready(self, kind: Kind) -> DeltaTable:
         table = self.table(kind) or self._create(kind)
-        if table.schema() != self._schema(kind):
+        missing, extra = _differences(table.schema(), self._schema(kind))
+        if missing == {TOPIC_ID} and not extra:
+            self._add_topic_id(kind, table)
+        elif missing or extra:
             raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
-        known = self._known[kind]
-        if self._following(table, list(map(Stream.of_key, commit.ranges))) != {
-            key: known[key] for key in commit.ranges if key in known
-        }:
-            raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
+        return table
+
+    def _add(
+        self,
+        kind: Kind,
+        table: DeltaTable,
+        files: Sequence[WrittenFile],
+        commit: Commit,
+        number: int,
+    ) -> int:
         now_ms = time.time_ns() // 1_000_000
+        following = {APPLICATION + key: until for key, (_, until) in commit.ranges.items()}
         properties = CommitProperties(
             custom_metadata={"horolog": json.dumps(commit.as_json())},
             app_transactions=[
-                Transaction(APPLICATION + key, until, now_ms)
-                for key, (_, until) in commit.ranges.items()
+                Transaction(ROUND, number, now_ms),
+                *(
+                    Transaction(name, max(until, table.transaction_version(name) or 0), now_ms)
+                    for name, until in following.items()
+                ),
             ],
         )
         try:
             table.create_write_transaction(
                 [_add_action(each, now_ms) for each in files],
                 "append",
-                self._schema(kind),
+                table.schema(),
                 _folders(kind),
                 commit_properties=properties,
             )
         except DeltaError as error:
             raise TableChanged(f"{self.root / kind}: the commit was refused: {error}") from error
-        self._known[kind] = known | {key: until for key, (_, until) in commit.ranges.items()}
         table.update_incremental()
         return table.version()
 
@@ -91,6 +107,22 @@ class DeltaArchive(TableArchive[DeltaTable]):
     def _following(self, table: DeltaTable, streams: Sequence[Stream]) -> dict[str, int]:
         versions = {each.key: table.transaction_version(APPLICATION + each.key) for each in streams}
         return {key: version for key, version in versions.items() if version is not None}
+
+    def _round(self, table: DeltaTable) -> int:
+        return table.transaction_version(ROUND) or NO_ROUND
+
+    def _files(self, table: DeltaTable) -> list[Path]:
+        return [Path(unquote(uri)) for uri in table.file_uris()]
+
+    def _listed(self, table: DeltaTable) -> set[str]:
+        return {path.name for path in self._files(table)}
+
+    def _add_topic_id(self, kind: Kind, table: DeltaTable) -> None:
+        """To a table of before that column was kept; rows that are there have null in it."""
+        try:
+            table.alter.add_columns([Field(TOPIC_ID, PrimitiveType("string"))])
+        except DeltaError as error:
+            raise TableChanged(f"{self.root / kind}: it was not altered: {error}") from error
 
     def _create(self, kind: Kind) -> DeltaTable:
         path = str(self.root / kind)
@@ -104,6 +136,13 @@ class DeltaArchive(TableArchive[DeltaTable]):
         if kind is Kind.RECORDS:
             schema = schema.append(pa.field("event_date", pa.date32()))
         return Schema.from_arrow(schema)
+
+
+def _differences(there: Schema, wanted: Schema) -> tuple[set[str], set[str]]:
+    """The columns that are missing, and those that should not be there, or not so."""
+    have, want = ({field.name: field for field in schema.fields} for schema in (there, wanted))
+    missing = {name for name in want if name not in have}
+    return missing, {name for name, field in have.items() if want.get(name) != field}
 
 
 def _folders(kind: Kind) -> list[str]:

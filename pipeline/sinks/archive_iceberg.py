@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,12 +22,21 @@ from pyiceberg.exceptions import (
     RESTError,
     TableAlreadyExistsError,
 )
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.transforms import DayTransform, IdentityTransform
+from pyiceberg.types import StringType
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.errors import PipelineError
-from pipeline.sinks.archive_parquet import sync_folders
+from pipeline.sinks.archive_asides import NO_ROUND
+from pipeline.sinks.archive_marker import (
+    CATALOG_FILE,
+    ICEBERG,
+    AnotherArchive,
+    Marker,
+    has_rows,
+)
 from pipeline.sinks.archive_tables import TableArchive
 from pipeline.sinks.archive_values import (
     Commit,
@@ -39,14 +47,13 @@ from pipeline.sinks.archive_values import (
     TableChanged,
     WrittenFile,
 )
-from pipeline.transforms.archive_rows import DATA, schema_of
+from pipeline.transforms.archive_rows import TOPIC_ID, schema_of
 
 NAMESPACE = "horolog"
 FOLLOWING, PROOF = "horolog.next", "horolog.proof"
 """Keys of a snapshot's summary; the first one is a property of the table, too."""
-CATALOG_FILE = "catalog.sqlite"
-_ATTEMPTS = 4
-"""To commit: others may be at work in the table, as long as they archive nothing."""
+ROUND = "horolog.round"
+"""A property: names the list of what follows the records (`Asides`)."""
 _NOISY = "pyiceberg.io.pyarrow"
 """Warns of each column without statistics, and we write those that prune."""
 
@@ -76,22 +83,42 @@ class IcebergArchive(TableArchive[Table]):
             str(Path(root).resolve()), staged=False, keeps_topic=True, max_writers=max_writers,
             is_plain=True,
         )  # fmt: skip
-        super().__init__(layout, value_schema)
+        super().__init__(layout, value_schema, Marker(ICEBERG, catalog))
         self._catalog_name = catalog
         self.catalog: Catalog
         logging.getLogger(_NOISY).setLevel(logging.ERROR)
 
     def __enter__(self) -> Self:
-        """Take the lock, find the catalog. ArchiveBusy, NoCatalog."""
+        """Take the lock, find the catalog. ArchiveBusy, AnotherArchive, NoCatalog."""
         super().__enter__()
         try:
-            self.catalog = self._open_catalog()
-            self.catalog.create_namespace_if_not_exists(NAMESPACE)
-        except Exception as error:  # of pyiceberg, of the network, or of somebody's driver
+            self.catalog = self._found_catalog()
+        except BaseException:
             super().__exit__()
-            name = self._catalog_name or self.root / CATALOG_FILE
-            raise NoCatalog(f"the Iceberg catalog {name} cannot be used: {error}") from error
+            raise
         return self
+
+    def _found_catalog(self) -> Catalog:
+        """The catalog that has the tables of this folder. AnotherArchive, NoCatalog."""
+        name = self._catalog_name or self.root / CATALOG_FILE
+        there = [kind for kind in Kind if has_rows(self.root, kind)]
+        if there and self._catalog_name is None and not (self.root / CATALOG_FILE).exists():
+            raise AnotherArchive(
+                f"{self.root} has tables that a catalog with a name knows: --catalog NAME"
+            )
+        try:
+            catalog = self._open_catalog()
+            catalog.create_namespace_if_not_exists(NAMESPACE)
+            unknown = [each for each in there if not catalog.table_exists((NAMESPACE, each))]
+        except Exception as error:  # of pyiceberg, of the network, or of somebody's driver
+            raise NoCatalog(f"the Iceberg catalog {name} cannot be used: {error}") from error
+        if unknown:
+            catalog.close()
+            raise AnotherArchive(
+                f"{self.root / unknown[0]} is a table that the Iceberg catalog {name} does not "
+                "know: another catalog has it (--catalog), or it was dropped there"
+            )
+        return catalog
 
     def __exit__(self, *_: object) -> None:
         """Let others have it."""
@@ -117,53 +144,66 @@ class IcebergArchive(TableArchive[Table]):
     def _following(self, table: Table, streams: Sequence[Stream]) -> dict[str, int]:  # noqa: ARG002 - of all streams
         return _newest(table)
 
-    def _append(self, kind: Kind, files: Sequence[WrittenFile], commit: Commit) -> int:
-        paths = [self.root / each.path for each in files]
-        sync_folders(paths)
-        following = {key: until for key, (_, until) in commit.ranges.items()}
-        known = {**self._known[kind], **following}
-        summary = {FOLLOWING: json.dumps(known), PROOF: json.dumps(commit.as_json())}
-        with _named_errors(self.root / kind):
-            table = self._added(kind, [_uri(path) for path in paths], summary)
-        self._known[kind] = known
+    def _ready(self, kind: Kind) -> Table:
+        table = self.table(kind) or self._create(kind)
+        there = _types(table.schema())
+        wanted = _types(_schema(kind, self._value_schema))
+        if {TOPIC_ID: wanted.get(TOPIC_ID), **there} == wanted and TOPIC_ID not in there:
+            return self._with_topic_id(kind, table)
+        if there != wanted:
+            raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
+        return table
+
+    def _add(
+        self, kind: Kind, table: Table, files: Sequence[WrittenFile], commit: Commit, number: int
+    ) -> int:
+        paths = [_uri(self.root / each.path) for each in files]
+        known = _newest(table)
+        known |= {key: max(until, known.get(key, 0)) for key, (_, until) in commit.ranges.items()}
+        following = json.dumps(known)
+        summary = {FOLLOWING: following, PROOF: json.dumps(commit.as_json())}
+        with _named_errors(self.root / kind), table.transaction() as transaction:
+            transaction.set_properties({FOLLOWING: following, ROUND: str(number)})
+            # whether the files are there already, all older commits would be read for
+            transaction.add_files(paths, summary, check_duplicate_files=False)
         snapshot = table.current_snapshot()
         return -1 if snapshot is None else snapshot.sequence_number or 0
 
-    def _added(self, kind: Kind, paths: list[str], summary: dict[str, str]) -> Table:
-        """The table with these files, behind what others have done but no archiver."""
-        for attempt in count(1):
-            table = self._agreed(kind)
-            try:
-                with table.transaction() as transaction:
-                    transaction.set_properties({FOLLOWING: summary[FOLLOWING]})
-                    # whether the files are there already, all older commits would be read for
-                    transaction.add_files(paths, summary, check_duplicate_files=False)
-            except CommitFailedException:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                break
-        return table
+    def _round(self, table: Table) -> int:
+        return int(table.properties.get(ROUND, NO_ROUND))
 
-    def _agreed(self, kind: Kind) -> Table:
-        """The table as we know it. SchemaDiffers, TableChanged."""
-        table = self.table(kind) or self._create(kind)
-        if _names(table.schema().as_arrow()) != _names(schema_of(kind, self._value_schema)):
-            raise SchemaDiffers(f"{self.root / kind}: the table has other columns")
-        if _newest(table) != self._known[kind]:
-            raise TableChanged(f"{self.root / kind}: another archiver has committed meanwhile")
+    def _files(self, table: Table) -> list[Path]:
+        return [_path(task.file.file_path) for task in table.scan().plan_files()]
+
+    def _listed(self, table: Table) -> set[str]:
+        manifests = {
+            each.manifest_path: each
+            for snapshot in table.snapshots()
+            for each in snapshot.manifests(table.io)
+        }
+        return {
+            _path(entry.data_file.file_path).name
+            for manifest in manifests.values()
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+        }
+
+    def _with_topic_id(self, kind: Kind, table: Table) -> Table:
+        """A table of before that column was kept; rows that are there have null in it."""
+        with _named_errors(self.root / kind), table.update_schema() as change:
+            change.add_column(TOPIC_ID, StringType())
         return table
 
     def _create(self, kind: Kind) -> Table:
         """Table and partitioning at once: one without the other would stay so."""
         name, schema = (NAMESPACE, str(kind)), schema_of(kind, self._value_schema)
-        creation = self.catalog.create_table_transaction(
-            name, schema, location=_uri(self.root / kind)
-        )
-        with creation, creation.update_spec() as spec:
-            spec.add_field("topic", IdentityTransform(), "topic_name")
-            if kind is Kind.RECORDS:
-                spec.add_field("timestamp", DayTransform(), "event_date")
+        with _named_errors(self.root / kind):
+            creation = self.catalog.create_table_transaction(
+                name, schema, location=_uri(self.root / kind)
+            )
+            with creation, creation.update_spec() as spec:
+                spec.add_field("topic", IdentityTransform(), "topic_name")
+                if kind is Kind.RECORDS:
+                    spec.add_field("timestamp", DayTransform(), "event_date")
         return _alone(self.catalog.load_table(name))
 
     def _open_catalog(self) -> Catalog:
@@ -184,6 +224,8 @@ def _named_errors(place: Path) -> Iterator[None]:
         yield
     except (CommitFailedException, TableAlreadyExistsError) as error:
         raise TableChanged(f"{place}: the commit was refused: {error}") from error
+    except FileNotFoundError as error:
+        raise TableChanged(f"{place}: files have gone: another archiver did it: {error}") from error
     except (RESTError, SQLAlchemyError, OSError) as error:
         raise NoCatalog(
             f"{place}: the commit may have failed: {error}. Run again: it goes on from what the "
@@ -202,10 +244,19 @@ def _alone(table: Table) -> Table:
     return table
 
 
-def _names(schema: pa.Schema) -> list[str]:
-    """Of the columns, and of the fields of parsed values."""
-    data = schema.field(DATA).type if DATA in schema.names else ()
-    return [*schema.names, *(field.name for field in data)]
+def _schema(kind: Kind, value_schema: pa.Schema | None) -> Schema:
+    """As pyiceberg makes it of ours, in a table that is new."""
+    return Catalog._convert_schema_if_needed(schema_of(kind, value_schema))  # noqa: SLF001
+
+
+def _types(schema: Schema) -> dict[str, pa.DataType]:
+    """Of the columns, whatever their order and their numbers are."""
+    return {field.name: field.type for field in schema.as_arrow()}
+
+
+def _path(uri: str) -> Path:
+    """Of a file, as `_uri` names it; others may write them otherwise."""
+    return Path(uri.removeprefix("file:"))
 
 
 def _uri(path: Path) -> str:

@@ -10,42 +10,38 @@ a file that no commit has, and never one twice. One archiver at a time: it holds
 """
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
 
 import pyarrow as pa
 
-from pipeline.errors import DataLost, PipelineError
+from pipeline.errors import DataLost
+from pipeline.sinks.archive_files import (
+    lock_archive,
+    still_there,
+    sync_folders,
+    write_once,
+)
+from pipeline.sinks.archive_marker import COMMITS, PARQUET, Marker, check_marker, write_marker
 from pipeline.sinks.archive_values import (
     Commit,
     Kind,
     Layout,
-    Offsets,
     SchemaDiffers,
+    Standing,
     Stream,
     TableChanged,
     WrittenFile,
 )
 from pipeline.sinks.archive_writer import STAGING, UNFINISHED
 from storage.env import Lock
-from storage.errors import DirectoryLocked
-from storage.posix import real_env
 
-COMMITS = "_commits"
-LOCK = "_lock"
 FORMAT = 1
+MARK = Marker(PARQUET)
 _DIGITS = 20
-
-
-class ArchiveBusy(PipelineError):  # noqa: N818 - what happened
-    """Another archiver is at work in the folder."""
-
-    EXIT_STATUS = 2
 
 
 class ParquetArchive:
@@ -72,9 +68,18 @@ class ParquetArchive:
     def __enter__(self) -> Self:
         """Take the lock, finish the last commit, remove what a run that died has left.
 
-        ArchiveBusy, DataLost when files of the last commit are gone.
+        ArchiveBusy, AnotherArchive, DataLost when files of the last commit are gone.
         """
         self._lock = lock_archive(self.root)
+        try:
+            check_marker(self.root, MARK)
+            self._recover()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def _recover(self) -> None:
         numbers = commit_numbers(self.root)
         if numbers:
             self._last = read_commit(self.root, numbers[-1])
@@ -82,18 +87,18 @@ class ParquetArchive:
         shutil.rmtree(self.root / STAGING, ignore_errors=True)
         for left in (self.root / COMMITS).glob(f"*{UNFINISHED}-*"):
             left.unlink()
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Let others have it."""
         if self._lock is not None:
             self._lock.release()
 
-    def offsets(self, streams: Iterable[Stream]) -> Offsets:
-        """Where to go on with these streams; all tables move together."""
+    def standing(self, streams: Iterable[Stream]) -> Standing:
+        """Where to go on with these streams; all tables move together. AnotherArchive."""
+        write_marker(self.root, MARK)
         following = self._last.get("next", {})
         known = {each.key: following[each.key] for each in streams if each.key in following}
-        return dict.fromkeys(Kind, known)
+        return Standing(known)
 
     def commit(self, commit: Commit) -> int:
         """Make it visible, at once. TableChanged when somebody else has committed. Its number."""
@@ -102,6 +107,10 @@ class ParquetArchive:
             raise SchemaDiffers(
                 f"{self.root}: values were archived with another schema: {known or 'none'!r}"
             )
+        at = self._last.get("next", {})
+        for key, (first, _) in commit.ranges.items():
+            if first < at.get(key, 0):
+                raise TableChanged(f"{key}: {first} is archived already, up to {at[key]}")
         following = {key: until for key, (_, until) in commit.ranges.items()}
         return self._publish(commit.files, (), following, commit.as_json())
 
@@ -137,8 +146,15 @@ class ParquetArchive:
             "added": [each._asdict() for each in added],
             "removed": list(removed),
         }
-        sync_folders(self.root / STAGING / each.path for each in added)
-        _write_once(self.root / COMMITS / f"{number:0{_DIGITS}d}.json", manifest)
+        still_there(self.root / STAGING, added)
+        sync_folders((self.root / STAGING / each.path for each in added), self.root)
+        path = self.root / COMMITS / f"{number:0{_DIGITS}d}.json"
+        try:
+            write_once(path, manifest)
+        except FileExistsError as error:
+            raise TableChanged(
+                f"{path} exists: somebody else has committed to the archive"
+            ) from error
         self._last = manifest
         self._settle(manifest)
         return number
@@ -154,7 +170,7 @@ class ParquetArchive:
                 moved.append(place)
             elif not place.exists():
                 raise DataLost(f"{place}: the file is gone, but commit {manifest['number']} has it")
-        sync_folders(moved)
+        sync_folders(moved, self.root)
         for path in manifest["removed"]:
             (self.root / path).unlink(missing_ok=True)
 
@@ -187,35 +203,3 @@ def committed_files(root: Path) -> list[WrittenFile]:
         for each in manifest["added"]:
             files[each["path"]] = WrittenFile(**{**each, "kind": Kind(each["kind"])})
     return list(files.values())
-
-
-def lock_archive(root: Path) -> Lock:
-    """Make the folder if need be, and take it for this process. ArchiveBusy."""
-    root.mkdir(parents=True, exist_ok=True)
-    try:
-        return real_env().fs.lock(str(root / LOCK))
-    except DirectoryLocked as error:
-        raise ArchiveBusy(f"{root}: another archiver is at work there") from error
-
-
-def sync_folders(paths: Iterable[Path]) -> None:
-    """Make the names of these files durable."""
-    for folder in {path.parent for path in paths}:
-        real_env().fs.sync_dir(str(folder))
-
-
-def _write_once(path: Path, content: Mapping[str, Any]) -> None:
-    """A file that must not be there yet, whole and durable at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}{UNFINISHED}-{uuid4().hex}")
-    with unfinished.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(unfinished, path)
-    except FileExistsError as error:
-        raise TableChanged(f"{path} exists: somebody else has committed to the archive") from error
-    finally:
-        unfinished.unlink()
-    sync_folders([path])

@@ -1,45 +1,79 @@
-"""Removes files that a run that died has left in the folders of a table format.
+"""Files that a run that died has left in the folders of a table format.
 
 Such formats ignore files that no commit has. Ours are told by their names, which say from which
 offset of which stream they hold records; one that begins at or behind the offset from which its
-stream goes on cannot have been committed. The archive's lock must be held.
+stream goes on, and that no version of the table lists, cannot have been committed. Where there is
+no table, whole files stay: they may be another's. The archive's lock must be held.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from pipeline.sinks.archive_values import Kind, Stream
+from pipeline.sinks.archive_values import Stream
 from pipeline.sinks.archive_writer import UNFINISHED
 
-_NAME = re.compile(r"(\d+)-(.{1,8})-(\d{20})-\d{20}(?:\.\d+)?\.parquet")
+_NAME = re.compile(r"(\d+)-(.{1,8})-(\d{20})-(\d{20})(?:\.\d+)?(?:-[0-9a-f]{8})?\.parquet")
 _TOPIC = "topic="
 
 
+class Named(NamedTuple):
+    """What the name of a file says."""
+
+    topic: str
+    made: str
+    """The first characters of the topic's id; "0" where none is known."""
+    partition: int
+    first: int
+    until: int
+
+    def is_of(self, stream: Stream) -> bool:
+        """Whether it holds records of that stream."""
+        return (self.topic, self.made, self.partition) == _short(stream)
+
+
+def named(path: Path) -> Named | None:
+    """What a file's path says of it; None of a file that the archive has not named."""
+    found = _NAME.fullmatch(path.name)
+    topics = [part for part in path.parts if part.startswith(_TOPIC)]
+    if found is None or not topics:
+        return None
+    partition, made, first, until = found.groups()
+    topic = topics[-1].removeprefix(_TOPIC)
+    return Named(topic, made, int(partition), int(first), int(until))
+
+
 def sweep(
-    root: Path, streams: Iterable[Stream], following: Mapping[Kind, Mapping[str, int]]
+    table: Path,
+    streams: Iterable[Stream],
+    following: Mapping[str, int],
+    listed: Callable[[], Collection[str]] | None,
 ) -> int:
-    """How many files of these streams went. `following`: by table and stream, where it goes on."""
-    streams = list(streams)
-    removed = 0
-    for kind in Kind:
-        at = {_short(each): following[kind].get(each.key, 0) for each in streams}
-        for folder in {root / kind / f"{_TOPIC}{each.topic}" for each in streams}:
-            for path in folder.rglob("*.parquet*"):
-                if UNFINISHED in path.name or _is_left_over(path, root / kind, at):
-                    path.unlink()
-                    removed += 1
-    return removed
+    """How many files of these streams went from a table's folder.
+
+    `following`: by stream, where it goes on. `listed`: names of the files that any version of the
+    table has, asked for only when there is something that may go; None: there is no table.
+    """
+    left = list(_left_over(table, list(streams), following))
+    gone = [path for path in left if UNFINISHED in path.name]
+    whole = [path for path in left if UNFINISHED not in path.name]
+    if whole and listed is not None:
+        kept = listed()
+        gone += [path for path in whole if path.name not in kept]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return len(gone)
 
 
-def _is_left_over(path: Path, table: Path, at: Mapping[tuple[str, str, int], int]) -> bool:
-    named = _NAME.fullmatch(path.name)
-    folder = path.relative_to(table).parts[0]
-    if named is None or not folder.startswith(_TOPIC):
-        return False
-    partition, made, first = named.groups()
-    known = at.get((folder.removeprefix(_TOPIC), made, int(partition)))
-    return known is not None and int(first) >= known
+def _left_over(table: Path, streams: list[Stream], following: Mapping[str, int]) -> Iterator[Path]:
+    at = {_short(each): following.get(each.key, 0) for each in streams}
+    for folder in {table / f"{_TOPIC}{each.topic}" for each in streams}:
+        for path in folder.rglob("*.parquet*"):
+            name = named(path)
+            known = None if name is None else at.get(name[:3])
+            if UNFINISHED in path.name or (known is not None and name and name.first >= known):
+                yield path
 
 
 def _short(stream: Stream) -> tuple[str, str, int]:

@@ -8,7 +8,11 @@ does not fit the schema that was asked for. Every record that was read is in one
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.errors import PipelineError
 from pipeline.transforms.event_time import TimeLimits
@@ -62,8 +66,17 @@ class Stream(NamedTuple):
         return cls(topic, topic_id, int(partition))
 
 
-Offsets = Mapping[Kind, Mapping[str, int]]
-"""By table and key of the stream: the offset to go on from."""
+Stored = NDArray[np.int64]
+"""Offsets, in order."""
+
+
+class Standing(NamedTuple):
+    """How far an archive is."""
+
+    begins: Mapping[str, int]
+    """By key of the stream: the offset to go on from."""
+    stored: Mapping[str, Stored] = MappingProxyType({})
+    """By key of the stream: offsets behind that one that a table has already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,8 @@ class Layout:
     compression: str = "zstd"
     is_plain: bool = False
     """Only encodings that all readers know: larger files, written more slowly."""
+    tag: str = ""
+    """Ends the names of this run's files, so that none is written over another run's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +105,8 @@ class Unit:
     until: int
     work: Any
     """What the source reads it by; a plain value of its own."""
-    floors: Mapping[Kind, int]
-    """Below these offsets the tables have it all already."""
+    stored: Stored
+    """Offsets that a table has already, in order: left out."""
     layout: Layout
     limits: TimeLimits
     value_schema: bytes | None = None
@@ -122,7 +137,7 @@ class Done(NamedTuple):
     read: int
     """Records that the source gave."""
     skipped: int
-    """Of those in `written`'s stead: the tables had them before (see `Unit.floors`)."""
+    """Of those in `written`'s stead: the tables had them before (see `Unit.stored`)."""
     files: tuple[WrittenFile, ...]
 
 

@@ -16,10 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.arrays import numbers_of
+from pipeline.arrays import mask_of, numbers_of
 from pipeline.errors import PipelineError
-from pipeline.sinks.archive_values import CountsDoNotClose, Done, Kind, Layout, Unit, WrittenFile
-from pipeline.transforms.archive_rows import READ, Share, schema_of, shares
+from pipeline.sinks.archive_values import (
+    CountsDoNotClose,
+    Done,
+    Kind,
+    Layout,
+    Stored,
+    Unit,
+    WrittenFile,
+)
+from pipeline.transforms.archive_rows import READ, TOPIC_ID, Share, schema_of, shares
 
 STAGING = "_staging"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -59,7 +67,7 @@ class OpenFile:
             schema,
             compression=layout.compression,
             compression_level=1 if layout.compression == "zstd" else None,
-            use_dictionary=["timestampType", "ingest_date", "producerId", "reason"],
+            use_dictionary=[TOPIC_ID, "timestampType", "ingest_date", "producerId", "reason"],
             write_statistics=[
                 name
                 for name in ("topic", "partition", "offset", "timestamp", "timestampMs")
@@ -139,7 +147,10 @@ class ArchiveWriter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take records in the order of their offsets."""
-        for share in shares(batch, self._unit.limits, self._value_schema):
+        unit = self._unit
+        new = _without(batch, unit.stored)
+        self.skipped += batch.num_rows - new.num_rows
+        for share in shares(new, unit.limits, self._value_schema, unit.stream.topic_id):
             self._add(share)
 
     def close(self) -> None:
@@ -153,13 +164,6 @@ class ArchiveWriter:
             file.abandon()
 
     def _add(self, share: Share) -> None:
-        floor = self._unit.floors.get(share.kind, 0)
-        if share.offsets[0] < floor:
-            kept = _from(share, floor)
-            self.skipped += len(share.offsets) - len(kept.offsets)
-            share = kept
-            if not len(share.offsets):
-                return
         key = share.kind, share.day
         file = self._open.pop(key, None) or self._begin(key)
         self._open[key] = file  # the one used last is the last
@@ -176,7 +180,7 @@ class ArchiveWriter:
         schema = schema_of(kind, self._value_schema)
         if not layout.keeps_topic:
             schema = schema.remove(schema.get_field_index("topic"))
-        return OpenFile(layout, kind, f"{self._folder(key)}/{self._name(part, kind)}", schema)
+        return OpenFile(layout, kind, f"{self._folder(key)}/{self._name(part)}", schema)
 
     def _close(self, key: tuple[Kind, int | None]) -> None:
         self.files.append(self._open[key].close(self._partition(key)))
@@ -192,12 +196,12 @@ class ArchiveWriter:
             partition["event_date"] = f"{_EPOCH + timedelta(days=key[1]):%Y-%m-%d}"
         return partition
 
-    def _name(self, part: int, kind: Kind) -> str:
+    def _name(self, part: int) -> str:
         unit = self._unit
-        stream, first = unit.stream, max(unit.first, unit.floors.get(kind, 0))
+        stream, tag = unit.stream, unit.layout.tag
         made = stream.topic_id[:8] or "0"
-        suffix = f".{part}" if part else ""
-        return f"{stream.partition}-{made}-{first:020d}-{unit.until:020d}{suffix}.parquet"
+        suffix = (f".{part}" if part else "") + (f"-{tag}" if tag else "")
+        return f"{stream.partition}-{made}-{unit.first:020d}-{unit.until:020d}{suffix}.parquet"
 
 
 def write_unit(unit: Unit, read: Read) -> Done:
@@ -232,9 +236,9 @@ def _in_order(unit: Unit, batch: pa.RecordBatch, at: int) -> int:
     return int(offsets[-1]) + 1
 
 
-def _from(share: Share, floor: int) -> Share:
-    """The rows from an offset on."""
-    before = int(np.searchsorted(share.offsets, floor))
-    return share._replace(
-        rows=share.rows.slice(before), times=share.times[before:], offsets=share.offsets[before:]
-    )
+def _without(batch: pa.RecordBatch, stored: Stored) -> pa.RecordBatch:
+    """The rows whose offsets are not among these."""
+    if not len(stored) or not batch.num_rows:
+        return batch
+    is_new = ~np.isin(numbers_of(batch.column("offset")), stored)
+    return batch if is_new.all() else batch.filter(mask_of(is_new))

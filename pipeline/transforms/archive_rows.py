@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrays import derived, mask_of, numbers_of
+from pipeline.arrays import derived, mask_of, numbers_of, repeated
 from pipeline.schemas import ALL_COLUMNS, HEADERS, TIMESTAMP
 from pipeline.sinks.archive_values import Kind
 from pipeline.transforms.event_time import (
@@ -33,8 +33,11 @@ READ = pa.schema([
 ])  # fmt: skip
 """What is asked of a source."""
 
+TOPIC_ID = "topicId"
+"""The column that tells topics apart that had the same name one after the other; null: unknown."""
 _PLACE = [
     pa.field("topic", pa.string()),
+    pa.field(TOPIC_ID, pa.string()),
     pa.field("partition", pa.int32()),
     pa.field("offset", pa.int64()),
 ]
@@ -78,12 +81,16 @@ def schema_of(kind: Kind, value_schema: pa.Schema | None = None) -> pa.Schema:
 
 
 def shares(
-    batch: pa.RecordBatch, limits: TimeLimits, value_schema: pa.Schema | None = None
+    batch: pa.RecordBatch,
+    limits: TimeLimits,
+    value_schema: pa.Schema | None = None,
+    topic_id: str = "",
 ) -> Iterator[Share]:
     """Every record of the batch in one share. `batch` has the columns of `READ`."""
     if not batch.num_rows:
         return
-    batch = _with_ingest_date(batch)
+    ids = repeated(topic_id or None, pa.string(), batch.num_rows)
+    batch = _with_ingest_date(batch).append_column(TOPIC_ID, ids)
     times = numbers_of(batch.column("timestampMs"))
     good = is_good(times, limits)
     if good is not None:

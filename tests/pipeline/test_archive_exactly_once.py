@@ -9,12 +9,13 @@ import pytest
 
 from pipeline.errors import DataLost
 from pipeline.sinks.archive import Wishes
-from pipeline.sinks.archive_parquet import ArchiveBusy
+from pipeline.sinks.archive_files import ArchiveBusy
 from pipeline.sinks.archive_values import (
     CountsDoNotClose,
     Done,
     Kind,
     SchemaDiffers,
+    Standing,
     TableChanged,
     joined,
 )
@@ -68,7 +69,7 @@ def _dies_at(kind: str, table: Kind, monkeypatch: pytest.MonkeyPatch) -> list[in
         if kind == "parquet" and first["number"] > 1:
             first = {**first, "added": [e for e in first["added"] if e["kind"] != table]}
             original(self, first)
-        elif kind == "parquet" or first is not table or not self._known[Kind.RECORDS]:
+        elif kind == "parquet" or first is not table or self.table(table) is None:
             return original(self, first, *rest)
         died.append(1)
         raise KeyboardInterrupt
@@ -102,10 +103,9 @@ def test_two_archivers_do_not_meet(kind: str, tmp_path: Path) -> None:
 def test_a_table_that_somebody_else_changed(kind: str, tmp_path: Path) -> None:
     archived(kind, tmp_path, MadeUp({0: 500}))
     with opened(kind, tmp_path) as target:
-        known = target.offsets([MadeUp({0: 0}).extents()[0].stream])
-        stale = {each: dict.fromkeys(known[each], 100) for each in Kind}
-        target.offsets = lambda _: target._known
-        target._known = stale
+        target.standing([MadeUp({0: 0}).extents()[0].stream])
+        target._known = {each: {"t/made/0": 100} for each in Kind}
+        target.standing = lambda _: Standing({"t/made/0": 100})
         with pytest.raises(TableChanged):
             run(target, MadeUp({0: 900}))
     check(kind, tmp_path, {0: 500})
