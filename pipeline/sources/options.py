@@ -78,6 +78,16 @@ class ReadOptions:
     fails_on_loss: bool = True
     pushes_filters: bool = False
 
+    def by_partition(self) -> Mapping[str, Assigned]:
+        """What was told for single partitions, by the option."""
+        told: dict[str, object] = {
+            "startingOffsets": self.start,
+            "endingOffsets": self.end,
+            "startingOffsetsByTimestamp": self.times.low_of,
+            "endingOffsetsByTimestamp": self.times.high_of,
+        }
+        return {name: each for name, each in told.items() if isinstance(each, Mapping)}
+
     def takes(self, topic: str, partition: int | None = None) -> bool:
         """Whether the topic, or the partition, was asked for."""
         if self.assigned is not None:

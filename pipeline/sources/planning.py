@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pipeline.errors import DataLost, NothingThere
+from pipeline.errors import BadOption, DataLost, NothingThere
 from pipeline.schemas import RECORDS
 from pipeline.sources.bounds import ANY, EVERYTHING, Bounds, Range
 from pipeline.sources.chunks import Chunk, Task
 from pipeline.sources.file_plan import plan_partition, task_bytes, tasks_of
 from pipeline.sources.log_views import views_in
-from pipeline.sources.options import EARLIEST, LATEST, ReadOptions
+from pipeline.sources.options import EARLIEST, LATEST, Assigned, ReadOptions
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.reading import read_chunk
 from protocol.records.batch import MAX_INT64, MIN_INT64
@@ -27,6 +27,7 @@ def plan_tasks(options: ReadOptions, bounds: Bounds = EVERYTHING) -> list[Task]:
     `bounds` prunes further. BadOption, NothingThere, DataLost, BrokerRefused, DiskError.
     """
     views = views_of(options)
+    refuse_partial(options, views)
     ranges = [(view, _range_of(options, view)) for view in views]
     return plan_ranges(options, ranges, bounds)
 
@@ -71,6 +72,24 @@ def chunks_of(
         fails_on_loss=options.fails_on_loss,
         most_bytes=most_bytes or MAX_INT64,
     )
+
+
+def refuse_partial(options: ReadOptions, views: Sequence[PartitionView]) -> None:
+    """BadOption unless what is told for single partitions is told for these and for no others.
+
+    As Spark's connector has it: one that is left out would be read from nobody knows where, and one
+    that does not exist is a mistake in writing.
+    """
+    there = {(view.topic, view.partition) for view in views}
+    for name, told in options.by_partition().items():
+        given = {(topic, index) for topic, each in told.items() for index in each}
+        for topic, index in sorted(there - given):
+            raise BadOption(
+                f"{name} says nothing of {topic}-{index}: it must name every partition that is "
+                "read; for offsets -2 is the earliest, -1 the latest"
+            )
+        for topic, index in sorted(given - there):
+            raise BadOption(f"{name} names {topic}-{index}, which is not among what is read")
 
 
 def views_of(options: ReadOptions) -> list[PartitionView]:
@@ -123,16 +142,12 @@ def _range_of(options: ReadOptions, view: PartitionView) -> Range:
     return Range(start, (end if found is None else min(end, found)) - 1)
 
 
-def offset_of(options: ReadOptions, view: PartitionView, wanted: object) -> int:
+def offset_of(options: ReadOptions, view: PartitionView, wanted: int | Assigned) -> int:
     """The offset that `wanted` names in the partition: a number, or earliest or latest.
 
     DataLost when it is not there any more, or not there yet.
     """
-    if isinstance(wanted, int):
-        offset = wanted
-    else:
-        assert hasattr(wanted, "get")
-        offset = wanted.get(view.topic, {}).get(view.partition, EARLIEST)
+    offset = wanted if isinstance(wanted, int) else wanted[view.topic][view.partition]
     if offset in {EARLIEST, LATEST}:
         return view.start_offset if offset == EARLIEST else view.end_offset
     if view.start_offset <= offset <= view.end_offset:

@@ -22,7 +22,7 @@ from pipeline.errors import BadOption
 from pipeline.sources.bounds import EVERYTHING
 from pipeline.sources.options import LATEST, ReadOptions
 from pipeline.sources.partition_view import PartitionView
-from pipeline.sources.planning import plan_ranges, start_of, views_of
+from pipeline.sources.planning import plan_ranges, refuse_partial, start_of, views_of
 from pipeline.sources.settled_views import SettledViews
 from pipeline.sources.spark_task import TaskPartition, arrow_columns, named_as, read_partition
 from pipeline.sources.stream_offsets import (
@@ -56,6 +56,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
         """Where the query begins: latest, unless options say otherwise."""
         views = views_of(self.options)
+        refuse_partial(self.options, views)
         starts = {
             (view.topic, view.partition): start_of(self.options, view, LATEST) for view in views
         }

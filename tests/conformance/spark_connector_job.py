@@ -1,8 +1,8 @@
 """Spark's own Kafka connector at work, and our source beside it; prints what each saw as JSON.
 
 Arguments: HOST:PORT, a topic whose times are in disorder, one where they are not, one to write to,
-the first and the end time in ms, a folder for checkpoints. Rows are [partition, offset, time in ms,
-key, value, headers].
+the first and the end time in ms, a folder for checkpoints, a JSON list of options to be tried. Rows
+are [partition, offset, time in ms, key, value, headers].
 """
 
 import json
@@ -61,6 +61,16 @@ class Job:
         assert len([each for each in query.recentProgress if each["numInputRows"]]) > 1
         return collected(self.spark.table("seen"))
 
+    def refuses(self, told: str) -> bool:
+        """Whether a query with the options, in which TOPIC stands for the topic, fails."""
+        options = json.loads(told.replace("TOPIC", self.source["subscribe"]))
+        try:
+            self.batch(**{name: json.dumps(each) for name, each in options.items()})
+        except Exception as error:  # noqa: BLE001 - Py4J's, of many kinds
+            print(f"{self.name}, {told}: {str(error)[:300]}", file=sys.stderr)
+            return True
+        return False
+
     def copy(self, topic: str) -> None:
         """The connector as a sink; its columns have no time."""
         bootstrap = self.source["kafka.bootstrap.servers"]
@@ -78,7 +88,7 @@ def collected(frame: DataFrame) -> list[Any]:
 
 
 def main() -> None:
-    bootstrap, topic, orderly, copy, first_ms, end_ms, folder = sys.argv[1:]
+    bootstrap, topic, orderly, copy, first_ms, end_ms, folder, tried = sys.argv[1:]
     spark = open_session(
         "connector",
         master="local[2]",
@@ -109,6 +119,12 @@ def main() -> None:
     said["orderly"] = [
         Job(spark, name, bootstrap, orderly).batch(**between) for name in (CONNECTOR, OURS)
     ]
+    said["refused"] = {
+        name: {
+            told: Job(spark, name, bootstrap, orderly).refuses(told) for told in json.loads(tried)
+        }
+        for name in (CONNECTOR, OURS)
+    }
     print(json.dumps(said))
     spark.stop()
 

@@ -26,6 +26,18 @@ PARTITIONS, COUNT = 3, 200  # records of each partition
 BEGIN_MS, STEP_MS = 1_700_000_000_000, 1000
 FIRST_MS, END_MS = BEGIN_MS + 60 * STEP_MS, BEGIN_MS + 140 * STEP_MS
 ROOT = Path(__file__).resolve().parents[2]
+REFUSED = {
+    '{"startingOffsets": {"TOPIC": {"0": 5}}}': True,
+    '{"endingOffsets": {"TOPIC": {"0": 5, "1": 5}}}': True,
+    '{"startingOffsets": {"TOPIC": {"0": 5, "1": 5, "2": 5, "3": 5}}}': True,
+    '{"startingOffsets": {"TOPIC": {"0": 5, "1": 5, "2": 5}, "typo": {"0": 5}}}': True,
+    '{"endingOffsets": {"typo": {"0": 5, "1": 5, "2": 5}}}': True,
+    '{"startingOffsetsByTimestamp": {"TOPIC": {"0": 5, "1": 5}}}': True,
+    '{"endingOffsetsByTimestamp": {"TOPIC": {"0": 5}, "typo": {"0": 5}}}': True,
+    '{"startingOffsets": {"TOPIC": {"0": 5, "1": -2, "2": 7}}}': False,
+    '{"startingOffsetsByTimestamp": {"TOPIC": {"0": 5, "1": 5, "2": 5}}}': False,
+}
+"""Options as JSON, and whether they are refused."""
 
 pytestmark = [
     pytest.mark.timeout(400),
@@ -100,7 +112,8 @@ def seen(
     folder = tmp_path_factory.mktemp("connector")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.conformance.spark_connector_job", bootstrap,
-         topic, orderly, copy, str(FIRST_MS), str(END_MS), str(folder)],
+         topic, orderly, copy, str(FIRST_MS), str(END_MS), str(folder),
+         json.dumps(list(REFUSED))],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         timeout=300, cwd=ROOT,
     )  # fmt: skip
@@ -138,6 +151,11 @@ def test_ours_is_exact_where_the_connector_is_not(seen: dict[str, Any]) -> None:
 
 def test_ours_gives_the_connectors_range_when_asked_for(seen: dict[str, Any]) -> None:
     assert seen["ours"]["between offsets"] == seen["between"]
+
+
+def test_ours_refuses_what_the_connector_refuses(seen: dict[str, Any]) -> None:
+    """Partitions that are left out, and names that are mistyped, are never read from anywhere."""
+    assert seen["refused"]["horolog"] == seen["refused"]["kafka"] == REFUSED
 
 
 def within(records: list[list[Any]]) -> list[list[Any]]:

@@ -256,6 +256,29 @@ def test_options_that_cannot_be_meant_are_refused(more: dict[str, str], told: st
         parse({"log_dirs": "/data", "subscribe": "t", **more})
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "startingOffsets", "endingOffsets", "startingOffsetsByTimestamp",
+        "endingOffsetsByTimestamp",
+    ],
+)  # fmt: skip
+def test_what_is_told_by_partition_is_told_for_all_that_are_read(tmp_path: Path, name: str) -> None:
+    for partition in (0, 1):
+        append(directory_log(tmp_path, partition), NOON_MS)
+    for told, why in (
+        ('{"t": {"0": 1}}', f"{name} says nothing of t-1"),
+        ('{"t": {"0": 1, "1": 1, "2": 1}}', f"{name} names t-2"),
+        ('{"t": {"0": 1, "1": 1}, "T": {"0": 1}}', f"{name} names T-0"),
+        ('{"T": {"0": 1, "1": 1}}', f"{name} says nothing of t-0"),
+    ):
+        with pytest.raises(BadOption, match=why):
+            read_all(options(tmp_path, **{name: told}))
+    assert read_all(options(tmp_path, **{name: '{"t": {"0": 1, "1": 1}}'})) is not None
+    only = {"log_dirs": str(tmp_path), "assign": '{"t": [1]}', name: '{"t": {"1": 1}}'}
+    assert read_all(only) is not None
+
+
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     append(directory_log(tmp_path), NOON_MS)
 

@@ -105,6 +105,14 @@ def test_a_stream_that_has_an_end_is_refused() -> None:
         RecordsStream(options, StructType([]))
 
 
+def test_a_stream_does_not_begin_where_partitions_are_left_out(folder: Path) -> None:
+    asked = {"log_dirs": str(folder), "subscribe": "t"}
+    for name in ("startingOffsets", "startingOffsetsByTimestamp"):
+        options = parse({**asked, name: '{"t": {"7": 1}}'})
+        with pytest.raises(BadOption, match=f"{name} says nothing of t-0"):
+            RecordsStream(options, StructType([])).initialOffset()
+
+
 def test_the_source_is_found_without_registration() -> None:
     assert (FOUND / "pyspark_horolog" / "__init__.py").exists()
     import sys
