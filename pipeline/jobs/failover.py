@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pipeline.durations import Duration
-from pipeline.errors import BadOption, NothingThere
+from pipeline.errors import BadOption, DataLost, NothingThere
 from pipeline.job_options import read_options
 from pipeline.jobs.lag import read_commits
 from pipeline.terminal import (
@@ -101,7 +101,10 @@ def command(
         first = read_options(from_dirs, from_bootstrap, topics, isolationLevel="read_committed")
         other = read_options(to_dirs, to_bootstrap, topics, isolationLevel="read_committed")
         read = _read_up_to(topics, offsets, group, lambda: read_commits(from_dirs, from_bootstrap))
-        found = resume(first, other, read, max_latency, max_ahead_ms=max_ahead, compares=compares)
+        found = resume(
+            first, other, read, max_latency,
+            max_ahead_ms=max_ahead, is_group=group is not None, compares=compares,
+        )  # fmt: skip
     if csv_file is not None:
         Path(csv_file).write_text(reset_plan([each for _, each in found]), encoding="ascii")
     answer = {
@@ -121,18 +124,25 @@ def command(
 
 def resume(
     first: "ReadOptions", other: "ReadOptions", read: dict[tuple[str, int], int],
-    max_latency_ms: int, *, max_ahead_ms: int | None = None, compares: bool = False,
+    max_latency_ms: int, *, max_ahead_ms: int | None = None, is_group: bool = False,
+    compares: bool = False,
 ) -> list[tuple[Consumed, Resume]]:  # fmt: skip
-    """Each partition of the first cluster that was read: how far, and where it goes on."""
+    """Each partition of the first cluster that was read: how far, and where it goes on.
+
+    Of those that a group has committed nothing of, nothing was read. NothingThere, DataLost.
+    """
     from pipeline.sources.planning import views_of
 
     here = {(view.topic, view.partition): view for view in views_of(first)}
     there = {(view.topic, view.partition): view for view in views_of(other)}
+    if is_group:
+        read = {place: view.start_offset for place, view in here.items()} | read
     found = []
     with progress("partitions", len(read)) as done:
         for place, offset in sorted(read.items()):
             if place not in here or place not in there:
                 raise NothingThere(f"{place[0]}-{place[1]} is not in both clusters")
+            _refuse_beyond(here[place], offset)
             consumed = last_read(first, here[place], offset, max_ahead_ms)
             found.append(
                 (consumed, _resume(first, other, here[place], there[place], consumed,
@@ -140,6 +150,16 @@ def resume(
             )  # fmt: skip
             done(1)
     return found
+
+
+def _refuse_beyond(view: "PartitionView", offset: int) -> None:
+    """DataLost for an offset that the log does not have, if a broker said where it ends."""
+    if view.leader and offset > view.end_offset:
+        raise DataLost(
+            f"{view} was read up to {offset} and ends at {view.end_offset} now: the topic was made "
+            "again, or has lost its end. Nothing is known of what was read; --offsets says from "
+            "where on it was not"
+        )
 
 
 def last_read(

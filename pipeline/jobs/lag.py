@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,8 +26,24 @@ if TYPE_CHECKING:
     from pipeline.sources.options import ReadOptions
     from pipeline.sources.partition_view import PartitionView
 
-COLUMNS = ("group", "partition", ">records", ">behind", ">record time", ">caught up in", ">lost")
+COLUMNS = (
+    "group",
+    "partition",
+    ">records",
+    ">behind",
+    ">record time",
+    ">caught up in",
+    ">lost",
+    ">beyond",
+)
 RATE_WINDOW_MS = 600_000
+
+
+class Unread(NamedTuple):
+    """When a record came, and the time that it claims; in ms, None: not known."""
+
+    arrival_ms: int | None
+    claimed_ms: int | None
 
 
 @click.command("lag", short_help="How far groups are behind, in records and in time.")
@@ -49,7 +65,11 @@ def command(
     the record claims. The rates come from the group's last commits and from what arrived in the
     last ten minutes. A running broker without --bootstrap is seen as it was at its last checkpoint.
 
-    Exit status: 10 when a group is further behind than --limit.
+    A commit beyond the log's end is told as well: the topic was made again or has lost its end, and
+    what comes below that offset the group will not read.
+
+    Exit status: 10 when, with --limit, a group is further behind than that, or when what it has
+    committed lies beyond the end that a broker tells.
     """
     moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     with named_errors():
@@ -65,8 +85,8 @@ def command(
         print_json({"now_ms": moment, "lags": [each.as_json() for each in found]})
     else:
         print_table(COLUMNS, [_cells(each) for each in found])
-    late = [each for each in found if (each.by_arrival_ms or each.by_record_ms or 0) > (limit or 0)]
-    return ALARM if limit is not None and late else FINE
+    is_late = limit is not None and any(each.is_alarming(limit) for each in found)
+    return ALARM if is_late else FINE
 
 
 def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
@@ -103,7 +123,7 @@ def lags(commits: Commits, log_dirs: str, bootstrap: str | None, now_ms: int) ->
             if view is not None:
                 found.append(_lag(options, place.group, view, known, now_ms))
             done(1)
-    return sorted(found, key=lambda each: (-(each.by_arrival_ms or 0), -each.records))
+    return sorted(found, key=lambda each: (-(each.behind_ms or 0), -each.records, -each.beyond))
 
 
 def _lag(
@@ -116,10 +136,9 @@ def _lag(
     commits = list(known)
     committed = commits[-1].offset
     first = max(committed, view.start_offset)
-    arrival = record = None
-    if first < view.end_offset:
-        arrival, record = first_unread(options, view, first)
-    if arrival is None and first < view.end_offset and view.directory is not None:
+    unread = first_unread(options, view, first)
+    arrival, record = (None, None) if unread is None else (unread.arrival_ms, unread.claimed_ms)
+    if unread is not None and arrival is None and view.directory is not None:
         arrival = arrived_after(real_env().fs, view.directory, first)
     return Lag(
         group,
@@ -133,13 +152,13 @@ def _lag(
         rate(commits),
         _produced(options, view, now_ms),
         max(0, view.start_offset - committed),
+        max(0, committed - view.end_offset),
+        bool(view.leader),
     )
 
 
-def first_unread(
-    options: "ReadOptions", view: "PartitionView", offset: int
-) -> tuple[int | None, int | None]:
-    """When the first record from `offset` on came, and the time that it claims; in ms."""
+def first_unread(options: "ReadOptions", view: "PartitionView", offset: int) -> Unread | None:
+    """The first record from `offset` on; None where there is none, markers of transactions only."""
     import pyarrow as pa
 
     from pipeline.schemas import ALL_COLUMNS
@@ -148,12 +167,16 @@ def first_unread(
     from pipeline.sources.reading import read_chunk
 
     schema = pa.schema([ALL_COLUMNS.field(name) for name in ("appendTime", "timestampMs")])
-    for chunk in chunks_of(options, view, Range(offset, offset), EVERYTHING):
+    if offset >= view.end_offset:
+        return None
+    for chunk in chunks_of(options, view, Range(offset, view.end_offset - 1), EVERYTHING):
         for batch in read_chunk(chunk, schema):
             micros = batch.column("appendTime").cast(pa.int64())[0].as_py()
             claimed = batch.column("timestampMs")[0].as_py()
-            return (None if micros is None else micros // 1000), (claimed if claimed >= 0 else None)
-    return None, None
+            return Unread(
+                None if micros is None else micros // 1000, claimed if claimed >= 0 else None
+            )
+    return None
 
 
 def _produced(options: "ReadOptions", view: "PartitionView", now_ms: int) -> float | None:
@@ -182,4 +205,5 @@ def _cells(lag: Lag) -> tuple[str, ...]:
         *("-" if ms is None else span(ms) for ms in row.values()),
         "never, or unknown" if soon is None else span(soon),
         number(lag.lost),
+        number(lag.beyond),
     )

@@ -20,6 +20,20 @@ class Lag(NamedTuple):
     produced_a_second: float | None
     lost: int
     """Records that retention took before the group read them."""
+    beyond: int = 0
+    """So far behind the log's end lies what was committed: the topic was made again, or has lost
+    its end. The group gets nothing, or begins anew, and counts as having read all."""
+    is_fresh: bool = False
+    """Whether a broker said where the log ends; a checkpoint may be older than the commit."""
+
+    @property
+    def behind_ms(self) -> int | None:
+        """For how long there has been something to read: by arrival where that is known."""
+        return self.by_record_ms if self.by_arrival_ms is None else self.by_arrival_ms
+
+    def is_alarming(self, limit_ms: int) -> bool:
+        """Whether it is further behind, or will miss what comes."""
+        return (self.behind_ms or 0) > limit_ms or (self.is_fresh and self.beyond > 0)
 
     @property
     def catches_up_ms(self) -> int | None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from broker.cli import main
 from pipeline.transforms.failover import compare
@@ -18,6 +19,7 @@ from tests.integration.test_audit_stream import make, produce
 from tests.support.broker_process import start_broker
 from tests.support.logs import append, open_log
 from tests.support.node_process import NodeProcess
+from tests.support.pipeline_topics import make_topic
 
 HOUR = 3_600_000
 
@@ -72,6 +74,69 @@ def test_rates_and_when_a_group_has_caught_up() -> None:
     assert lag.catches_up_ms == 5000
     assert lag._replace(produced_a_second=50.0).catches_up_ms is None
     assert lag._replace(consumed_a_second=None).catches_up_ms is None
+
+
+def test_what_has_just_come_is_not_as_old_as_it_says() -> None:
+    fresh = Lag("g", "t", 0, 0, 1, 1, 0, 50 * HOUR, None, None, 0)
+    assert not fresh.is_alarming(1000)
+    assert fresh._replace(by_arrival_ms=None).is_alarming(1000)
+    assert not fresh._replace(by_record_ms=-5, by_arrival_ms=None).is_alarming(0)
+
+
+def test_a_commit_beyond_the_end_is_told(
+    node: NodeProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(node.bootstrap, "again")
+    produce(node.bootstrap, "again", "p", [time.time_ns() // 1_000_000] * 20)
+    commit(node.bootstrap, "stuck", "again", 15)
+    asked = ["lag", "--log-dirs", node.facts["data_dir"], "--bootstrap", node.bootstrap]
+    asked += ["--topic", "again", "--limit", "1h"]
+    assert (run(capsys, *asked)[1])["lags"][0]["beyond"] == 0
+    commit(node.bootstrap, "stuck", "again", 50)
+    status, found = run(capsys, *asked)
+    (lag,) = found["lags"]
+    assert (status, lag["records"], lag["beyond"]) == (10, 0, 30)
+    moved = [
+        "failover", "--from-dirs", node.facts["data_dir"], "--from-bootstrap", node.bootstrap,
+        "--to-bootstrap", node.bootstrap, "--topic", "again", "--group", "stuck",
+        "--max-latency", "1s",
+    ]  # fmt: skip
+    assert main(["spark", *moved]) == 3
+    assert "was read up to 50 and ends at 20 now" in capsys.readouterr().err
+
+
+def test_markers_alone_are_nothing_to_be_read(
+    node: NodeProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(node.bootstrap, "marked")
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "marked"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("marked", b"v")
+    producer.commit_transaction(30)
+    commit(node.bootstrap, "reader", "marked", 1)
+    later = str(time.time_ns() // 1_000_000 + HOUR)
+    status, found = run(
+        capsys, "lag", "--log-dirs", node.facts["data_dir"], "--bootstrap", node.bootstrap,
+        "--topic", "marked", "--now", later, "--limit", "1m",
+    )  # fmt: skip
+    (lag,) = found["lags"]
+    assert (lag["records"], lag["by_arrival_ms"], status) == (1, None, 0)
+
+
+def test_partitions_that_the_group_never_read_come_whole(
+    node: NodeProcess, admin: AdminClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = make_topic(admin, 2)
+    produce(node.bootstrap, topic, "p", [time.time_ns() // 1_000_000] * 40)
+    commit(node.bootstrap, "half", topic, 1)
+    status, found = run(
+        capsys, "failover", "--from-dirs", node.facts["data_dir"], "--from-bootstrap",
+        node.bootstrap, "--to-bootstrap", node.bootstrap, "--topic", topic, "--group", "half",
+        "--max-latency", "1s",
+    )  # fmt: skip
+    assert status == 0
+    assert found["offsets"][topic]["1"] == 0
 
 
 def cluster(folder: Path, arrivals: list[tuple[int, int]]) -> None:
