@@ -136,12 +136,18 @@ class TopicCatalog:
             event("settings_left_behind", "warning", topics=list(names), error=error)
 
     async def _remove_logs(self, topic: TopicImage) -> None:
-        """Each log when its last writer is done; then the file may forget the topic's id."""
-        try:
-            for each in topic.partitions:
+        """Each log when its last writer is done; then the file may forget the topic's id.
+
+        One that stays behind goes with the next topic of that name, or with the next start.
+        """
+        left: list[KafkaError] = []
+        for each in topic.partitions:
+            try:
                 await wait_for(each.in_turn(partial(self._logs.delete_log, topic.name, each.index)))
-        except KafkaError as error:
-            event("directories_left_behind", "warning", topic=topic.name, error=error)
+            except KafkaError as error:
+                left.append(error)
+        if left:
+            event("directories_left_behind", "warning", topic=topic.name, error=left[0])
         else:
             self._deleted -= {topic.topic_id}
 
@@ -171,9 +177,16 @@ class TopicCatalog:
             ids = frozenset(entry.topic_id for entry in entries.values())
             self._write_state(CatalogState(before.topics, before.deleted | ids))
             for log in made:
-                self._logs.delete_log(log.topic, log.partition)
+                self._undo(log)
             raise
         return images
+
+    def _undo(self, log: Log) -> None:
+        """A log of a topic that could not be made whole goes, if need be with the next one."""
+        try:
+            self._logs.delete_log(log.topic, log.partition)
+        except StorageError as error:
+            event("directories_left_behind", "warning", topic=log.topic, error=error)
 
     def _grow_topics(self, counts: Mapping[str, int]) -> list[TopicImage]:
         state = _state_of(self.image, self._deleted)

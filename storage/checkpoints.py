@@ -27,27 +27,37 @@ class OffsetsLoad(NamedTuple):
 class OffsetCheckpoint:
     """One checkpoint file of a data directory."""
 
-    __slots__ = ("_fs", "path")
+    __slots__ = ("_fs", "_names", "path")
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         """Name the file; nothing is read yet."""
         self._fs = fs
+        self._names: set[tuple[str, int]] | None = None  # that the file may have; None: unknown
         self.path = path
 
     def load(self) -> OffsetsLoad:
         """Read the file. Missing: no offsets, no damage. DiskError if the disk fails."""
         try:
             rows = decode_rows(self.path, self._fs.read_text(self.path), columns=3)
-            return OffsetsLoad(dict(map(self._offset_of, rows)), None)
+            offsets = dict(map(self._offset_of, rows))
         except FileMissing:
-            return OffsetsLoad({}, None)
+            offsets = {}
         except CorruptCheckpoint as error:
             return OffsetsLoad({}, str(error))
+        self._names = set(offsets)
+        return OffsetsLoad(offsets, None)
+
+    def may_hold(self, name: tuple[str, int]) -> bool:
+        """Whether the file may say something of that partition. Reads nothing."""
+        return self._names is None or name in self._names
 
     def save(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Replace the file, durably. DiskError leaves the old one in place."""
-        rows = ((topic, partition, offset) for (topic, partition), offset in offsets.items())
+        rows = [(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        if self._names is not None:
+            self._names.update(offsets)  # when it fails, the old file may be there or the new one
         self._fs.write_atomically(self.path, encode_rows(rows))
+        self._names = set(offsets)
 
     def _offset_of(self, row: Sequence[str]) -> tuple[PartitionName, int]:
         partition, offset = numbers(self.path, row[1:])

@@ -80,8 +80,8 @@ class CleanerOffsets:
         self._save()
 
     def forget(self, name: Name) -> None:
-        """The log is gone, or begins anew. DiskError."""
-        if name not in self.first_dirty and name not in self.horizons:
+        """The log is gone, or begins anew: durable when it returns. DiskError: ask again."""
+        if not (self._offsets_file.may_hold(name) or self._horizons_file.may_hold(name)):
             return
         self.first_dirty = {key: at for key, at in self.first_dirty.items() if key != name}
         self.horizons = {key: at for key, at in self.horizons.items() if key != name}

@@ -9,7 +9,8 @@ from collections import deque
 
 from storage.env import Env
 from storage.errors import FileMissing
-from storage.layout import deleted_partition_dir_name
+from storage.layout import deleted_partition_dir_name, is_deleted_partition_dir
+from storage.partition_files import PartitionFiles
 
 STEP_FILES = 64
 
@@ -33,14 +34,15 @@ class DeletedDirectories:
         """A directory that an earlier run renamed."""
         self._due.appendleft((self._env.clock.monotonic(), f"{self._log_dir}/{name}"))
 
-    def bury(self, path: str, topic: str, partition: int, delay_ms: int) -> str:
-        """Rename the directory; its new path. DiskError leaves it where it is."""
-        name = deleted_partition_dir_name(topic, partition, self._env.rng.uuid())
-        target = f"{self._log_dir}/{name}"
-        self._env.fs.rename(path, target)
-        self._due.append((self._env.clock.monotonic() + delay_ms / 1000, target))
+    def bury(self, files: PartitionFiles, topic: str, partition: int, delay_ms: int) -> None:
+        """Rename the directory, durably; `files` follow. DiskError: ask again, it goes on there."""
+        if not is_deleted_partition_dir(files.path.rpartition("/")[2]):
+            name = deleted_partition_dir_name(topic, partition, self._env.rng.uuid())
+            target = f"{self._log_dir}/{name}"
+            self._env.fs.rename(files.path, target)
+            files.path = target
+            self._due.append((self._env.clock.monotonic() + delay_ms / 1000, target))
         self._env.fs.sync_dir(self._log_dir)
-        return target
 
     def step(self, *, hurry: bool = False) -> bool:
         """Remove some files of the next directory that is due; whether more is due. Blocks.

@@ -11,8 +11,6 @@ from uuid import UUID
 
 from config.topic import TopicConfig
 from storage.ballast import Ballast
-from storage.checkpoints import OffsetCheckpoint
-from storage.compaction import CleanerOffsets
 from storage.data_directory import DataDirectory
 from storage.deletion import DeletedDirectories
 from storage.env import Env
@@ -20,10 +18,7 @@ from storage.errors import CorruptCheckpoint, DiskError, StorageError
 from storage.index_trust import TrustedIndexes
 from storage.layout import (
     BALLAST_FILE,
-    HIGH_WATERMARKS_FILE,
-    LOG_START_OFFSETS_FILE,
     PARTITION_METADATA_FILE,
-    RECOVERY_POINTS_FILE,
     PartitionName,
     is_deleted_partition_dir,
     parse_partition_dir,
@@ -31,6 +26,7 @@ from storage.layout import (
 )
 from storage.loading import WhatIsKnown, load_log
 from storage.log import Log
+from storage.log_checkpoints import LogCheckpoints
 from storage.meta_properties import read_partition_metadata, write_partition_metadata
 from storage.partition_files import FilePool, PartitionFiles
 from storage.segment import Segment
@@ -58,14 +54,11 @@ class LogManager:
         self._indexes = TrustedIndexes()
         self._deleted = DeletedDirectories(env, log_dir)
         self._removed = RemovedSegments(env.clock)
-        self.cleaner_offsets = CleanerOffsets(env.fs, log_dir)
+        self._checkpoints = LogCheckpoints(env.fs, log_dir, lambda: self.logs)
+        self.cleaner_offsets = self._checkpoints.cleaner
         """Where the clean part of each compacted log ends."""
-        self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
-        self._start_offsets = self._checkpoint(LOG_START_OFFSETS_FILE)
-        self._high_watermarks = self._checkpoint(HIGH_WATERMARKS_FILE)
         self.ballast = Ballast(env.fs, self._directory.path_of(BALLAST_FILE))
         """What gives way on a full disk."""
-        self._save_gate = [None]
         self._is_loaded = False
         self._has_closed_badly = False
 
@@ -121,9 +114,7 @@ class LogManager:
         StorageError when a log cannot be opened at all: the directory is then left as it is.
         """
         self._directory.remove_clean_mark()
-        recovery_points = self._load_offsets(self._recovery_points)
-        start_offsets = self._load_offsets(self._start_offsets)
-        self.damage += self.cleaner_offsets.load()
+        self.damage += self._checkpoints.load()
         is_clean = self._directory.was_clean
         logs: dict[tuple[str, int], Log] = {}
         for entry in self._env.fs.list_dir(self.log_dir):
@@ -135,8 +126,8 @@ class LogManager:
             if name is not None and name.topic != METADATA_TOPIC:
                 known = WhatIsKnown(
                     is_clean,
-                    recovery_points.get(name, 0),
-                    start_offsets.get(name, 0),
+                    self._checkpoints.recovery_points.get(name, 0),
+                    self._checkpoints.start_offsets.get(name, 0),
                     self.cleaner_offsets.gaps_below(name),
                 )
                 logs[name] = self._open_log(name, known)
@@ -150,11 +141,19 @@ class LogManager:
                 self.checkpoint()
 
     def create_log(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
-        """Make a partition's directory and empty log, durably. DiskError: it does not exist."""
-        assert (topic, partition) not in self.logs
-        fs = self._env.fs
+        """Make a partition's directory and empty log, durably. DiskError: it does not exist.
+
+        One of that name that could not be deleted goes first, and so does what checkpoints say of
+        the name. StorageError while a log of that name is in use by another topic.
+        """
         name = PartitionName(topic, partition)
-        path = self._path_of(name)
+        left = self.logs.get(name)
+        if left is not None:
+            if not left.is_closed:
+                return self._made_before(left, topic_id, config)
+            self.delete_log(topic, partition)
+        self.ballast.making_room(lambda: self._checkpoints.forget(name))
+        fs, path = self._env.fs, self._path_of(name)
         existed = fs.exists(path)
         try:
             fs.make_dir(path)
@@ -165,21 +164,19 @@ class LogManager:
             if not existed:
                 self._undo_make_dir(path)
             raise
-        self._in_turn(lambda: self.cleaner_offsets.forget(name))
         self.logs = {**self.logs, (topic, partition): log}
         return log
 
     def delete_log(self, topic: str, partition: int) -> None:
         """Take a log out of service and its directory out of the way, durably.
 
-        Its files go in later calls of `remove_deleted`. DiskError: it is still there.
+        Its files go in later calls of `remove_deleted`. DiskError: it is out of service and
+        perhaps still there; asked again, it goes on.
         """
         log = self.logs[topic, partition]
         log.abandon()
-        path, delay_ms = log.files.path, log.config.file_delete_delay_ms
-        log.files.path = self.ballast.making_room(
-            lambda: self._deleted.bury(path, topic, partition, delay_ms)
-        )
+        delay_ms = log.config.file_delete_delay_ms
+        self.ballast.making_room(lambda: self._deleted.bury(log.files, topic, partition, delay_ms))
         self.logs = {name: other for name, other in self.logs.items() if other is not log}
 
     def remove_segments(self, log: Log, start_offset: int, *, all_go: bool = False) -> RemovalStep:
@@ -194,8 +191,7 @@ class LogManager:
 
     def cleaned(self, log: Log, first_dirty: int, horizon_ms: int) -> None:
         """A compaction has ended there; durable, unless a DiskError says otherwise."""
-        if not log.is_closed:
-            self._in_turn(lambda: self.cleaner_offsets.cleaned(log, first_dirty, horizon_ms))
+        self._checkpoints.cleaned(log, first_dirty, horizon_ms)
 
     def remove_deleted(self, *, hurry: bool = False) -> bool:
         """Remove some files of deleted partitions and segments that are due; whether more is.
@@ -207,18 +203,7 @@ class LogManager:
 
     def checkpoint(self) -> None:
         """Store recovery points, start offsets, high watermarks. DiskError: the old ones stay."""
-        logs = self.logs
-        self._in_turn(
-            lambda: self._recovery_points.save(
-                {name: log.recovery_point for name, log in logs.items()}
-            )
-        )
-        self._save_starts()
-        self._in_turn(
-            lambda: self._high_watermarks.save(
-                {name: log.snapshot.high_watermark for name, log in logs.items()}
-            )
-        )
+        self._checkpoints.save()
 
     def sync_logs(self, logs: Iterable[Log]) -> None:
         """Make some logs durable before `close_logs` closes them; several threads may.
@@ -289,50 +274,21 @@ class LogManager:
             config,
             self._env,
             self._indexes,
-            self._save_starts,
+            self._checkpoints.save_starts,
         )
 
-    def _save_starts(self) -> None:
-        self._in_turn(
-            lambda: self._start_offsets.save(
-                {
-                    name: log.snapshot.log_start_offset
-                    for name, log in self.logs.items()
-                    if log.snapshot.log_start_offset > log.snapshot.segments[0].base_offset
-                }
-            )
-        )
-
-    def _in_turn(self, save: Callable[[], None]) -> None:
-        """One thread at a time writes checkpoints; whoever comes meanwhile looks again.
-
-        Taking the only element of a list is atomic; asking the file system lets the others run.
-        """
-        while True:
-            try:
-                token = self._save_gate.pop()
-                break
-            except IndexError:
-                self._env.fs.exists(self.log_dir)
-        try:
-            save()
-        finally:
-            self._save_gate.append(token)
+    def _made_before(self, log: Log, topic_id: UUID, config: TopicConfig) -> Log:
+        """A log of the same topic, made when others of the request could not be; nobody used it."""
+        if log.topic_id != topic_id:
+            raise StorageError(log.files.path, "another topic's log of that name is in use")
+        log.reconfigure(config)
+        return log
 
     def _undo_make_dir(self, path: str) -> None:
         try:
             self._env.fs.remove_tree(path)
         except StorageError:
             return  # the next start finds an empty log of a topic that was not made
-
-    def _load_offsets(self, checkpoint: OffsetCheckpoint) -> dict[PartitionName, int]:
-        loaded = checkpoint.load()
-        if loaded.damage is not None:
-            self.damage.append(loaded.damage)
-        return loaded.offsets
-
-    def _checkpoint(self, name: str) -> OffsetCheckpoint:
-        return OffsetCheckpoint(self._env.fs, self._directory.path_of(name))
 
     def _path_of(self, name: PartitionName) -> str:
         return f"{self.log_dir}/{partition_dir_name(name.topic, name.partition)}"

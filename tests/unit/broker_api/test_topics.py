@@ -18,7 +18,7 @@ from protocol.apis.create_topics import (
 )
 from protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.errors import ErrorCode
-from tests.support.handler_world import NODE_ID, World
+from tests.support.handler_world import LOG_DIR, NODE_ID, World
 
 
 def topic(
@@ -225,6 +225,18 @@ async def test_a_topic_named_twice_does_not_grow(world: World) -> None:
     assert [each.error_code for each in response.results] == [ErrorCode.INVALID_REQUEST]
 
 
+async def test_growth_that_failed_half_way_can_be_asked_for_again(world: World) -> None:
+    await world.make_topic()
+    world.fs.inject("make directory", path="t-2", error="enospc")
+    assert (await grow(world, 4)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert len(world.broker.catalog.image.topics["t"].partitions) == 1
+    assert (await grow(world, 4)).error_code == 0
+    assert (await world.produce(b"new", partition=1)).error_code == 0
+    again = world.restarted()
+    assert len(again.broker.catalog.image.topics["t"].partitions) == 4
+    assert again.partition("t", 1).log.snapshot.log_end_offset == 1
+
+
 # -- DeleteTopics
 
 
@@ -291,3 +303,23 @@ async def test_a_new_topic_of_the_same_name_is_empty_and_plain(world: World) -> 
     assert new.topic_id != old.topic_id
     assert world.partition().log.snapshot.log_end_offset == 0
     assert world.partition().log.config.retention_ms != 5
+
+
+async def test_a_directory_that_cannot_be_renamed_is_in_nobody_s_way_for_long(world: World) -> None:
+    """Deletion is decided: the directory goes with the next topic of its name, or is in its way."""
+    await world.make_topic(partitions=3)
+    await world.produce(b"old")
+    world.fs.inject("rename", path="/t-0", times=2)
+    (gone,) = await delete(world, "t")
+    assert gone.error_code == 0
+    left = {entry.name for entry in world.fs.list_dir(LOG_DIR) if entry.is_dir}
+    assert [name for name in left if not name.endswith("-delete")] == ["t-0"]
+    (refused,) = await create(world, topic(partitions=3))
+    assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert names(world) == []
+    (made,) = await create(world, topic(partitions=3))
+    assert made.error_code == 0
+    assert (await world.produce(b"new")).error_code == 0
+    again = world.restarted()
+    assert again.broker.catalog.image.topics["t"].topic_id == made.topic_id
+    assert [again.partition("t", at).log.snapshot.log_end_offset for at in range(3)] == [1, 0, 0]
