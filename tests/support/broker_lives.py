@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from tests.support.broker_life import BrokenPromiseError, BrokerLife, outcome_of
 from tests.support.promises import TopicFacts
 
+LONGEST_SECONDS = 300  # of one life: what waits for ever is found, too
+
 Step = Callable[[BrokerLife], Awaitable[None]]
 
 
@@ -141,7 +143,7 @@ def run(
         await _live(life, name, steps)
         return life
 
-    return asyncio.run(lived())
+    return asyncio.run(asyncio.wait_for(lived(), LONGEST_SECONDS))
 
 
 __all__ = ["LIVES", "BrokenPromiseError", "run"]
