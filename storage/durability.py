@@ -138,8 +138,11 @@ class Durability:
         for segment in snapshot.segments[:-1]:
             if not segment.synced and not _sync_files(segment):
                 return segment.base_offset
-        _write_zones(snapshot.active)
-        return snapshot.log_end_offset
+        active = snapshot.active
+        _write_zones(active)
+        # Its index of aborted transactions is not on the disk. A new segment that begins right here
+        # must not let recovery pass over it, so its last offset counts as above the point.
+        return snapshot.log_end_offset - active.has_aborted
 
 
 def _sync_log(segment: Segment) -> None:

@@ -176,6 +176,12 @@ class Segment:
             self._aborted = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
         return self._aborted
 
+    @property
+    def has_aborted(self) -> bool:
+        """Whether an aborted transaction ended in it, as far as was noted or read; any thread."""
+        aborted = self._aborted
+        return aborted is not None and bool(aborted.entries)
+
     def flush_aborted(self) -> None:
         """Write out what the index of aborted transactions has in memory only. DiskError."""
         if self._aborted is not None:
