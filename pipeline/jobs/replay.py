@@ -33,6 +33,8 @@ class Target:
     """Of each worker's part; 0: as fast as it goes."""
     place: str
     """A folder that remembers how far each partition is; empty: nothing does."""
+    allows_loss: bool = False
+    """Whether a run goes on where the log has lost what comes next."""
 
 
 class Replayed(NamedTuple):
@@ -60,6 +62,7 @@ class Replayed(NamedTuple):
 @click.option("--compression", type=click.Choice(CODECS), default="none", show_default=True)
 @click.option("--rate", type=float, default=0, metavar="N", help="Records a second, at the most.")
 @click.option("--state", metavar="DIR", help="Remember there how far it is, and go on from there.")
+@click.option("--allow-loss", is_flag=True, help="Go on behind what retention took uncopied.")
 @click.option("--allow-log-append-time", is_flag=True, help="Also into a topic that stamps anew.")
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
 @click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
@@ -75,6 +78,8 @@ def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -
     then come twice. The state knows its target, by the topic's id: another one is written anew.
     Another range for the same target is refused; --last counts from when the first run began.
     Nothing comes out of order within a partition.
+
+    Exit status: 3 when records went from the log between two runs, before they were copied.
     """
     with named_errors():
         if None not in (options["last"], options["from_ms"]):
@@ -100,6 +105,8 @@ def replay_part(part: Part, target: Target) -> Replayed:
     from protocol.records.compression import Codec
 
     view, notes = part.view, Notes(target.place, part.view)
+    if not target.allows_loss:
+        notes.refuse_loss()
     first, count, before = notes.following, 0, notes.records
     at, began = first, time.monotonic()
     writer = TopicWriter(target.bootstrap, target.topic, Codec[target.compression.upper()])
@@ -181,6 +188,7 @@ def _target(options: dict[str, Any]) -> Target:
         place_of(
             options["state"] or "", options["to_bootstrap"], topic, to_topic_id, options["topic"]
         ),
+        options["allow_loss"],
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.errors import BadOption
+from pipeline.errors import BadOption, DataLost
 from pipeline.sources.partition_view import PartitionView
 from storage.posix import real_env
 
@@ -85,6 +85,20 @@ class Notes:
         noted = _read(self._path, lambda each: (each["topic_id"], each["next"], each["records"]))
         if noted is not None and noted[0] == view.topic_id:
             self.following, self.records = noted[1:]
+
+    def refuse_loss(self) -> None:
+        """DataLost where the log does not have what comes next."""
+        view, at = self._view, self.following
+        if at < view.start_offset:
+            raise DataLost(
+                f"{view}: offsets from {at} to before {view.start_offset} went before they were "
+                "copied; --allow-loss goes on from there"
+            )
+        if view.leader and at > view.end_offset:
+            raise DataLost(
+                f"{view} was copied up to {at} and ends at {view.end_offset} now: it has lost its "
+                "end, and what was written since would be left out"
+            )
 
     def keep(self, following: int, records: int) -> None:
         """Note that all before the offset is written; durable when it returns."""

@@ -90,6 +90,7 @@ CASES: dict[str, tuple[Callable[[Path], None], dict[str, Any], list[str], bool]]
     "the last rows lost": (half_forget, {"horolog_zone_bytes": 4096}, [], False),
     "no zone maps, clocks known": (forget, {}, ["--max-ahead", f"{AHEAD_MS}ms"], False),
     "the broker stamps": (nothing, {"message_timestamp_type": "LogAppendTime"}, [], True),
+    "the other stamps": (nothing, {"other": {"message_timestamp_type": "LogAppendTime"}}, [], True),
     "the clock went back": (nothing, {"clock_of": stepping}, [], False),
 }  # fmt: skip
 
@@ -99,12 +100,14 @@ def test_nothing_is_missed_however_vague_arrivals_are(
     tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change, settings, more, _ = CASES[case]
+    settings = dict(settings)
+    other = settings.pop("other", {})
     for seed in range(12):
         dice = random.Random(seed)
         records = story(dice)
         one, two = tmp_path / f"{seed}-one", tmp_path / f"{seed}-two"
         cluster(one, [(each.first_ms, each.claimed_ms, each.name) for each in records], **settings)
-        cluster(two, [(each.other_ms, each.claimed_ms, each.name) for each in records])
+        cluster(two, [(each.other_ms, each.claimed_ms, each.name) for each in records], **other)
         change(one)
         read = dice.randint(20, COUNT - 20)
         begin = resumed(capsys, one, two, read, *more)
@@ -119,6 +122,8 @@ def test_little_comes_twice_where_arrivals_are_known(
     tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change, settings, more, _ = CASES[case]
+    settings = dict(settings)
+    settings.pop("other", None)
     records = story(random.Random(1))
     one, two = tmp_path / "one", tmp_path / "two"
     cluster(one, [(each.first_ms, each.claimed_ms, each.name) for each in records], **settings)

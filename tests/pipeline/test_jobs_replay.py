@@ -10,6 +10,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.cli import main
+from pipeline.broker_client import BrokerClient
+from protocol.apis.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from tests.support.node_process import NodeProcess
 
 HOUR = 3_600_000
@@ -139,6 +145,32 @@ def test_a_stretch_of_time_begins_where_the_first_run_began(
     assert (status, again) == (0, first)
     assert json.loads(noted.read_text())["low_ms"] == low
     assert replay(*asked[:-1], "31h")[0] == 2
+
+
+def test_what_went_between_two_runs_is_told(
+    node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(admin, "state-gap")
+    assert replay(node, capsys, "state-gap", tmp_path)[0] == 0
+    (zero,) = tmp_path.glob("to-*/stated/0.json")
+    noted = json.loads(zero.read_text())
+    delete_records(node, "stated", 60)
+    zero.write_text(json.dumps({**noted, "next": 40, "records": 40}))
+    status, said = replay(node, capsys, "state-gap", tmp_path)
+    assert status == 3
+    assert "stated-0: offsets from 40 to before 60 went before they were copied" in said
+    assert replay(node, capsys, "state-gap", tmp_path, "--allow-loss") == (0, "40")
+    zero.write_text(json.dumps({**noted, "next": 500}))
+    status, said = replay(node, capsys, "state-gap", tmp_path)
+    assert status == 3
+    assert "was copied up to 500 and ends at 100 now" in said
+
+
+def delete_records(node: NodeProcess, topic: str, offset: int) -> None:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    wanted = DeleteRecordsTopic(name=topic, partitions=[partition])
+    with BrokerClient(node.bootstrap) as client:
+        client.call(DeleteRecordsRequest(topics=[wanted], timeout_ms=30_000))
 
 
 def test_a_state_that_does_not_know_its_target_is_refused(
