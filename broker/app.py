@@ -311,8 +311,8 @@ class Broker:
         names = self.config.broker_config.horolog_http_hosts.replace(",", " ").split()
         is_test = self.held_time is not None
         gate = Gate(host, names, lambda: self.http_token.value, is_test=is_test)
-        pages = Pages(self._live_checks(), self._ready_checks(), self._scraped)
-        return Front(self, pages, gate)
+        pages = Pages(self._live_checks(), self._ready_checks())
+        return Front(self, pages, self._scraped, gate)
 
     def _load(self) -> None:
         """On a lane: everything that reads the data directory before clients may come."""
@@ -386,6 +386,7 @@ class Broker:
             Check("storage", self._storage_fault),
             Check("disk", lambda: self.disk_space.shortage),
             Check("starts", lambda: self.crash_guard.fault),
+            Check("connections", self.server.why_full),
             _loading_check("groups", self.groups.loading),
             _loading_check("transactions", self.transactions.loading),
         ]

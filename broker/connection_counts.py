@@ -76,6 +76,21 @@ class ConnectionCounts:
             return "max_connection_rate_per_ip"
         return None
 
+    def why_full(self) -> str | None:
+        """The limit that keeps every client out but administrators, in words; None: there is room.
+
+        Limits of one address or listener keep out some, not all.
+        """
+        settings = self._settings()
+        admin = settings.horolog_admin_listener_name
+        others = self._of_others(admin)
+        if others >= settings.max_connections:
+            return f"{others} connections, and max.connections is {settings.max_connections}"
+        kept = ADMIN_CONNECTIONS if admin else 0
+        if self._total >= self._max_by_open_files - kept:
+            return f"{self._total} connections, and open files (ulimit -n) leave room for no more"
+        return None
+
     def came(self, listener: str, host: str) -> None:
         """A connection was let in."""
         self._total += 1

@@ -150,6 +150,10 @@ class Server:
         peer = connection.peer
         self._counts.went(peer.listener_name, peer.client_host)
 
+    def why_full(self) -> str | None:
+        """Why clients can no longer connect, in words; None when they can."""
+        return self._counts.why_full()
+
     def mute(self, connection_id: int, seconds: float) -> None:
         """Stops reading from a client for so long; nothing when it is gone already."""
         connection = self._by_number.get(connection_id)

@@ -22,6 +22,9 @@ class Answering(Protocol):
     def answer(self, request: "Request") -> "Awaitable[Response]":
         """Called on the loop; raises nothing for what a client did."""
 
+    def dropped(self, reason: str) -> None:
+        """The site ended a connection; `reason` is one of a closed set of words."""
+
     def close(self) -> None:
         """No more requests come."""
 

@@ -6,7 +6,9 @@
 - Changes need the token, always; but a broker whose clock tests hold (`--test-clock`) takes them
   on loopback without one, since that is what it was started for.
 
-Probes and the scrape stand outside of the gate.
+Probes stand outside of the gate. The scrape and the page need no token, only a name of this broker;
+where it listens for others, any name without a dot will do: nobody can own it in the world's DNS,
+and containers call each other by such names.
 """
 
 import hmac
@@ -44,6 +46,18 @@ class Gate:
         if self._needs_token(request):
             self._check_token(request.authorization)
 
+    def check_reader(self, request: Request) -> None:
+        """ApiError when a page that is no API cannot be read under the name it was asked by.
+
+        Who sends no name at all (HTTP 1.0) is no browser.
+        """
+        if request.host is None:
+            return
+        host = _host_of(request.host)
+        if self._any_address and host is not None and "." not in host and ":" not in host:
+            return
+        self._check_host(request.host)
+
     def _check_host(self, header: str | None) -> None:
         host = _host_of(header or "")
         if host is None:
@@ -79,7 +93,7 @@ class Gate:
                 f"This needs a token, and none is set: name a file in {_TOKEN_KEY}",
             )
         kind, _, given = (authorization or "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
+        if kind.lower() == "bearer" and _is_same(given.strip(), token):
             return
         raise ApiError(
             401,
@@ -87,6 +101,11 @@ class Gate:
             "This needs the header 'Authorization: Bearer TOKEN' with the token of this broker",
             {"WWW-Authenticate": 'Bearer realm="horolog"'},
         )
+
+
+def _is_same(given: str, token: str) -> bool:
+    """Compared as bytes, whatever was sent; in a time that tells nothing."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
 
 
 def _host_of(header: str) -> str | None:

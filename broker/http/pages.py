@@ -1,6 +1,6 @@
-"""What everybody may see at the HTTP port: /livez, /readyz, the metrics, and a list at /."""
+"""What needs no token at the HTTP port: /livez and /readyz, and a list of paths."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import parse_qs
 
 from broker.http.health import Check, judge
@@ -13,17 +13,15 @@ Answer = tuple[int, str, bytes]
 
 
 class Pages:
-    """Answers paths. Called from any thread."""
+    """Answers paths at once, on the event loop: a probe waits for nothing but the loop itself."""
 
-    def __init__(
-        self,
-        live: Sequence[Check],
-        ready: Sequence[Check],
-        scrape: Callable[[str], tuple[str, bytes]],
-    ) -> None:
-        """`scrape(path)` gives content type and body of the paths of `SCRAPED`."""
+    def __init__(self, live: Sequence[Check], ready: Sequence[Check]) -> None:
+        """The checks must not block."""
         self._probes = {"livez": live, "readyz": ready}
-        self._scrape = scrape
+
+    def is_probe(self, path: str) -> bool:
+        """Whether the path asks for health."""
+        return path.strip("/") in self._probes
 
     def answer(self, path: str, query: str) -> Answer:
         """Status, content type, body."""
@@ -37,9 +35,6 @@ class Pages:
                 verbose="verbose" in fields,
             )
             return health.status, TEXT, health.text.encode()
-        if name in SCRAPED:
-            content_type, body = self._scrape(name)
-            return 200, content_type, body
         if not name:
             return 200, TEXT, INDEX
         return 404, TEXT, b"not found\n" + INDEX

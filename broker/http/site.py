@@ -12,10 +12,11 @@ from aiohttp.http import HttpProcessingError
 
 from broker.http.door import Answering
 from broker.http.exchange import ApiError, Request, Response
+from broker.http.visits import Visit, Visits
 
 MAX_BODY_BYTES = 64 * 1024
-MAX_CONNECTIONS = 100
 BODY_SECONDS = 10.0
+BACKLOG = 128
 
 
 class _MistakesOfClients(logging.Filter):
@@ -40,30 +41,42 @@ class Site:
         app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)  # a name may hold a newline
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         self._listener: asyncio.Server | None = None
+        self._visits: Visits
 
     async def start(self, listening: socket.socket) -> None:
         """Serves the connections of a listening socket."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(self._admit, sock=listening)
+        self._visits = Visits(loop, self._answering.dropped)
+        self._listener = await loop.create_server(self._admit, sock=listening, backlog=BACKLOG)
 
     async def stop(self) -> None:
         """Answers what is in flight, then ends."""
         if self._listener is not None:
             self._listener.close()
         await self._runner.cleanup()
+        self._visits.close()
         self._answering.close()
 
     def _admit(self) -> asyncio.Protocol:
-        """A new connection; in a crowd the oldest one goes, so that a probe always gets in."""
         server = self._runner.server
         assert server is not None
-        connections = server.connections
-        if len(connections) >= MAX_CONNECTIONS:
-            connections[0].force_close()
-        return server()
+        return Visit(self._visits, server())
 
-    async def _handle(self, request: web.Request) -> web.Response:
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        visit = self._visits.of(request.transport)
+        if visit is None:
+            raise ConnectionResetError  # ended meanwhile: nobody listens
+        visit.began()
+        try:
+            response = await self._answered(request)
+            await response.prepare(request)
+            await response.write_eof()
+        finally:
+            visit.ended()
+        return response
+
+    async def _answered(self, request: web.Request) -> web.Response:
         try:
             asked = await _read(request)
         except ApiError as error:

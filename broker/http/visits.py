@@ -1,0 +1,154 @@
+"""The connections of the HTTP port: how many, of whom, and for how long each may keep us waiting.
+
+A protocol around the HTTP library's, which counts and ends transports by itself: the library closes
+politely, waits for what its client does not read, and has no time-out for half a request. In a
+crowd somebody goes so that a probe always gets in: of the address with too many connections, or
+else with the most; first those without a request under way, the oldest first. So addresses that
+many share (a proxy, the network of containers) keep the connections that work.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+MAX_CONNECTIONS = 100
+MAX_PER_ADDRESS = 20
+HEAD_SECONDS = 10.0  # from the connection, or the first byte of a further request
+IDLE_SECONDS = 75.0  # between two requests
+STALLED_SECONDS = 60.0  # for which nothing of an answer is taken
+
+Dropped = Callable[[str], None]
+
+
+class Visits:
+    """All of them. Used from the event loop only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, dropped: Dropped) -> None:
+        """`dropped(reason)` hears of each connection that is ended here."""
+        self.loop = loop
+        self._dropped = dropped
+        self._visits: dict[asyncio.BaseTransport, Visit] = {}
+        self._by_address: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._visits)
+
+    def came(self, visit: "Visit") -> None:
+        """A connection was made; another one may go for it."""
+        while len(self._visits) >= MAX_CONNECTIONS:
+            ((address, _),) = self._by_address.most_common(1)
+            self._make_room(address)
+        while self._by_address[visit.address] >= MAX_PER_ADDRESS:
+            self._make_room(visit.address)
+        self._visits[visit.transport] = visit
+        self._by_address[visit.address] += 1
+
+    def went(self, visit: "Visit") -> None:
+        """A connection is over; fine if that is known."""
+        if self._visits.pop(visit.transport, None) is not None:
+            self._by_address[visit.address] -= 1
+            if not self._by_address[visit.address]:
+                del self._by_address[visit.address]
+
+    def of(self, transport: asyncio.BaseTransport | None) -> "Visit | None":
+        """The visit whose request is being answered."""
+        return None if transport is None else self._visits.get(transport)
+
+    def drop(self, visit: "Visit", reason: str) -> None:
+        """Ends a connection now, whatever it was told or is being told."""
+        self.went(visit)
+        self._dropped(reason)
+        abort = getattr(visit.transport, "abort", visit.transport.close)
+        abort()
+
+    def close(self) -> None:
+        """Ends them all."""
+        for visit in list(self._visits.values()):
+            self.went(visit)
+            visit.transport.close()
+
+    def _make_room(self, address: str) -> None:
+        there = [each for each in self._visits.values() if each.address == address]
+        self.drop(min(there, key=lambda each: each.is_busy), "too_many_connections")
+
+
+class Visit(asyncio.Protocol):
+    """One connection, and the library's protocol behind it."""
+
+    def __init__(self, visits: Visits, inner: Any) -> None:
+        """`inner` is an asyncio protocol."""
+        self._visits = visits
+        self._inner = inner
+        self._timer: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._expects_head = True
+        self.is_busy = False
+        self.address = ""
+        self.transport: asyncio.BaseTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Counts it, and waits for its first request."""
+        self.transport = transport
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        self._visits.came(self)
+        self._wait(HEAD_SECONDS, "head_too_slow")
+        self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """The first bytes of a request begin its time."""
+        if not (self.is_busy or self._expects_head):
+            self._expects_head = True
+            self._wait(HEAD_SECONDS, "head_too_slow")
+        self._inner.data_received(data)
+
+    def began(self) -> None:
+        """A whole head is there, and its request is being answered."""
+        self.is_busy, self._expects_head = True, False
+        self._stop_waiting()
+
+    def ended(self) -> None:
+        """It has its answer."""
+        self.is_busy = False
+        if self._visits.of(self.transport) is self:
+            self._wait(IDLE_SECONDS, "idle")
+
+    def eof_received(self) -> bool | None:
+        """The client sends no more."""
+        closes: bool | None = self._inner.eof_received()
+        return closes
+
+    def pause_writing(self) -> None:
+        """The client does not take what it is told."""
+        self._stalled = self._visits.loop.call_later(
+            STALLED_SECONDS, self._visits.drop, self, "stalled_reader"
+        )
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._take_heart()
+        self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self._stop_waiting()
+        self._take_heart()
+        self._visits.went(self)
+        self._inner.connection_lost(exc)
+
+    def _wait(self, seconds: float, reason: str) -> None:
+        self._stop_waiting()
+        self._timer = self._visits.loop.call_later(seconds, self._visits.drop, self, reason)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _take_heart(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
