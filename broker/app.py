@@ -15,6 +15,7 @@ from functools import partial
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING, Any
 
+from broker.answers import MOST_BYTES, Answers
 from broker.audit import AuditStream
 from broker.callbacks import failed
 from broker.catalog import TopicCatalog
@@ -98,6 +99,7 @@ class Broker:
     lanes: DiskLanes
     commit: GroupCommit
     memory: MemoryAccount
+    answers: Answers
     probes: BrokerProbes
     dirty_clients: DirtyClients
     audit: AuditStream | None
@@ -146,6 +148,9 @@ class Broker:
         self.not_ready_because = "starting"
         self.memory = MemoryAccount(usable_memory(env.fs, settings.horolog_memory_max_bytes))
         self.probes = BrokerProbes(machine.monotonic)
+        room = min(MOST_BYTES, self.memory.share(MemoryClass.ANSWERS))
+        self.answers = Answers(machine.monotonic, room)
+        self.memory.watch(MemoryClass.ANSWERS, lambda: self.answers.under_way_bytes)
         self.dirty_clients = DirtyClients(env.clock, self.probes)
         audit = settings.horolog_audit_topic
         self.audit = AuditStream(self, audit) if audit else None

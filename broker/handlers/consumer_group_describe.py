@@ -1,9 +1,12 @@
 """ConsumerGroupDescribe: groups that the broker assigns, what members read and are to read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from functools import partial
 from uuid import UUID
 
+from broker.answers import AnswerRoom
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from broker.handlers.describe_groups import ALL_OPERATIONS
@@ -18,39 +21,65 @@ from protocol.apis.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeTopicPartitions,
 )
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
+
+PARTITION_BYTES = 32  # a number in a list
 
 
 def handle(
     request: ConsumerGroupDescribeRequest, context: RequestContext
-) -> ConsumerGroupDescribeResponse:
-    """GROUP_ID_NOT_FOUND (69) for a group that does not exist, or is a classic one."""
-    groups = [_described(group_id, context) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for group in groups:
-            if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = ALL_OPERATIONS
-    return ConsumerGroupDescribeResponse(groups=groups)
+) -> ConsumerGroupDescribeResponse | Deferred[ConsumerGroupDescribeResponse]:
+    """GROUP_ID_NOT_FOUND (69) for a group that does not exist, or is a classic one.
+
+    One that is named twice is told once.
+    """
+    return context.broker.answers.make(
+        partial(_answers, request, context),
+        lambda groups: ConsumerGroupDescribeResponse(groups=groups),
+    )
 
 
-def _described(group_id: str, context: RequestContext) -> ConsumerGroupDescribeGroup:
-    try:
-        _, consumer = context.broker.groups.require_consumer(group_id)
-    except KafkaError as error:
-        context.count_error(error.code)
-        return ConsumerGroupDescribeGroup(
-            group_id=group_id, error_code=error.code, error_message=error.message
-        )
+def _answers(
+    request: ConsumerGroupDescribeRequest, context: RequestContext, room: AnswerRoom
+) -> Iterator[ConsumerGroupDescribeGroup | None]:
+    for group_id in dict.fromkeys(request.group_ids):
+        try:
+            group = yield from _described(group_id, context, room)
+        except KafkaError as error:
+            context.count_error(error.code)
+            yield ConsumerGroupDescribeGroup(
+                group_id=group_id, error_code=error.code, error_message=error.message
+            )
+            continue
+        if request.include_authorized_operations:
+            group.authorized_operations = ALL_OPERATIONS
+        yield group
+
+
+def _described(
+    group_id: str, context: RequestContext, room: AnswerRoom
+) -> Generator[None, None, ConsumerGroupDescribeGroup]:
+    _, consumer = context.broker.groups.require_consumer(group_id)
     image = context.broker.catalog.image
     default = context.broker.config.broker_config.group_consumer_assignors.split(",")[0]
+    members = []
+    for each in list(consumer.members.values()):
+        target = consumer.targets.get(each.member_id, {})
+        room.take(1 + len(target), 2 * each.size_bytes + PARTITION_BYTES * _count(target))
+        members.append(_member(each, consumer, image))
+        yield
     return ConsumerGroupDescribeGroup(
         group_id=group_id,
         group_state=consumer.state.value,
         group_epoch=consumer.epoch,
         assignment_epoch=consumer.target_epoch,
         assignor_name=consumer.assignor(default),
-        members=[_member(each, consumer, image) for each in consumer.members.values()],
+        members=members,
     )
+
+
+def _count(partitions: Mapping[UUID, frozenset[int]]) -> int:
+    return sum(map(len, partitions.values()))
 
 
 def _member(

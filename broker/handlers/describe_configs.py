@@ -1,7 +1,12 @@
 """DescribeConfigs: the settings of topics and of this broker, with where each value comes from."""
 
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from broker.answers import AnswerRoom, asked_once
 from broker.config_resources import TOPIC, check_resource
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from config.describe import Described
 from protocol.apis.describe_configs import (
     DescribeConfigsRequest,
@@ -14,18 +19,51 @@ from protocol.apis.describe_configs import (
 from protocol.errors import KafkaError
 
 
-def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
-    """Every setting of each resource, or those asked for; unknown keys have no entry."""
-    return DescribeConfigsResponse(
-        results=[_describe(resource, request, context) for resource in request.resources]
+def handle(
+    request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse | Deferred[DescribeConfigsResponse]:
+    """Every setting of each resource, or those asked for; unknown keys have no entry.
+
+    A resource that is named twice is told once.
+    """
+    return context.broker.answers.make(
+        partial(_answers, request, context),
+        lambda results: DescribeConfigsResponse(results=results),
     )
 
 
+def _answers(
+    request: DescribeConfigsRequest, context: RequestContext, room: AnswerRoom
+) -> Iterator[DescribeConfigsResult]:
+    once = asked_once(request.resources, lambda each: (each.resource_type, each.resource_name))
+    for resource in once:
+        yield _describe(resource, request, context, room)
+
+
+def _described(
+    resource: DescribeConfigsResource, context: RequestContext, room: AnswerRoom
+) -> Sequence[Described]:
+    check_resource(resource, context.broker)
+    room.take(1)
+    config = context.broker.config
+    names = frozenset(resource.configuration_keys or ()) or None  # none asks for all, as in Kafka
+    if resource.resource_type == TOPIC:
+        described = config.describe_topic(resource.resource_name, names)
+    else:
+        described = config.describe_broker(resource.resource_name, names)
+    for each in described:
+        room.take(1 + len(each.synonyms), len(each.documentation) + len(each.value or ""))
+    return described
+
+
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    context: RequestContext,
+    room: AnswerRoom,
 ) -> DescribeConfigsResult:
     try:
-        check_resource(resource, context.broker)
+        described = _described(resource, context, room)
     except KafkaError as error:
         context.count_error(error.code)
         return DescribeConfigsResult(
@@ -34,12 +72,6 @@ def _describe(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
-    config = context.broker.config
-    names = resource.configuration_keys or None  # an empty list asks for everything, as in Kafka
-    if resource.resource_type == TOPIC:
-        described = config.describe_topic(resource.resource_name, names)
-    else:
-        described = config.describe_broker(resource.resource_name, names)
     return DescribeConfigsResult(
         error_message="",
         resource_type=resource.resource_type,

@@ -1,7 +1,13 @@
 """DescribeGroups: the state of groups, their members and what each does."""
 
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from broker.answers import AnswerRoom
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.groups.group import Group, State
+from broker.groups.members import Member
 from protocol.apis.describe_groups import (
     UNKNOWN_OPERATIONS,
     DescribedGroup,
@@ -16,23 +22,35 @@ ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: everybody may do everything here."""
 
 
-def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    """A group that does not exist is Dead, and from version 6 on GROUP_ID_NOT_FOUND (69)."""
+def handle(
+    request: DescribeGroupsRequest, context: RequestContext
+) -> DescribeGroupsResponse | Deferred[DescribeGroupsResponse]:
+    """A group that does not exist is Dead, and from version 6 on GROUP_ID_NOT_FOUND (69).
+
+    One that is named twice is told once.
+    """
+    return context.broker.answers.make(
+        partial(_answers, request, context), lambda groups: DescribeGroupsResponse(groups=groups)
+    )
+
+
+def _answers(
+    request: DescribeGroupsRequest, context: RequestContext, room: AnswerRoom
+) -> Iterator[DescribedGroup]:
     with_operations = request.include_authorized_operations
-    answers = []
-    for group_id in request.groups:
-        answer = _described(group_id, context)
+    for group_id in dict.fromkeys(request.groups):
+        answer = _described(group_id, context, room)
         is_answered = answer.error_code == ErrorCode.NONE
         answer.authorized_operations = (
             ALL_OPERATIONS if with_operations and is_answered else UNKNOWN_OPERATIONS
         )
-        answers.append(answer)
-    return DescribeGroupsResponse(groups=answers)
+        yield answer
 
 
-def _described(group_id: str, context: RequestContext) -> DescribedGroup:
+def _described(group_id: str, context: RequestContext, room: AnswerRoom) -> DescribedGroup:
     try:
         group = context.broker.groups.require_classic(group_id)
+        room.take(1 + len(group.members), _told_bytes(group.members.values()))
     except KafkaError as error:
         return _refusal(group_id, error, context)
     is_stable = group.state is State.STABLE
@@ -43,6 +61,10 @@ def _described(group_id: str, context: RequestContext) -> DescribedGroup:
         protocol_data=(group.protocol_name or "") if is_stable else "",
         members=_members(group, is_stable=is_stable),
     )
+
+
+def _told_bytes(members: Iterable[Member]) -> int:
+    return sum(each.size_bytes for each in members)
 
 
 def _members(group: Group, *, is_stable: bool) -> list[DescribedGroupMember]:

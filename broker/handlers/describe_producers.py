@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from broker.answers import AnswerRoom
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after, gather
@@ -11,6 +12,7 @@ from protocol.apis.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from protocol.errors import KafkaError
@@ -21,19 +23,32 @@ Answer = PartitionResponse | Deferred[PartitionResponse]
 def handle(
     request: DescribeProducersRequest, context: RequestContext
 ) -> DescribeProducersResponse | Deferred[DescribeProducersResponse]:
-    """The remembered producers of each partition, idle ones too until they expire."""
+    """The remembered producers of each partition, idle ones too until they expire.
+
+    Partitions that are named twice are told once.
+    """
+    room = AnswerRoom()
+    request.topics = _once(request.topics)
     answers = [
-        _describe(topic.name, index, context)
+        _describe(topic.name, index, context, room)
         for topic in request.topics
         for index in topic.partition_indexes
     ]
     return gather(answers, partial(_respond, request))
 
 
-def _describe(name: str, index: int, context: RequestContext) -> Answer:
+def _once(topics: list[TopicRequest]) -> list[TopicRequest]:
+    indexes: dict[str, dict[int, None]] = {}
+    for each in topics:
+        indexes.setdefault(each.name, {}).update(dict.fromkeys(each.partition_indexes))
+    return [TopicRequest(name=name, partition_indexes=list(of)) for name, of in indexes.items()]
+
+
+def _describe(name: str, index: int, context: RequestContext, room: AnswerRoom) -> Answer:
     refuse = partial(_refusal, index, context)
     try:
         partition = context.broker.catalog.image.require(name, index)
+        room.take(1 + len(partition.log.producers))
     except KafkaError as error:
         return refuse(error)
     producers = partition.in_turn(partial(_states, partition))  # a lane may be appending

@@ -1,6 +1,11 @@
 """DescribeTransactions: what is known of transactional ids."""
 
+from collections.abc import Iterator
+from functools import partial
+
+from broker.answers import AnswerRoom
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.transactions.transaction import Facts
 from protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,
@@ -13,16 +18,25 @@ from protocol.errors import ErrorCode, KafkaError
 
 def handle(
     request: DescribeTransactionsRequest, context: RequestContext
-) -> DescribeTransactionsResponse:
-    """TRANSACTIONAL_ID_NOT_FOUND (105) for one that nobody uses."""
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(each, context) for each in request.transactional_ids]
+) -> DescribeTransactionsResponse | Deferred[DescribeTransactionsResponse]:
+    """TRANSACTIONAL_ID_NOT_FOUND (105) for one that nobody uses; each is told once."""
+    return context.broker.answers.make(
+        partial(_answers, request, context),
+        lambda states: DescribeTransactionsResponse(transaction_states=states),
     )
 
 
-def _describe(transactional_id: str, context: RequestContext) -> TransactionState:
+def _answers(
+    request: DescribeTransactionsRequest, context: RequestContext, room: AnswerRoom
+) -> Iterator[TransactionState]:
+    for each in dict.fromkeys(request.transactional_ids):
+        yield _describe(each, context, room)
+
+
+def _describe(transactional_id: str, context: RequestContext, room: AnswerRoom) -> TransactionState:
     try:
         facts = _facts(transactional_id, context)
+        room.take(1 + len(facts.partitions))
     except KafkaError as error:
         context.count_error(error.code)
         return TransactionState(transactional_id=transactional_id, error_code=error.code)

@@ -223,6 +223,15 @@ def _by_topic(
 
 
 def _wanted(topics: Iterable[FetchTopic]) -> list[FollowedPartition]:
+    """Each partition once, as it is named last (as Kafka's brokers read it)."""
+    named = _named(topics)
+    if len(named) < 2:
+        return named
+    once = {(each.topic, each.topic_id, each.index): each for each in named}
+    return named if len(once) == len(named) else list(once.values())
+
+
+def _named(topics: Iterable[FetchTopic]) -> list[FollowedPartition]:
     return [
         FollowedPartition(
             topic=topic.topic,

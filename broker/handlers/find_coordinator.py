@@ -53,7 +53,7 @@ async def _make_and_answer(
 
 def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]:
     if context.api_version >= KEY_LIST_SINCE_VERSION:
-        return request.coordinator_keys
+        return list(dict.fromkeys(request.coordinator_keys))
     return [request.key]
 
 

@@ -4,8 +4,7 @@ While some are still being read after the start the answer says so, and lists th
 """
 
 from broker.context import RequestContext
-from broker.transactions.transaction import State
-from broker.transactions.transactional import Transactional
+from broker.transactions.transaction import Facts, State
 from protocol.apis.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -24,7 +23,8 @@ def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTra
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         context.count_error(code)
     now_ms = context.broker.clock.now_ms()
-    unknown = [name for name in request.state_filters if name not in KNOWN_STATES]
+    unknown = [name for name in dict.fromkeys(request.state_filters) if name not in KNOWN_STATES]
+    states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
     found = [
         TransactionState(
             transactional_id=owner.transactional_id,
@@ -32,19 +32,18 @@ def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTra
             transaction_state=owner.facts.state.value,
         )
         for owner in transactions.ids.values()
-        if _fits(owner, request, now_ms)
+        if _is_named(owner.facts, states, producers)
+        and _is_open_for(owner.facts, request.duration_filter, now_ms)
     ]
     return ListTransactionsResponse(
         error_code=code, unknown_state_filters=unknown, transaction_states=found
     )
 
 
-def _fits(owner: Transactional, request: ListTransactionsRequest, now_ms: int) -> bool:
-    facts = owner.facts
-    if request.state_filters and facts.state.value not in request.state_filters:
-        return False
-    if request.producer_id_filters and facts.producer_id not in request.producer_id_filters:
-        return False
-    if request.duration_filter < 0:
-        return True
-    return facts.started_ms >= 0 and now_ms - facts.started_ms > request.duration_filter
+def _is_named(facts: Facts, states: frozenset[str], producers: frozenset[int]) -> bool:
+    is_wanted = not states or facts.state.value in states
+    return is_wanted and (not producers or facts.producer_id in producers)
+
+
+def _is_open_for(facts: Facts, duration_ms: int, now_ms: int) -> bool:
+    return duration_ms < 0 or (facts.started_ms >= 0 and now_ms - facts.started_ms > duration_ms)

@@ -1,11 +1,15 @@
 """OffsetFetch: how far groups have come. Only what is durable is told.
 
 An offset that was committed for a topic of the same name that has been deleted since is not told.
+Groups, topics and partitions that are named twice are told once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from functools import partial
 
+from broker.answers import AnswerRoom, asked_once
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.groups.consumer.commits import check_fetch
 from broker.groups.group_records import OffsetCommitValue
 from broker.groups.requests import topic_of
@@ -28,17 +32,34 @@ GROUP_ERROR_SINCE_VERSION = 2
 MANY_GROUPS_SINCE_VERSION = 8
 IDS_SINCE_VERSION = 10
 NO_OFFSET = -1
+AT_A_TIME = 1000  # partitions, before others have their turn
 
 Offsets = dict[tuple[str, int], OffsetCommitValue]
 
 
-def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+def handle(
+    request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse | Deferred[OffsetFetchResponse]:
     """The offsets of one group, or of many."""
+    answers, stable = context.broker.answers, request.require_stable
     if context.api_version >= MANY_GROUPS_SINCE_VERSION:
-        groups = [_group(each, context, stable=request.require_stable) for each in request.groups]
-        return OffsetFetchResponse(groups=groups)
+        asked = asked_once(request.groups, lambda each: each.group_id)
+        return answers.make(
+            partial(_groups, asked, context, stable),
+            lambda groups: OffsetFetchResponse(groups=groups),
+        )
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=_many(request.topics))
-    group = _group(wanted, context, stable=request.require_stable)
+    return answers.make(
+        partial(_groups, [wanted], context, stable), partial(_respond_one, wanted, context)
+    )
+
+
+def _respond_one(
+    wanted: OffsetFetchRequestGroup,
+    context: RequestContext,
+    groups: list[OffsetFetchResponseGroup],
+) -> OffsetFetchResponse:
+    (group,) = groups
     if group.error_code and context.api_version < GROUP_ERROR_SINCE_VERSION:
         group.topics = _refused(wanted.topics or [], group.error_code)
     return OffsetFetchResponse(topics=_one(group.topics), error_code=group.error_code)
@@ -74,24 +95,55 @@ def _one(topics: Iterable[OffsetFetchResponseTopics]) -> list[OffsetFetchRespons
     ]
 
 
-def _group(
-    wanted: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool
-) -> OffsetFetchResponseGroup:
+def _groups(
+    asked: Iterable[OffsetFetchRequestGroup],
+    context: RequestContext,
+    stable: bool,
+    room: AnswerRoom,
+) -> Iterator[OffsetFetchResponseGroup | None]:
+    for wanted in asked:
+        try:
+            topics = yield from _topics(wanted, context, room)
+        except KafkaError as error:
+            context.count_error(error.code)
+            yield OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=error.code)
+            continue
+        if stable:
+            _hide_unstable(wanted.group_id, topics, context)
+        yield OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
+
+
+def _topics(
+    wanted: OffsetFetchRequestGroup, context: RequestContext, room: AnswerRoom
+) -> Generator[None, None, list[OffsetFetchResponseTopics]]:
     groups = context.broker.groups
-    try:
-        groups.check_loaded(wanted.group_id)
-        group = groups.groups.get(wanted.group_id)
-        if group is not None and group.consumer is not None:
-            check_fetch(group.consumer, wanted.member_id, wanted.member_epoch)
-    except KafkaError as error:
-        context.count_error(error.code)
-        return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=error.code)
+    groups.check_loaded(wanted.group_id)
+    group = groups.groups.get(wanted.group_id)
+    if group is not None and group.consumer is not None:
+        check_fetch(group.consumer, wanted.member_id, wanted.member_epoch)
     offsets = group.offsets if group is not None else {}
-    asked = _all(offsets, context) if wanted.topics is None else wanted.topics
-    topics = [_topic(each, offsets, context) for each in asked]
-    if stable:
-        _hide_unstable(wanted.group_id, topics, context)
-    return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
+    if wanted.topics is None:
+        room.take(len(offsets) // 8)  # for the list of all
+        asked = _all(offsets, context)
+    else:
+        asked = _once(wanted.topics)
+    topics: list[OffsetFetchResponseTopics] = []
+    for each in asked:
+        topic = yield from _topic(each, offsets, context, room)
+        topics.append(topic)
+    return topics
+
+
+def _once(topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchRequestTopics]:
+    """Each topic once, with each of its partitions once."""
+    indexes: dict[object, dict[int, None]] = {}
+    for each in topics:
+        known = indexes.setdefault((each.name, each.topic_id), {})
+        known.update(dict.fromkeys(each.partition_indexes))
+    found = asked_once(topics, lambda each: (each.name, each.topic_id))
+    for each in found:
+        each.partition_indexes = list(indexes[each.name, each.topic_id])
+    return found
 
 
 def _hide_unstable(
@@ -126,8 +178,8 @@ def _all(offsets: Offsets, context: RequestContext) -> list[OffsetFetchRequestTo
 
 
 def _topic(
-    wanted: OffsetFetchRequestTopics, offsets: Offsets, context: RequestContext
-) -> OffsetFetchResponseTopics:
+    wanted: OffsetFetchRequestTopics, offsets: Offsets, context: RequestContext, room: AnswerRoom
+) -> Generator[None, None, OffsetFetchResponseTopics]:
     name = wanted.name
     if context.api_version >= IDS_SINCE_VERSION:
         try:
@@ -135,13 +187,15 @@ def _topic(
         except KafkaError as error:
             context.count_error(ErrorCode.UNKNOWN_TOPIC_ID)
             return _refused([wanted], error.code and ErrorCode.UNKNOWN_TOPIC_ID)[0]
-    return OffsetFetchResponseTopics(
-        name=name,
-        topic_id=wanted.topic_id,
-        partitions=[
-            _partition(name, index, offsets, context) for index in wanted.partition_indexes
-        ],
-    )
+    indexes = wanted.partition_indexes
+    told: list[OffsetFetchResponsePartitions] = []
+    for first in range(0, len(indexes), AT_A_TIME):
+        now = indexes[first : first + AT_A_TIME]
+        some = [_partition(name, index, offsets, context) for index in now]
+        room.take(len(some), sum(len(each.metadata or "") for each in some))
+        told += some
+        yield
+    return OffsetFetchResponseTopics(name=name, topic_id=wanted.topic_id, partitions=told)
 
 
 def _partition(

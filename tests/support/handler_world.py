@@ -10,6 +10,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+from broker.answers import Answers
 from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
 from broker.context import Peer, RequestContext
@@ -135,6 +136,7 @@ class World:
             fetch_sessions=FetchSessions(self.clock, self.env.rng),
             probes=BrokerProbes(self.clock.monotonic),
             memory=MemoryAccount(1 << 32),
+            answers=Answers(self.clock.monotonic),
             served=tuple(route.api for route in routes().values()),
             node_id=NODE_ID,
             cluster_id="test-cluster",
