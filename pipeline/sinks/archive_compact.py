@@ -11,20 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pipeline.engines import Engine
+from pipeline.sinks.archive_merge import Part, merged_groups, merged_schema
 from pipeline.sinks.archive_parquet import ParquetArchive
-from pipeline.sinks.archive_values import CountsDoNotClose, Kind, Layout, WrittenFile
-from pipeline.sinks.archive_writer import ROW_GROUP_ROWS, OpenFile
+from pipeline.sinks.archive_sweep import named
+from pipeline.sinks.archive_values import CountsDoNotClose, Kind, Layout, Stream, WrittenFile
+from pipeline.sinks.archive_writer import OpenFile
+from pipeline.transforms.archive_rows import TOPIC_ID
 
 if TYPE_CHECKING:
     from pipeline.sinks.archive_delta import DeltaArchive
     from pipeline.sinks.archive_iceberg import IcebergArchive
 
 TARGET_BYTES = 128 * 1024 * 1024
-ORDER = [("partition", "ascending"), ("offset", "ascending")]
+ORDER = [("partition", "ascending"), (TOPIC_ID, "ascending"), ("offset", "ascending")]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,6 +33,8 @@ class Merge(NamedTuple):
 
     path: str
     files: tuple[WrittenFile, ...]
+    topic_ids: tuple[str | None, ...]
+    """Of each file, where it is known: for rows of before they said it themselves."""
 
 
 class Compacted(NamedTuple):
@@ -44,11 +46,18 @@ class Compacted(NamedTuple):
     rows: int
 
 
-def merges(files: Iterable[WrittenFile], target_bytes: int, number: int) -> list[Merge]:
+def merges(
+    files: Iterable[WrittenFile],
+    target_bytes: int,
+    number: int,
+    streams: Iterable[Stream] = (),
+) -> list[Merge]:
     """Which files to put together: neighbours in a folder, up to the target; never one alone.
 
-    Those that are half as large as that stay as they are. `number` is that of the commit.
+    Those that are half as large as that stay as they are. `number` is that of the commit,
+    `streams` are those that the archive knows.
     """
+    ids = {each.name: each.topic_id for each in streams}
     by_folder: defaultdict[str, list[WrittenFile]] = defaultdict(list)
     for file in files:
         if file.size_bytes < target_bytes // 2:
@@ -57,23 +66,27 @@ def merges(files: Iterable[WrittenFile], target_bytes: int, number: int) -> list
     for folder, small in sorted(by_folder.items()):
         for group in _groups(sorted(small, key=_place), target_bytes):
             name = f"merged-{number:020d}-{len(found):06d}.parquet"
-            found.append(Merge(f"{folder}/{name}", tuple(group)))
+            known = tuple(_topic_id(each, ids) for each in group)
+            found.append(Merge(f"{folder}/{name}", tuple(group), known))
     return found
 
 
 def merge_files(merge: Merge, layout: Layout) -> WrittenFile:
     """Write the one file of a merge. CountsDoNotClose. Runs in a worker."""
-    tables = [
-        pq.read_table(Path(layout.root, each.path), partitioning=None) for each in merge.files
+    parts = [
+        Part(Path(layout.root, file.path), topic_id)
+        for file, topic_id in zip(merge.files, merge.topic_ids, strict=True)
     ]
-    table = pa.concat_tables(tables, promote_options="default").sort_by(ORDER)
     expected = sum(each.rows for each in merge.files)
-    if table.num_rows != expected:
-        raise CountsDoNotClose(f"{merge.path}: {expected} rows became {table.num_rows}")
-    first = merge.files[0]
-    file = OpenFile(layout, first.kind, merge.path, table.schema)
-    file.fill(table, ROW_GROUP_ROWS)
-    made = file.close(first.partition)
+    first, schema = merge.files[0], merged_schema(parts)
+    file = OpenFile(layout, first.kind, merge.path, schema)
+    try:
+        for group in merged_groups(parts, schema):
+            file.fill(group, len(group))
+        made = file.close(first.partition)
+    except BaseException:
+        file.abandon()
+        raise
     if made.rows != expected:
         raise CountsDoNotClose(f"{merge.path}: {expected} rows became {made.rows}")
     return made._replace(
@@ -89,7 +102,7 @@ def compact_parquet(
 ) -> list[Compacted]:
     """Put the small files of an open archive together; what changed, by table."""
     before = archive.files()
-    wanted = merges(before, target_bytes, archive.next_number)
+    wanted = merges(before, target_bytes, archive.next_number, archive.streams())
     if wanted:
         added = list(engine.run(partial(merge_files, layout=archive.layout), [wanted]))
         archive.replace(added, [file.path for merge in wanted for file in merge.files])
@@ -171,9 +184,17 @@ def _groups(files: Sequence[WrittenFile], target_bytes: int) -> Iterator[list[Wr
         yield group
 
 
-def _place(file: WrittenFile) -> tuple[str, int]:
-    """Stream and offset: the name begins with the partition."""
-    return file.path.rpartition("/")[2].split("-")[0], file.first_offset
+def _place(file: WrittenFile) -> tuple[str, str, int]:
+    """Stream and offset; of a merged file only the offset says something."""
+    name = named(Path(file.path))
+    if name is None:
+        return file.path.rpartition("/")[2].split("-")[0], "", file.first_offset
+    return str(name.partition), name.made, file.first_offset
+
+
+def _topic_id(file: WrittenFile, ids: Mapping[tuple[str, str, int], str]) -> str | None:
+    name = named(Path(file.path))
+    return None if name is None else ids.get(name[:3]) or None
 
 
 def _count(files: Iterable[WrittenFile], kind: Kind) -> int:

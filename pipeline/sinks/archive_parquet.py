@@ -124,6 +124,10 @@ class ParquetArchive:
         number: int = self._last.get("number", 0) + 1
         return number
 
+    def streams(self) -> list[Stream]:
+        """Those that were archived."""
+        return [Stream.of_key(key) for key in self._last.get("next", {})]
+
     def files(self) -> list[WrittenFile]:
         """Every file that counts, in the order of the commits."""
         return committed_files(self.root)

@@ -30,7 +30,7 @@ class Named(NamedTuple):
 
     def is_of(self, stream: Stream) -> bool:
         """Whether it holds records of that stream."""
-        return (self.topic, self.made, self.partition) == _short(stream)
+        return self[:3] == stream.name
 
 
 def named(path: Path) -> Named | None:
@@ -67,14 +67,10 @@ def sweep(
 
 
 def _left_over(table: Path, streams: list[Stream], following: Mapping[str, int]) -> Iterator[Path]:
-    at = {_short(each): following.get(each.key, 0) for each in streams}
+    at = {each.name: following.get(each.key, 0) for each in streams}
     for folder in {table / f"{_TOPIC}{each.topic}" for each in streams}:
         for path in folder.rglob("*.parquet*"):
             name = named(path)
             known = None if name is None else at.get(name[:3])
             if UNFINISHED in path.name or (known is not None and name and name.first >= known):
                 yield path
-
-
-def _short(stream: Stream) -> tuple[str, str, int]:
-    return stream.topic, stream.topic_id[:8] or "0", stream.partition

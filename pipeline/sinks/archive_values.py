@@ -59,6 +59,11 @@ class Stream(NamedTuple):
         """Its name in manifests, transactions and snapshots."""
         return f"{self.topic}/{self.topic_id}/{self.partition}"
 
+    @property
+    def name(self) -> tuple[str, str, int]:
+        """What the names of its files say of it: "0" stands for no id."""
+        return self.topic, self.topic_id[:8] or "0", self.partition
+
     @classmethod
     def of_key(cls, key: str) -> "Stream":
         """The stream of a `key`; ValueError for any other text."""

@@ -198,10 +198,10 @@ class ArchiveWriter:
 
     def _name(self, part: int) -> str:
         unit = self._unit
-        stream, tag = unit.stream, unit.layout.tag
-        made = stream.topic_id[:8] or "0"
+        tag = unit.layout.tag
+        _, made, partition = unit.stream.name
         suffix = (f".{part}" if part else "") + (f"-{tag}" if tag else "")
-        return f"{stream.partition}-{made}-{unit.first:020d}-{unit.until:020d}{suffix}.parquet"
+        return f"{partition}-{made}-{unit.first:020d}-{unit.until:020d}{suffix}.parquet"
 
 
 def write_unit(unit: Unit, read: Read) -> Done:

@@ -73,6 +73,19 @@ def test_an_archive_of_before_the_column_goes_on(
         assert ids == {"made"}
 
 
+def test_files_of_before_the_column_are_not_mixed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compaction notes in the rows what their file's name and the commits say."""
+    first, second = "a" * 32, "b" * 32
+    with monkeypatch.context() as before:
+        without_topic_id(before)
+        archived("parquet", tmp_path, MadeUp({0: 500}, topic_id=first))
+        archived("parquet", tmp_path, MadeUp({0: 300}, topic_id=second))
+    compacted("parquet", tmp_path)
+    assert places("parquet", tmp_path) == made_up(first, 500) + made_up(second, 300)
+
+
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_table_that_is_ahead_is_so_for_one_of_them(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
