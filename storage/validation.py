@@ -35,7 +35,7 @@ from protocol.records.compression import (
     inflate,
 )
 from protocol.records.mistimed import Limits
-from protocol.records.walk import RecordFacts, check_records
+from protocol.records.walk import MAX_HEADERS, RecordFacts, check_records
 from storage.checked_batch import CheckedBatch, Remedy
 from storage.dirty_time import (
     Action,
@@ -253,7 +253,12 @@ class BatchRules:
     def _checked_records(self, header: BatchHeader, payload: Buffer, limits: Limits) -> RecordFacts:
         try:
             facts = check_records(
-                payload, header.record_count, header.base_timestamp, limits.low, limits.high
+                payload,
+                header.record_count,
+                header.base_timestamp,
+                limits.low,
+                limits.high,
+                MAX_HEADERS,
             )
         except InvalidRecords as error:
             raise _invalid(str(error)) from None

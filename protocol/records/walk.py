@@ -20,6 +20,11 @@ HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
 LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
 
 OFFSET_FAULT = cython.declare(cython.int, 4)
+MAX_HEADERS = 100_000
+"""Headers of a record that a client sends: librdkafka reads no record with more."""
+MOST_HEADERS = cython.declare(cython.longlong, 0x7FFF_FFFF)
+LONG_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)
+"""A walk over more lets other threads run; over less, coming back would take longer than it."""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -33,6 +38,7 @@ _FAULTS = (
     "its value runs past the record",
     "its headers are damaged, or one has a null key",
     "bytes are left after its headers",
+    "it has more headers than a record may have (100000)",
 )
 
 
@@ -62,26 +68,69 @@ class RecordFacts(NamedTuple):
     first_misplaced: int  # of the first record whose offset delta is not its index; -1 when none is
 
 
-def check_records(
+def check_records(  # noqa: PLR0917 - called by position: the hot path
     payload: Buffer,
     count: cython.longlong,
     base_timestamp: cython.longlong,
     low: cython.longlong,
     high: cython.longlong,
+    most_headers: cython.longlong = 0x7FFF_FFFF,
 ) -> RecordFacts:
     """Check every record of an unpacked batch and count what validation and the zone map ask for.
 
     InvalidRecords when a record is damaged, when there are fewer records than `count` or bytes
     after them, or when a timestamp leaves the 64-bit range. Times out of bounds and null keys are
-    counted, not refused. `low` and `high` (ms) both belong to the bounds.
+    counted, not refused; of a client's record, more than `most_headers` headers are (MAX_HEADERS).
+    `low` and `high` (ms) both belong to the bounds.
     """
     data: cython.const[cython.uchar][::1] = payload
     limit: cython.Py_ssize_t = len(payload)
+    seen: Seen = Seen()
+    if limit > LONG_BYTES:
+        with cython.nogil:
+            look_at_all(seen, data, limit, count, base_timestamp, low, high, most_headers)
+    else:
+        look_at_all(seen, data, limit, count, base_timestamp, low, high, most_headers)
+    if seen.fault:
+        raise damaged(seen.index, seen.fault)
+    if seen.at != limit or count < 0:
+        raise left_over(count, limit - seen.at)
+    return RecordFacts(
+        count, seen.minimum if seen.untimed != count else -1, seen.maximum, seen.maximum_index,
+        seen.untimed, seen.out_of_bounds, seen.keyless, seen.first_misplaced,
+    )  # fmt: skip
+
+
+@cython.cclass
+class Seen:
+    """What `look_at_all` has seen; `index` is the record's at which it ended with a fault."""
+
+    at: cython.Py_ssize_t
+    index: cython.longlong
+    fault: cython.int
+    minimum: cython.longlong
+    maximum: cython.longlong
+    maximum_index: cython.longlong
+    untimed: cython.longlong
+    out_of_bounds: cython.longlong
+    keyless: cython.longlong
+    first_misplaced: cython.longlong
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def look_at_all(  # noqa: PLR0917 - private, called by position
+    seen: Seen, data: cython.const[cython.uchar][::1], limit: cython.Py_ssize_t,
+    count: cython.longlong, base_timestamp: cython.longlong, low: cython.longlong,
+    high: cython.longlong, most_headers: cython.longlong,
+) -> cython.void:  # fmt: skip
+    """Walk the records for `check_records`; another thread may run meanwhile."""
     at: cython.Py_ssize_t = 0
     index: cython.longlong
     offset_delta: cython.longlong
     key_size: cython.longlong
-    fault: cython.int
+    fault: cython.int = 0
     timestamp: cython.longlong
     minimum: cython.longlong = HIGHEST
     maximum: cython.longlong = -1
@@ -91,9 +140,12 @@ def check_records(
     keyless: cython.longlong = 0
     first_misplaced: cython.longlong = -1
     for index in range(count):
-        at, timestamp, offset_delta, key_size, fault = record_at(data, at, limit, base_timestamp)
+        at, timestamp, offset_delta, key_size, fault = record_at(
+            data, at, limit, base_timestamp, most_headers
+        )
         if fault:
-            raise damaged(index, fault)
+            seen.index = index
+            break
         if timestamp == -1:
             untimed += 1
         else:
@@ -107,20 +159,15 @@ def check_records(
             keyless += 1
         if offset_delta != index and first_misplaced < 0:
             first_misplaced = index
-    if at != limit or count < 0:
-        raise left_over(count, limit - at)
-    if untimed == count:
-        minimum = -1
-    return RecordFacts(
-        count,
-        minimum,
-        maximum,
-        maximum_index,
-        untimed,
-        out_of_bounds,
-        keyless,
-        first_misplaced,
-    )
+    seen.at = at
+    seen.fault = fault
+    seen.minimum = minimum
+    seen.maximum = maximum
+    seen.maximum_index = maximum_index
+    seen.untimed = untimed
+    seen.out_of_bounds = out_of_bounds
+    seen.keyless = keyless
+    seen.first_misplaced = first_misplaced
 
 
 def outline_records(  # noqa: PLR0917 - called by position, a chunk at a time
@@ -139,6 +186,26 @@ def outline_records(  # noqa: PLR0917 - called by position, a chunk at a time
     data: cython.const[cython.uchar][::1] = payload
     limit: cython.Py_ssize_t = len(payload)
     index: cython.longlong
+    fault: cython.int
+    if limit > LONG_BYTES:
+        with cython.nogil:
+            at, index, fault = outline_all(data, at, limit, count, base_timestamp, outline)
+    else:
+        at, index, fault = outline_all(data, at, limit, count, base_timestamp, outline)
+    if fault:
+        raise damaged(first + index, fault)
+    return at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def outline_all(  # noqa: PLR0917 - private, called by position
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t,
+    count: cython.longlong, base_timestamp: cython.longlong, outline: cython.longlong[::1],
+) -> tuple[cython.Py_ssize_t, cython.longlong, cython.int]:  # fmt: skip
+    """Position after the last record; or the index of a damaged one, and its fault."""
+    index: cython.longlong
     row: cython.Py_ssize_t
     end: cython.Py_ssize_t
     _offset_delta: cython.longlong
@@ -146,9 +213,11 @@ def outline_records(  # noqa: PLR0917 - called by position, a chunk at a time
     fault: cython.int
     timestamp: cython.longlong
     for index in range(count):
-        end, timestamp, _offset_delta, key_size, fault = record_at(data, at, limit, base_timestamp)
+        end, timestamp, _offset_delta, key_size, fault = record_at(
+            data, at, limit, base_timestamp, MOST_HEADERS
+        )
         if fault:
-            raise damaged(first + index, fault)
+            return at, index, fault
         row = index * 8
         outline[row] = at
         at = after_number(data, at) + 1
@@ -162,7 +231,7 @@ def outline_records(  # noqa: PLR0917 - called by position, a chunk at a time
         outline[row + 6] = timestamp
         outline[row + 7] = key_size
         at = end
-    return at
+    return at, 0, 0
 
 
 def find_timestamp(  # noqa: PLR0917 - likewise
@@ -178,21 +247,11 @@ def find_timestamp(  # noqa: PLR0917 - likewise
     Gives (offset, timestamp in ms), or None. For batches of client time; where the broker stamped
     the batch, every record's time is the header's.
     """
-    data: cython.const[cython.uchar][::1] = payload
-    limit: cython.Py_ssize_t = len(payload)
-    at: cython.Py_ssize_t = 0
-    index: cython.longlong
-    timestamp: cython.longlong
-    offset_delta: cython.longlong
-    _key_size: cython.longlong
-    fault: cython.int
-    for index in range(count):
-        at, timestamp, offset_delta, _key_size, fault = record_at(data, at, limit, base_timestamp)
-        if fault or leaves_int64(base_offset, offset_delta):
-            raise damaged(index, fault or OFFSET_FAULT)
-        if timestamp >= target and base_offset + offset_delta >= min_offset:
-            return base_offset + offset_delta, timestamp
-    return None
+    number, first_offset, first_timestamp, _last_offset = find_between(
+        payload, count, base_offset, base_timestamp, target, HIGHEST, min_offset, HIGHEST,
+        target <= -1, 1,
+    )  # fmt: skip
+    return (first_offset, first_timestamp) if number else None
 
 
 def find_between(  # noqa: PLR0917 - likewise
@@ -205,14 +264,45 @@ def find_between(  # noqa: PLR0917 - likewise
     min_offset: cython.longlong,
     max_offset: cython.longlong,
     with_untimed: cython.bint,
+    most: cython.longlong = 0x7FFF_FFFF,
 ) -> tuple[int, int, int, int]:
     """Count the records with a time from `low` to `high` ms and such an offset, all included.
 
     Gives their number, the first one's offset and time, and the last one's offset; zeros when there
-    are none. Records without a time count if `with_untimed` says so, and only then.
+    are none. Records without a time count if `with_untimed` says so, and only then. It ends when
+    `most` are found.
     """
     data: cython.const[cython.uchar][::1] = payload
     limit: cython.Py_ssize_t = len(payload)
+    found: tuple[cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.int]
+    if limit > LONG_BYTES:
+        with cython.nogil:
+            found = search_all(
+                data, limit, count, base_offset, base_timestamp,
+                low, high, min_offset, max_offset, with_untimed, most,
+            )  # fmt: skip
+    else:
+        found = search_all(
+            data, limit, count, base_offset, base_timestamp,
+            low, high, min_offset, max_offset, with_untimed, most,
+        )  # fmt: skip
+    if found[4]:
+        raise damaged(found[0], found[4])
+    return found[0], found[1], found[2], found[3]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def search_all(  # noqa: PLR0917 - private, called by position
+    data: cython.const[cython.uchar][::1], limit: cython.Py_ssize_t, count: cython.longlong,
+    base_offset: cython.longlong, base_timestamp: cython.longlong, low: cython.longlong,
+    high: cython.longlong, min_offset: cython.longlong, max_offset: cython.longlong,
+    with_untimed: cython.bint, most: cython.longlong,
+) -> tuple[
+    cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.int
+]:  # fmt: skip
+    """Number, first offset and time, last offset, 0; or a damaged record's index and its fault."""
     at: cython.Py_ssize_t = 0
     index: cython.longlong
     timestamp: cython.longlong
@@ -224,9 +314,13 @@ def find_between(  # noqa: PLR0917 - likewise
     first_timestamp: cython.longlong = 0
     last_offset: cython.longlong = 0
     for index in range(count):
-        at, timestamp, offset, _key_size, fault = record_at(data, at, limit, base_timestamp)
-        if fault or leaves_int64(base_offset, offset):
-            raise damaged(index, fault or OFFSET_FAULT)
+        at, timestamp, offset, _key_size, fault = record_at(
+            data, at, limit, base_timestamp, MOST_HEADERS
+        )
+        if fault == 0 and leaves_int64(base_offset, offset):
+            fault = OFFSET_FAULT
+        if fault:
+            return index, 0, 0, 0, fault
         offset += base_offset
         if offset < min_offset or offset > max_offset:
             continue
@@ -236,17 +330,21 @@ def find_between(  # noqa: PLR0917 - likewise
                 first_timestamp = timestamp
             found += 1
             last_offset = offset
-    return found, first_offset, first_timestamp, last_offset
+            if found == most:
+                break
+    return found, first_offset, first_timestamp, last_offset, 0
 
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def record_at(
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     limit: cython.Py_ssize_t,
     base_timestamp: cython.longlong,
+    most_headers: cython.longlong,
 ) -> tuple[cython.Py_ssize_t, cython.longlong, cython.longlong, cython.longlong, cython.int]:
     """Walk one record: position after it, timestamp, offset delta, key size, fault or 0."""
     end: cython.Py_ssize_t
@@ -276,9 +374,9 @@ def record_at(
     at += size + (size < 0)
     if at + 1 == end and data[at] == 0:  # no headers
         return end, base_timestamp + delta, offset_delta, key_size, 0
-    at = after_headers(data, at, end)
+    at = after_headers(data, at, end, most_headers)
     if at < 0:
-        return 0, 0, 0, 0, 7
+        return 0, 0, 0, 0, 9 if at == -2 else 7
     if at != end:
         return 0, 0, 0, 0, 8
     return end, base_timestamp + delta, offset_delta, key_size, 0
@@ -286,15 +384,21 @@ def record_at(
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def after_headers(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    most: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Position after the headers, or -1; a header takes two bytes at least."""
+    """Position after the headers, -1 for damage, -2 for more than `most`; one takes two bytes."""
     count: cython.longlong
     count, at = zigzag(data, at, end, 32)
     if at < 0 or count < 0 or count > (end - at) // 2:
         return -1
+    if count > most:
+        return -2
     while count > 0 and at >= 0:
         at = after_field(data, at, end, 0)
         if at >= 0:
@@ -305,6 +409,7 @@ def after_headers(
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def after_field(
     data: cython.const[cython.uchar][::1],
@@ -315,13 +420,12 @@ def after_field(
     """Position after a sized field, or -1 when its size is below `least` or runs past `end`."""
     size: cython.longlong
     size, at = zigzag(data, at, end, 32)
-    if at < 0 or size < least or size > end - at:
-        return -1
-    return at + size if size > 0 else at
+    return -1 if at < 0 or size < least or size > end - at else at + max(0, size)
 
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def after_number(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Position after a varint of a record that was walked before."""
@@ -332,6 +436,7 @@ def after_number(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def headers_of(
     data: cython.const[cython.uchar][::1],
@@ -346,6 +451,7 @@ def headers_of(
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def zigzag(
     data: cython.const[cython.uchar][::1],
@@ -374,12 +480,11 @@ def zigzag(
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
     """Whether base + delta is no 64-bit number."""
-    if delta > 0:
-        return base > HIGHEST - delta
-    return base < LOWEST - delta
+    return base > HIGHEST - delta if delta > 0 else base < LOWEST - delta
 
 
 def damaged(index: int, fault: int) -> InvalidRecords:

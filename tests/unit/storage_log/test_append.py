@@ -12,6 +12,7 @@ from storage.env import Env
 from storage.log import InvalidRecordError, Log
 from storage.validation import TIMESTAMP_SUMMARY
 from tests.support.history_batches import misnumbered
+from tests.support.inflating import many_headers
 from tests.support.logs import append, append_bytes, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock, sim_env
@@ -185,6 +186,19 @@ def test_offsets_that_do_not_follow_one_another_are_refused(
     assert [index for index, _ in error.record_errors] == [bad]
     assert f"record {bad}" in error.message
     assert log.snapshot.log_end_offset == 0
+
+
+@pytest.mark.parametrize(("headers", "is_refused"), [(100_000, False), (100_001, True)])
+def test_a_record_has_as_many_headers_as_clients_read(headers: int, is_refused: bool) -> None:
+    log = open_log(max_message_bytes=10_000_000)
+    for codec in (Codec.NONE, Codec.ZSTD):
+        batch = bytearray(many_headers(codec, headers))
+        if is_refused:
+            error = refusal(lambda batch=batch: append_bytes(log, batch))  # type: ignore[misc]
+            assert error.code == ErrorCode.INVALID_RECORD
+            assert "headers" in error.message
+        else:
+            append_bytes(log, batch)
 
 
 def idempotent(sequence: int, *, epoch: int = 0, count: int = 1) -> bytearray:
