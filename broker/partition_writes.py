@@ -110,6 +110,7 @@ class PartitionWrites:
         deferred: Deferred[T] = Deferred()
 
         def over(future: Future[T]) -> None:
+            self.became_durable()  # what was durable before it was over shows since
             self._turns.end()
             settle(deferred, future)
 
@@ -272,6 +273,7 @@ class PartitionWrites:
         error: BaseException | None,
     ) -> None:
         if result is None:
+            self.became_durable()
             answer.fail(error or AssertionError("an append ended without a result"))
             return
         try:

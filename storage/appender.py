@@ -265,9 +265,10 @@ class LogAppender:
         rules = IndexRules.of(self._opened_with)  # as Kafka: later ones are for later segments
         self._indexes.of(segment, segment.size_bytes, rules)
         segment.synced = False
-        segment.since_indexed = 0  # as Kafka: the first batch after a start is never indexed
         learn_first_times(segment, segment.size_bytes, self._indexes, self.index_rules)
-        self._writer = SegmentWriter(segment, self._opened_with, self._env.clock.monotonic)
+        with self._indexes.gate:  # from here on nobody else replaces the segment's indexes
+            segment.since_indexed = 0  # as Kafka: the first batch after a start is never indexed
+            self._writer = SegmentWriter(segment, self._opened_with, self._env.clock.monotonic)
         self._writer.reconfigure(self._config)
         return self._writer
 

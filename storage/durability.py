@@ -30,7 +30,7 @@ class _Synced(NamedTuple):
 
 
 class Durability:
-    """The durable part of one log. Everything but `sync` belongs to the log's writer."""
+    """The durable part of one log. All but `sync` and `reached` belongs to the gate's holder."""
 
     __slots__ = (
         "_clock",
@@ -94,9 +94,12 @@ class Durability:
         """Bytes that were written and not synced yet."""
         return self._total_bytes - self._synced.total_bytes
 
-    def mark(self, offset: int) -> None:
-        """What lies below `offset` is durable: batches appear."""
+    def reached(self, offset: int) -> None:
+        """What lies below `offset` is durable. On the loop, whoever changes the log meanwhile."""
         self.durable_offset = max(offset, self.durable_offset)
+
+    def show(self) -> None:
+        """Batches that became durable appear."""
         gated = self._gated
         while gated and gated[0][0] < self.durable_offset:
             gated.popleft()

@@ -7,10 +7,11 @@ early, so that one wrong entry cannot make a search begin too late. What fails i
 """
 
 from contextlib import suppress
+from threading import Lock
 
 from storage.batch_walk import BatchPlace, batch_at, find_offset, last_batch
 from storage.errors import CorruptIndex, CorruptLog, DiskError
-from storage.index_rebuild import rebuild_indexes
+from storage.index_rebuild import has_writer, rebuild_indexes
 from storage.segment import UNKNOWN, IndexCache, Indexes, IndexRules, Segment
 from storage.zone_mend import cover, is_covered, look_into_unread
 from storage.zone_rows import UNREAD
@@ -20,10 +21,12 @@ from storage.zone_search import find_time
 class TrustedIndexes:
     """Hands out the indexes of a log directory's segments, verified. Any thread may ask."""
 
-    __slots__ = ("_cache", "rebuilt")
+    __slots__ = ("_cache", "gate", "rebuilt")
 
     def __init__(self) -> None:
         """Nothing is in memory."""
+        self.gate = Lock()
+        """Held while a segment gets other indexes, or a writer who keeps those that it has."""
         self._cache = IndexCache()
         self.rebuilt = 0
         """How many segments' indexes were found wanting and made anew."""
@@ -39,7 +42,15 @@ class TrustedIndexes:
     def used(self, segment: Segment) -> None:
         """The segment's indexes were just looked at: they stay in memory for a while."""
         if segment.held is None and segment.synced:
-            self._cache.used(segment)
+            oldest = self._cache.used(segment)
+            if oldest is not None:
+                self._drop(oldest)
+
+    def _drop(self, segment: Segment) -> None:
+        with self.gate:
+            if segment.synced and not has_writer(segment):
+                segment.indexes = None
+                segment.verified = False
 
     def forget(self, segment: Segment) -> None:
         """The segment is gone."""
@@ -72,20 +83,56 @@ class TrustedIndexes:
         return segment.max_timestamp
 
     def _verified(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
-        indexes = segment.indexes or segment.make_indexes(rules)
-        segment.indexes = indexes
+        indexes = self._indexes_of(segment, rules)
         try:
             indexes.offsets.check()
             indexes.times.check()
             if indexes.zones.check() is not None or not _leads_to_a_batch(segment, indexes, limit):
                 return self.rebuild(segment, limit, rules)
-            indexes = _covered(segment, indexes, limit, rules)
-            if not _agree(segment, indexes, limit):
+            indexes = self._covered(segment, indexes, limit, rules)
+            if not self._agree(segment, indexes, limit):
                 return self.rebuild(segment, limit, rules)
         except (CorruptIndex, CorruptLog):
             return self.rebuild(segment, limit, rules)
         segment.verified = True
         return indexes
+
+    def _indexes_of(self, segment: Segment, rules: IndexRules) -> Indexes:
+        made = segment.make_indexes(rules)
+        with self.gate:
+            segment.indexes = segment.indexes or made
+            return segment.indexes
+
+    def _covered(
+        self, segment: Segment, indexes: Indexes, limit: int, rules: IndexRules
+    ) -> Indexes:
+        """With zones that account for the whole segment; others' are not changed for that."""
+        indexed = indexes.offsets.last_entry.position
+        if (
+            not limit
+            or segment.held is not None
+            or is_covered(segment, indexes.zones, limit, indexed)
+        ):
+            return indexes
+        zones = segment.make_indexes(rules).zones
+        cover(segment, zones, limit, indexed)
+        with self.gate:
+            if not has_writer(segment):
+                segment.indexes = indexes._replace(zones=zones)
+            return segment.indexes or indexes
+
+    def _agree(self, segment: Segment, indexes: Indexes, limit: int) -> bool:
+        """Whether the time index's last entry is true; tells the segment its largest time."""
+        if segment.max_timestamp != UNKNOWN:
+            return True
+        largest = _largest(segment, indexes, limit)
+        if largest is None:
+            return False
+        with self.gate:
+            if segment.max_timestamp == UNKNOWN:  # else a writer knows more by now
+                segment.since_indexed = limit - indexes.offsets.last_entry.position
+                segment.max_timestamp, segment.max_timestamp_offset = largest
+        return True
 
     def with_known_zones(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
         """As `of`; of a closed segment the zones that nobody looked into were read by then.
@@ -97,22 +144,20 @@ class TrustedIndexes:
             return indexes
         zones = segment.make_indexes(rules).zones
         look_into_unread(segment, zones, limit)
-        with suppress(DiskError):
-            zones.flush()
         known = indexes._replace(zones=zones)
-        if segment.held is None:
-            segment.indexes = known
+        with self.gate:
+            if not has_writer(segment):
+                with suppress(DiskError):
+                    zones.flush()
+                segment.indexes = known
         return known
 
     def rebuild(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
         """Make the segment's indexes anew, unless they are the writer's. DiskError, CorruptLog."""
-        if segment.held is not None and segment.indexes is not None:
-            return segment.indexes  # the writer's, in memory: nobody else may replace them
+        if segment.indexes is not None and has_writer(segment):
+            return segment.indexes  # in memory: nobody else may replace them
         self.rebuilt += 1
-        indexes = rebuild_indexes(segment, limit, rules)
-        segment.indexes = indexes
-        segment.verified = True
-        return indexes
+        return rebuild_indexes(segment, limit, rules, self.gate)
 
 
 def _leads_to_a_batch(segment: Segment, indexes: Indexes, limit: int) -> bool:
@@ -136,35 +181,19 @@ def _is_without_times(segment: Segment, indexes: Indexes, limit: int) -> bool:
     return is_end and find_time(segment.file(), zones.view(), 0, limit, 0) is None
 
 
-def _covered(segment: Segment, indexes: Indexes, limit: int, rules: IndexRules) -> Indexes:
-    """With zones that account for the whole segment; others' are not changed for that."""
-    indexed = indexes.offsets.last_entry.position
-    if not limit or segment.held is not None or is_covered(segment, indexes.zones, limit, indexed):
-        return indexes
-    zones = segment.make_indexes(rules).zones
-    cover(segment, zones, limit, indexed)
-    segment.indexes = indexes._replace(zones=zones)
-    return segment.indexes
-
-
-def _agree(segment: Segment, indexes: Indexes, limit: int) -> bool:
-    """Whether the time index's last entry is true; tells the segment its largest time."""
+def _largest(segment: Segment, indexes: Indexes, limit: int) -> tuple[int, int] | None:
+    """The largest time, -1 without any, and the last offset of its batch; None: it is not so."""
     offsets, times, _ = indexes
-    if segment.max_timestamp != UNKNOWN:
-        return True
     file, zones = segment.file(), indexes.zones.view()
-    segment.since_indexed = limit - offsets.last_entry.position
     if not times.entries:
-        segment.max_timestamp = -1
-        return find_time(file, zones, 0, limit, 0) is None
+        return (-1, -1) if find_time(file, zones, 0, limit, 0) is None else None
     largest = times.last_entry.timestamp
     start = offsets.lookup(times.search_offset(largest)).position
     place = find_time(file, zones, start, limit, largest)
     if place is None and _is_without_times(segment, indexes, limit):
-        segment.max_timestamp = -1
-        return True
+        return -1, -1
     if place is None or place.max_timestamp != largest:
-        return False
-    segment.max_timestamp = largest
-    segment.max_timestamp_offset = place.last_offset
-    return find_time(file, zones, place.end_position, limit, largest + 1) is None
+        return None
+    if find_time(file, zones, place.end_position, limit, largest + 1) is not None:
+        return None
+    return largest, place.last_offset

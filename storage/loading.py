@@ -155,8 +155,7 @@ class _Loading:
             end_offset = _end_of(segments[-1])
             for segment in segments:
                 if segment.size_bytes and self._listing.lacks_index(segment.base_offset):
-                    segment.indexes = rebuild_indexes(segment, segment.size_bytes, rules)
-                    segment.verified = True
+                    rebuild_indexes(segment, segment.size_bytes, rules)
         except CorruptLog:
             return None
         start_offset = max(self._known.start_offset, segments[0].base_offset)

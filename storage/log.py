@@ -1,13 +1,15 @@
 """One partition's log: appends by one writer, reads by many on immutable snapshots.
 
 Rules: a `Log` is changed only by the holder of its partition's writer gate, on whichever thread
-that is; `mark_durable` may come from the loop meanwhile. Everything a reader sees hangs on
-`snapshot`, which is replaced by one assignment after the write succeeded, never before. A refused
-or failed append leaves no trace. `sync` belongs to the fsync thread (`storage.durability`).
+that is. `mark_durable` may come from the loop meanwhile: who changes something has the gate, and
+shows what became durable when he leaves it. Everything a reader sees hangs on `snapshot`, which is
+replaced by one assignment, in the gate, after the write succeeded. A refused or failed append
+leaves no trace. `sync` belongs to the fsync thread (`storage.durability`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from uuid import UUID
 
 from config.topic import TopicConfig
@@ -44,16 +46,16 @@ class Log:
 
     __slots__ = (
         "_appender",
-        "_config",
         "_corruption",
         "_durability",
-        "_is_changing",
-        "_marks",
+        "_gate",
+        "_has_marks",
         "_on_start_moved",
         "_start_is_durable",
         "_start_offset",
         "_tail",
         "compaction",
+        "config",
         "files",
         "is_closed",
         "partition",
@@ -65,6 +67,8 @@ class Log:
 
     snapshot: LogSnapshot
     """What readers see; replaced as a whole."""
+    config: TopicConfig
+    """The topic's settings as the log follows them. Read only."""
 
     def __init__(  # noqa: PLR0917 - made in one place
         self,
@@ -84,7 +88,7 @@ class Log:
         self.files: PartitionFiles = loaded.files
         self.is_closed = False
         self.compaction = Compaction()
-        self._config = config
+        self.config = config
         self._on_start_moved = on_start_moved
         self._start_offset = loaded.start_offset
         self._start_is_durable = True
@@ -92,20 +96,15 @@ class Log:
         self._appender = LogAppender(loaded, config, env, indexes)
         self.reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
-        self._is_changing = False
-        self._marks = 0
+        self._gate, self._has_marks = Lock(), False
         self._tail: Tail | None = None
-        self._catch_up()  # what a start found ended is settled: all that was found is durable
+        self._publish()
+        self._settle()  # what a start found ended is settled: all that was found is durable
 
     def __repr__(self) -> str:
         """As the directory is called, with the offsets."""
         begin, end = self.snapshot.log_start_offset, self.snapshot.log_end_offset
         return f"Log({self.topic}-{self.partition}, {begin}..{end})"
-
-    @property
-    def config(self) -> TopicConfig:
-        """The topic's settings as the log follows them."""
-        return self._config
 
     @property
     def corruption(self) -> CorruptLog | None:
@@ -144,7 +143,7 @@ class Log:
 
     def reconfigure(self, config: TopicConfig) -> None:
         """Follow new settings from the next append on; index sizes from the next segment on."""
-        self._config = config
+        self.config = config
         self._appender.reconfigure(config)
         self.reads.reconfigure(config)
         self._durability.reconfigure(config)
@@ -174,11 +173,23 @@ class Log:
         what came of it may be appended, as long as nothing else was since. Nothing is stored in
         any of these cases.
         """
+        try:
+            with self._gate:
+                return self._append(batch, leader_epoch, acks_all=acks_all)
+        except (DiskError, CorruptIndex, CorruptLog) as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        finally:
+            if self._has_marks:
+                self._catch_up()
+
+    def _append(
+        self, batch: memoryview | CheckedBatch, leader_epoch: int, *, acks_all: bool
+    ) -> AppendResult:
         if self._durability.failed is not None or self._corruption is not None or self.is_closed:
             raise self._offline()
-        self._is_changing = True
+        appender = self._appender
         try:
-            placed = self._appender.append(batch, leader_epoch)
+            placed = appender.append(batch, leader_epoch)
             if isinstance(placed, RememberedBatch):
                 return self._duplicate(placed, acks_all=acks_all)
             base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
@@ -186,29 +197,15 @@ class Log:
             waits = durability.promises(last_offset, acks_all=acks_all)
             if waits:
                 durability.hide(base_offset, segment_base, position)
-            durability.wrote(self._appender.total_bytes)
+            durability.wrote(appender.total_bytes)
             self._tail = _new(Tail, (base_offset, segment_base, position))
             self._publish()
-        except (DiskError, CorruptIndex, CorruptLog) as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
-            self._is_changing = False
-            if self._marks or self._appender.segments is not self.snapshot.segments:
-                self._catch_up()  # a batch that was not stored may have ended a segment
-        result: AppendResult = _new(
-            AppendResult,
-            (
-                base_offset,
-                last_offset,
-                stamp_ms,
-                self._start_offset,
-                False,
-                last_offset + 1,
-                waits,
-                skew_ms,
-                dirty,
-            ),
-        )
+            if appender.segments is not self.snapshot.segments:
+                self._publish()  # a batch that was not stored may have ended a segment
+        start, end = self._start_offset, last_offset + 1
+        found = (base_offset, last_offset, stamp_ms, start, False, end, waits, skew_ms, dirty)
+        result: AppendResult = _new(AppendResult, found)
         return result
 
     def _duplicate(self, batch: RememberedBatch, *, acks_all: bool) -> AppendResult:
@@ -225,7 +222,7 @@ class Log:
         )
 
     def _offline(self) -> KafkaError:
-        reason = self._durability.failed or self._corruption or "the log is closed"
+        reason = self.failed or self._corruption or "the log is closed"
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(reason))
 
     # --- publish ---
@@ -270,16 +267,23 @@ class Log:
 
     def mark_durable(self, offset: int) -> None:
         """On the loop, with what `sync` returned: hidden batches appear."""
-        self._durability.mark(offset)
-        self._marks += 1
-        if not self._is_changing:
-            self._catch_up()
+        self._durability.reached(offset)
+        self._has_marks = True
+        self._catch_up()
 
     def _catch_up(self) -> None:
-        """Publish what became durable; when a change is under way on a lane, at its end."""
-        self._marks = 0
-        self._publish()
-        self._settle()
+        """Publish what became durable, unless a change is under way: that does it at its end.
+
+        The gate is asked for after the mark was made, and the mark after the gate was left.
+        """
+        while self._has_marks and self._gate.acquire(blocking=False):
+            try:
+                self._has_marks = False
+                self._durability.show()
+                self._publish()
+                self._settle()
+            finally:
+                self._gate.release()
 
     def _settle(self) -> None:
         """Transactions whose marker is below the high watermark hold nobody up any longer."""
@@ -448,12 +452,11 @@ class Log:
     @contextmanager
     def _change(self) -> Iterator[None]:
         """While the state changes on a lane, what became durable meanwhile waits for the end."""
-        self._is_changing = True
         try:
-            yield
+            with self._gate:
+                yield
         finally:
-            self._is_changing = False
-            if self._marks:
+            if self._has_marks:
                 self._catch_up()
 
     def delete_records(self, before_offset: int) -> int:
@@ -465,10 +468,8 @@ class Log:
         watermark = self.snapshot.high_watermark
         before_offset = watermark if before_offset == -1 else before_offset
         if not 0 <= before_offset <= watermark:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Offset {before_offset} is above the high watermark {watermark}",
-            )
+            reason = f"Offset {before_offset} is above the high watermark {watermark}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
         with self._change(), told():
             self._move_start(before_offset)
         return self._start_offset

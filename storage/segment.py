@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from config.topic import TopicConfig
+from storage import once
 from storage.env import File
 from storage.errors import FileMissing
 from storage.layout import DELETED, LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES
@@ -139,10 +140,9 @@ class Segment:
 
     def file(self) -> File:
         """The `.log`, opened if need be, also by readers of a segment that was just removed."""
-        if self.held is not None:
-            return self.held
-        if self.pinned is not None:
-            return self.pinned
+        file = self.held or self.pinned  # each looked at once: a roll takes the first away
+        if file is not None:
+            return file
         try:
             return self.files.get(self.base_offset, LOG, self.generation)
         except FileMissing:
@@ -172,9 +172,12 @@ class Segment:
     @property
     def aborted(self) -> TxnIndex:
         """Its aborted transactions, kept in memory once asked for: every fetch asks, few exist."""
-        if self._aborted is None:
-            self._aborted = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
-        return self._aborted
+        aborted = self._aborted
+        if aborted is None:
+            made = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
+            with once.LOCK:
+                aborted = self._aborted = self._aborted or made
+        return aborted
 
     @property
     def has_aborted(self) -> bool:
@@ -189,12 +192,15 @@ class Segment:
 
     @property
     def arrival_by_zones(self) -> int:
-        """The last arrival that the zone map in memory knows of, -1 if it has no zone.
+        """The last arrival that the zone map in memory knows of, -1 if it has no zone."""
+        assert self.indexes is not None
+        return self.arrival_by(self.indexes.zones)
+
+    def arrival_by(self, zones: ZoneMap) -> int:
+        """The same by a zone map of it.
 
         One that is estimated may have been as late as the last write to the file.
         """
-        assert self.indexes is not None
-        zones = self.indexes.zones
         last = zones.open_zone
         if last is None and zones.row_count:
             last = zones.zone(zones.row_count - 1)
@@ -212,7 +218,7 @@ class Segment:
 
 
 class IndexCache:
-    """The closed segments whose indexes are in memory; the one used longest ago is dropped."""
+    """The closed segments whose indexes are in memory; the one used longest ago is to go."""
 
     __slots__ = ("_limit", "_segments")
 
@@ -221,20 +227,19 @@ class IndexCache:
         self._limit = limit
         self._segments: dict[Segment, None] = {}
 
-    def used(self, segment: Segment) -> None:
-        """The closed segment's indexes were just used."""
+    def used(self, segment: Segment) -> Segment | None:
+        """The closed segment's indexes were just used; whose may be dropped for that, if any."""
         segments = self._segments
         segments.pop(segment, None)
         segments[segment] = None
-        if len(segments) > self._limit:
-            try:
-                oldest = next(iter(segments))
-            except (StopIteration, RuntimeError):
-                return  # another thread is at it
-            segments.pop(oldest, None)
-            if oldest.held is None and oldest.synced:
-                oldest.indexes = None
-                oldest.verified = False
+        if len(segments) <= self._limit:
+            return None
+        try:
+            oldest = next(iter(segments))
+        except (StopIteration, RuntimeError):
+            return None  # another thread is at it
+        segments.pop(oldest, None)
+        return oldest
 
     def forget(self, segment: Segment) -> None:
         """The segment is gone."""

@@ -30,9 +30,12 @@ def learn_times(segment: Segment, limit: int, indexes: TrustedIndexes, rules: In
     if segment.first_arrival_ms == UNKNOWN:
         segment.first_arrival_ms = segment.mtime_ms if first is None else first.first_arrival_ms
     if not _takes_appends(segment):
-        segment.last_arrival_ms = segment.arrival_by_zones
+        last = segment.arrival_by(zones)
         if zones.row_count and zones.zone(zones.row_count - 1).flags & UNREAD:
-            segment.last_arrival_ms = NO_TIME  # what is known is the modification time
+            last = NO_TIME  # what is known is the modification time
+        with indexes.gate:
+            if not _takes_appends(segment) and segment.last_arrival_ms in {UNKNOWN, NO_TIME}:
+                segment.last_arrival_ms = last
 
 
 def learn_first_times(

@@ -151,8 +151,16 @@ class SegmentWriter:
     def close_out(self, end_offset: int) -> None:
         """The segment takes no more: last entry of the time index, last zone. In memory only."""
         _, times, zones = self._indexes
-        if self.segment.size_bytes:
-            add_last_time(self.segment, times, end_offset, times_next=self._times_next)
+        segment = self.segment
+        if segment.size_bytes:
+            add_last_time(
+                times,
+                segment.max_timestamp,
+                segment.max_timestamp_offset,
+                end_offset,
+                segment.mtime_ms,
+                times_next=self._times_next,
+            )
         zones.close_zone()
 
     def trim(self) -> None:

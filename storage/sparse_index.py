@@ -18,6 +18,7 @@ from itertools import islice
 from operator import le, lt
 from typing import TypeAlias
 
+from storage import once
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing
 
@@ -114,20 +115,23 @@ class SparseIndex(ABC):
     def _load(self) -> Columns:
         columns = self._columns
         if columns is None:
-            columns = self._columns = self._read()
+            found, written = self._read()
+            with once.LOCK:  # else the writer's newest could be lost to a slow reader
+                columns = self._columns
+                if columns is None:
+                    columns = self._columns = found
+                    self._written = written
         return columns
 
-    def _read(self) -> Columns:
+    def _read(self) -> tuple[Columns, int]:
         try:
             data = self._fs.read_bytes(self.path)
         except FileMissing:
-            self._written = _ABSENT
-            return self._decode(b"")
+            return self._decode(b""), _ABSENT
         if len(data) % self.ENTRY_BYTES:
             raise CorruptIndex(self.path, f"{len(data)} bytes are not whole entries")
         columns = self._decode(data)
-        self._written = len(columns[0])
-        return columns
+        return columns, len(columns[0])
 
     def _keep(self, count: int) -> None:
         """Drop all entries but the first `count`, in memory and in the file."""

@@ -13,6 +13,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
+from storage import once
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing, InvalidOffset
 
@@ -54,9 +55,14 @@ class TxnIndex:
     @property
     def entries(self) -> tuple[AbortedTransaction, ...]:
         """All of them in log order; CorruptIndex if the file contradicts itself."""
-        if self._entries is None:
-            self._entries = self._read()
-        return self._entries
+        entries = self._entries
+        if entries is None:
+            found = self._read()
+            with once.LOCK:  # else the writer's newest could be lost to a slow reader
+                entries = self._entries
+                if entries is None:
+                    entries = self._entries = found
+        return entries
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Add one, in memory; InvalidOffset unless its end is after the last."""

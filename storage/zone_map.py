@@ -14,6 +14,7 @@ One writer; readers of any thread see closed zones whole and the open one as of 
 
 from collections.abc import Iterator
 
+from storage import once
 from storage.env import FileSystem
 from storage.errors import FileMissing
 from storage.timestamps import INT64_MAX, INT64_MIN
@@ -305,17 +306,19 @@ class ZoneMap:
     def _read(self) -> ZoneColumns:
         try:
             data = self._fs.read_bytes(self.path)
+            good, damage = sound_rows(data)
         except FileMissing:
-            self.reset()
-            return self._load()
-        good, self.damage = sound_rows(data)
+            data, good, damage = b"", _ABSENT, None
         columns = ZoneColumns.of_rows(data[: good * ROW_BYTES])
-        if good:
-            self._last_arrival = max(self._last_arrival, columns.last_arrivals[-1])
-        self._written = good
-        if self.damage is not None:
-            self._written = _ABSENT  # what follows the good rows has to go at the next write
-        self._columns = columns
+        with once.LOCK:  # else the writer's newest could be lost to a slow reader
+            if self._columns is not None:
+                return self._columns
+            if len(columns):
+                self._last_arrival = max(self._last_arrival, columns.last_arrivals[-1])
+            self.damage = damage
+            # What follows the good rows has to go at the next write.
+            self._written = good if damage is None else _ABSENT
+            self._columns = columns
         return columns
 
     def _cut_file(self, rows: int) -> None:

@@ -14,6 +14,7 @@ from tests.prove import KEPT_FINDINGS, Outcome, Work
 PROOFS: Final = {
     "crashes": "the power goes at every call of a simulated life, recovery included",
     "fuzz": "decoders, walkers and files read at a start take any bytes (coverage-guided)",
+    "interleavings": "threads change places between any two lines, by seed",
 }
 """Name of a proof (a module here) and what it searches for."""
 

@@ -157,6 +157,12 @@ class SimFileSystem:
         """A number that tells what readers see here: names and bytes, without times."""
         return hash(_content_of(self._root))
 
+    def durable_bytes(self, path: str) -> bytes:
+        """What of a file every power cut leaves, as far as its own directory can tell."""
+        parent, name = self._parent(path, "look at")
+        node = parent.durable.get(name)
+        return bytes(node.durable) if isinstance(node, FileNode) else b""
+
     def _successor(self, survival: "Survival") -> "SimFileSystem":
         successor = SimFileSystem(
             clock=self._clock, capacity_bytes=self.capacity_bytes, drops_cache=self.drops_cache
