@@ -7,11 +7,11 @@ early, so that one wrong entry cannot make a search begin too late. What fails i
 """
 
 from contextlib import suppress
-from threading import Lock
 
 from storage.batch_walk import BatchPlace, batch_at, find_offset, last_batch
 from storage.errors import CorruptIndex, CorruptLog, DiskError
 from storage.index_rebuild import has_writer, rebuild_indexes
+from storage.locks import Lock
 from storage.segment import UNKNOWN, IndexCache, Indexes, IndexRules, Segment
 from storage.zone_mend import cover, is_covered, look_into_unread
 from storage.zone_rows import UNREAD

@@ -9,7 +9,6 @@ leaves no trace. `sync` belongs to the fsync thread (`storage.durability`).
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Lock
 from uuid import UUID
 
 from config.topic import TopicConfig
@@ -24,6 +23,7 @@ from storage.index_trust import TrustedIndexes
 from storage.layout import LOG
 from storage.leader_epochs import EpochEnd, LeaderEpochs
 from storage.loading import LoadedLog
+from storage.locks import Lock
 from storage.log_reading import LogReads, as_told, told
 from storage.partition_files import PartitionFiles
 from storage.producer_state import ProducerStates, RememberedBatch

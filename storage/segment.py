@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from config.topic import TopicConfig
-from storage import once
+from storage import locks
 from storage.env import File
 from storage.errors import FileMissing
 from storage.layout import DELETED, LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES
@@ -175,7 +175,7 @@ class Segment:
         aborted = self._aborted
         if aborted is None:
             made = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
-            with once.LOCK:
+            with locks.ONCE:
                 aborted = self._aborted = self._aborted or made
         return aborted
 

@@ -18,7 +18,7 @@ from itertools import islice
 from operator import le, lt
 from typing import TypeAlias
 
-from storage import once
+from storage import locks
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing
 
@@ -116,7 +116,7 @@ class SparseIndex(ABC):
         columns = self._columns
         if columns is None:
             found, written = self._read()
-            with once.LOCK:  # else the writer's newest could be lost to a slow reader
+            with locks.ONCE:  # else the writer's newest could be lost to a slow reader
                 columns = self._columns
                 if columns is None:
                     columns = self._columns = found

@@ -13,7 +13,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
-from storage import once
+from storage import locks
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing, InvalidOffset
 
@@ -58,7 +58,7 @@ class TxnIndex:
         entries = self._entries
         if entries is None:
             found = self._read()
-            with once.LOCK:  # else the writer's newest could be lost to a slow reader
+            with locks.ONCE:  # else the writer's newest could be lost to a slow reader
                 entries = self._entries
                 if entries is None:
                     entries = self._entries = found

@@ -14,7 +14,7 @@ One writer; readers of any thread see closed zones whole and the open one as of 
 
 from collections.abc import Iterator
 
-from storage import once
+from storage import locks
 from storage.env import FileSystem
 from storage.errors import FileMissing
 from storage.timestamps import INT64_MAX, INT64_MIN
@@ -310,7 +310,7 @@ class ZoneMap:
         except FileMissing:
             data, good, damage = b"", _ABSENT, None
         columns = ZoneColumns.of_rows(data[: good * ROW_BYTES])
-        with once.LOCK:  # else the writer's newest could be lost to a slow reader
+        with locks.ONCE:  # else the writer's newest could be lost to a slow reader
             if self._columns is not None:
                 return self._columns
             if len(columns):

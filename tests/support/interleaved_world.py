@@ -26,7 +26,7 @@ from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.markers import ABORT, Marker, build_marker
-from storage import once
+from storage import locks
 from storage.env import Env
 from storage.log import Log
 from storage.manager import LogManager
@@ -43,7 +43,7 @@ PARTITION_DIR = f"{LOG_DIR}/{TOPIC}-0"
 NOW = 1_700_000_000_000
 TOKEN = re.compile(rb"<\d+>")
 WATCHED = re.compile(
-    r"/(storage/(log|log_reading|durability|segment|appender|segment_writer|txn_index|once"
+    r"/(storage/(log|log_reading|durability|segment|appender|segment_writer|txn_index|locks"
     r"|index_trust|index_rebuild|sparse_index|zone_map|partition_files|producer_state|manager)"
     r"|broker/(commit|partition_writes|turns|lanes))\.py$"
 )
@@ -144,7 +144,7 @@ class InterleavedWorld:
         loop = ScheduledLoop(scheduler, self.clock.monotonic)
         with ExitStack() as stack:
             stack.enter_context(patch.object(commit_module, "threading", scheduler.threading()))
-            stack.enter_context(patch.object(once, "LOCK", scheduler.lock()))
+            stack.enter_context(patch.object(locks, "ONCE", scheduler.lock()))
             self.log._gate = scheduler.lock()  # type: ignore[assignment]
             self.manager._indexes.gate = scheduler.lock()  # type: ignore[assignment]
             self._wire(loop)

@@ -1,0 +1,13 @@
+"""The locks of storage. Held for moments, and by few: most of a log belongs to one writer.
+
+- `Lock()` of a `Log`: its gate, held while state changes and is published.
+- `Lock()` of `TrustedIndexes`: while a segment gets other indexes, or a writer who keeps them.
+- `ONCE`: for what is made when it is first asked for, on whichever thread that is: one wins. Held
+  for an assignment only, never while anything is read or made.
+"""
+
+from threading import Lock
+
+__all__ = ["ONCE", "Lock"]
+
+ONCE = Lock()
