@@ -15,6 +15,7 @@ PROOFS: Final = {
     "crashes": "the power goes at every call of a simulated life, recovery included",
     "fuzz": "decoders, walkers and files read at a start take any bytes (coverage-guided)",
     "interleavings": "threads change places between any two lines, by seed",
+    "power_cuts": "real file systems lose their power under a broker with clients at work",
 }
 """Name of a proof (a module here) and what it searches for."""
 

@@ -1,0 +1,155 @@
+"""Real power cuts: ext4 and XFS images are shut down by force under a broker with clients at work.
+
+Producers with acks=all, a compacted topic, transactions with offsets in them and plain commits go
+on for a moment; then the power goes: while the broker works, after its clean stop, or in the
+recovery that follows a kill. What comes back is compared with what was promised, one by one.
+"""
+
+import random
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from socket import socket
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.prove import Outcome, Work
+from tests.support.broker_process import start_broker
+from tests.support.node_process import NodeFailed, NodeProcess
+from tests.support.power_disk import MAKE, PoweredDisk, powered_disk, why_not
+from tests.support.power_load import KEYED, MOVED, PARTITIONS, PLAIN, Movers, Promises, Writer
+from tests.support.power_oracle import broken_promises
+
+SLICE_CUTS = 4
+CUTS_OF_A_DISK = 10
+SETTINGS = {
+    "log.cleaner.backoff.ms": "50",
+    "log.initial.task.delay.ms": "200",
+    "log.retention.check.interval.ms": "500",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "horolog.crash.loop.starts": "0",
+}
+SMALL = {"segment.ms": "200", "horolog.roll.min.interval.ms": "0", "retention.ms": "-1"}
+TOPICS = {
+    PLAIN: SMALL,
+    KEYED: {**SMALL, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"},
+    MOVED: SMALL,
+}
+WAYS = ("at work", "at work", "at work", "after a clean stop", "in recovery")
+
+
+@dataclass(slots=True)
+class Life:
+    """One data directory on one disk, from its first start on."""
+
+    disk: PoweredDisk
+    seed: int
+    promises: Promises = field(default_factory=Promises)
+    writers: list[Writer] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+
+    def live(self, cuts: int) -> int:
+        """Lose the power so many times; how many cuts were judged."""
+        with closing(socket()) as probe:  # the broker comes back at the same address
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        node = self._started(address)
+        try:
+            make_topics(address)
+            self.writers = [
+                Writer(address, topic, number, ("none", "lz4")[number])
+                for topic in (PLAIN, KEYED)
+                for number in range(PARTITIONS)
+            ]
+            for cut in range(cuts):
+                node = self._cut(node, address, cut)
+                if self.findings:
+                    return cut + 1
+            return cuts
+        finally:
+            self._end(node)
+
+    def _cut(self, node: NodeProcess, address: str, cut: int) -> NodeProcess:
+        dice = random.Random(self.seed * 1000 + cut)
+        movers = Movers(address, self.promises, dice.random())
+        movers.begin()
+        for writer in self.writers:
+            writer.go_on()
+        time.sleep(dice.uniform(0.3, 1.5))
+        way = dice.choice(WAYS)
+        if way == "after a clean stop" and node.stop() != 0:
+            self.findings.append(f"{self._name(cut, way)}: the clean stop was not clean")
+        if way == "in recovery":
+            node.kill()
+            node = self._dying(address, dice.uniform(0.05, 0.6)) or node
+        self.disk.cut()
+        node.kill()
+        self.disk.power_up()
+        node = self._started(address)
+        for writer in self.writers:
+            writer.rest()
+        movers.stop()
+        del movers
+        Movers(address, self.promises, 0).stop()  # settles what was left open
+        lies = broken_promises(address, self.writers, self.promises)
+        self.findings += [f"{self._name(cut, way)}: {lie}" for lie in lies]
+        return node
+
+    def _name(self, cut: int, way: str) -> str:
+        return f"{self.disk.kind}, seed {self.seed}, cut {cut} {way}"
+
+    def _dying(self, address: str, after_seconds: float) -> NodeProcess | None:
+        """A start that meets the cut, as likely as not before it is ready."""
+        try:
+            return self._started(address, ready_within_seconds=after_seconds)
+        except NodeFailed:
+            return None  # it was not ready by then, and has been killed
+
+    def _started(self, address: str, ready_within_seconds: float = 60) -> NodeProcess:
+        return start_broker(
+            self.disk.path / "data",
+            SETTINGS,
+            listen=address,
+            log=self.disk.path.with_name("broker.log"),
+            ready_within_seconds=ready_within_seconds,
+        )
+
+    def _end(self, node: NodeProcess) -> None:
+        for writer in self.writers:
+            writer.stop()
+            self.findings += [f"{self.disk.kind}, seed {self.seed}: {why}" for why in writer.failed]
+        node.kill()
+
+
+def make_topics(address: str) -> None:
+    """The topics that clients write to."""
+    admin = AdminClient({"bootstrap.servers": address})
+    made = [NewTopic(name, PARTITIONS, 1, config=config) for name, config in TOPICS.items()]
+    for done in admin.create_topics(made).values():
+        done.result(30)
+
+
+def prove(work: Work) -> Outcome:
+    """So many cuts of each kind of file system (the slice: so many of both together)."""
+    wanted = work.points or SLICE_CUTS // len(MAKE)
+    missing = {kind: why for kind in MAKE if (why := why_not(kind)) is not None}
+    counts: dict[str, int] = {}
+    findings: list[str] = []
+    for kind in MAKE.keys() - missing.keys():
+        seed = work.seed
+        while counts.get(kind, 0) < wanted and not findings:
+            with powered_disk(kind) as disk:
+                life = Life(disk, seed)
+                cuts = min(CUTS_OF_A_DISK, wanted - counts.get(kind, 0))
+                counts[kind] = counts.get(kind, 0) + life.live(cuts)
+                findings += life.findings
+            seed += 1
+    return Outcome(
+        sum(counts.values()),
+        "power cuts",
+        f"{work.seed}-{seed - 1}" if counts else "",
+        tuple(findings),
+        skipped=None if counts else "; ".join(missing.values()),
+        note=", ".join(f"{kind}: {counts.get(kind, missing.get(kind))}" for kind in MAKE),
+    )
