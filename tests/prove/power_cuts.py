@@ -7,7 +7,7 @@ recovery that follows a kill. What comes back is compared with what was promised
 
 import random
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from socket import socket
 
@@ -48,14 +48,15 @@ class Life:
     promises: Promises = field(default_factory=Promises)
     writers: list[Writer] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
+    node: NodeProcess | None = None
 
     def live(self, cuts: int) -> int:
         """Lose the power so many times; how many cuts were judged."""
         with closing(socket()) as probe:  # the broker comes back at the same address
             probe.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{probe.getsockname()[1]}"
-        node = self._started(address)
         try:
+            self._start(address)
             make_topics(address)
             self.writers = [
                 Writer(address, topic, number, ("none", "lz4")[number])
@@ -63,14 +64,14 @@ class Life:
                 for number in range(PARTITIONS)
             ]
             for cut in range(cuts):
-                node = self._cut(node, address, cut)
+                self._cut(address, cut)
                 if self.findings:
                     return cut + 1
             return cuts
         finally:
-            self._end(node)
+            self._end()
 
-    def _cut(self, node: NodeProcess, address: str, cut: int) -> NodeProcess:
+    def _cut(self, address: str, cut: int) -> None:
         dice = random.Random(self.seed * 1000 + cut)
         movers = Movers(address, self.promises, dice.random())
         movers.begin()
@@ -78,15 +79,16 @@ class Life:
             writer.go_on()
         time.sleep(dice.uniform(0.3, 1.5))
         way = dice.choice(WAYS)
-        if way == "after a clean stop" and node.stop() != 0:
+        if way == "after a clean stop" and self._end_process(clean=True) != 0:
             self.findings.append(f"{self._name(cut, way)}: the clean stop was not clean")
         if way == "in recovery":
-            node.kill()
-            node = self._dying(address, dice.uniform(0.05, 0.6)) or node
+            self._end_process()
+            with suppress(NodeFailed):  # most often it is not ready by then, and has been killed
+                self._start(address, ready_within_seconds=dice.uniform(0.05, 0.6))
         self.disk.cut()
-        node.kill()
+        self._end_process()
         self.disk.power_up()
-        node = self._started(address)
+        self._start(address)
         for writer in self.writers:
             writer.rest()
         movers.stop()
@@ -94,20 +96,12 @@ class Life:
         Movers(address, self.promises, 0).stop()  # settles what was left open
         lies = broken_promises(address, self.writers, self.promises)
         self.findings += [f"{self._name(cut, way)}: {lie}" for lie in lies]
-        return node
 
     def _name(self, cut: int, way: str) -> str:
         return f"{self.disk.kind}, seed {self.seed}, cut {cut} {way}"
 
-    def _dying(self, address: str, after_seconds: float) -> NodeProcess | None:
-        """A start that meets the cut, as likely as not before it is ready."""
-        try:
-            return self._started(address, ready_within_seconds=after_seconds)
-        except NodeFailed:
-            return None  # it was not ready by then, and has been killed
-
-    def _started(self, address: str, ready_within_seconds: float = 60) -> NodeProcess:
-        return start_broker(
+    def _start(self, address: str, ready_within_seconds: float = 60) -> None:
+        self.node = start_broker(
             self.disk.path / "data",
             SETTINGS,
             listen=address,
@@ -115,11 +109,20 @@ class Life:
             ready_within_seconds=ready_within_seconds,
         )
 
-    def _end(self, node: NodeProcess) -> None:
+    def _end_process(self, *, clean: bool = False) -> int:
+        node, self.node = self.node, None
+        if node is None:
+            return 0
+        if clean:
+            return node.stop()
+        node.kill()
+        return 0
+
+    def _end(self) -> None:
         for writer in self.writers:
             writer.stop()
             self.findings += [f"{self.disk.kind}, seed {self.seed}: {why}" for why in writer.failed]
-        node.kill()
+        self._end_process()
 
 
 def make_topics(address: str) -> None:

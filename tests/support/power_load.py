@@ -9,18 +9,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
 )
-from confluent_kafka.admin import AdminClient
+from tests.support.wire import WireClient
 
 PLAIN, KEYED, MOVED = "plain", "keyed", "moved"
 PARTITIONS = 2
@@ -173,7 +170,7 @@ class Movers:
         while not self._stopping.is_set():
             try:
                 step()
-            except (KafkaException, TimeoutError):
+            except (KafkaException, OSError):
                 return  # the power is gone: what was not answered is not promised
 
     def _transactions(self) -> Callable[[], None]:
@@ -200,16 +197,14 @@ class Movers:
         return step
 
     def _commits(self) -> Callable[[], None]:
-        promises = self._promises
-        admin = AdminClient({"bootstrap.servers": self._address, "log_level": 0})
-        positions = count(promises.asked_position + 1)
+        promises, host, port = self._promises, *self._address.split(":")
+        client = WireClient(host, int(port), timeout_seconds=ANSWER_SECONDS)
 
         def step() -> None:
-            promises.asked_position = next(positions)
-            position = [TopicPartition(PLAIN, 1, promises.asked_position)]
-            asked = [ConsumerGroupTopicPartitions("reader", position)]
-            answers = admin.alter_consumer_group_offsets(asked, request_timeout=ANSWER_SECONDS)
-            answers["reader"].result(2 * ANSWER_SECONDS)
+            promises.asked_position += 1
+            answer = client.call(commit_request("reader", promises.asked_position), 8)
+            if answer.topics[0].partitions[0].error_code != 0:
+                raise ConnectionError("refused")
             promises.position = promises.asked_position
             time.sleep(PAUSE_SECONDS)
 
@@ -220,3 +215,10 @@ class Movers:
             "bootstrap.servers": self._address, "group.id": group, "enable.auto.commit": False,
             "log_level": 0,
         })  # fmt: skip
+
+
+def commit_request(group: str, position: int) -> OffsetCommitRequest:
+    """A commit by no member, for partition 1 of the plain topic."""
+    partition = OffsetCommitRequestPartition(partition_index=1, committed_offset=position)
+    topic = OffsetCommitRequestTopic(name=PLAIN, partitions=[partition])
+    return OffsetCommitRequest(group_id=group, topics=[topic])

@@ -44,8 +44,15 @@ def parse_response(api: Api, version: int, payload: bytes) -> tuple[int, Any]:
 class WireClient:
     """A blocking connection."""
 
-    def __init__(self, host: str, port: int, client_id: str | None = "test") -> None:
-        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str | None = "test",
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self.socket = socket.create_connection((host, port), timeout=timeout_seconds)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self._numbers = itertools.count(1)
