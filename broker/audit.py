@@ -1,9 +1,10 @@
-"""Who wrote which offsets, with which times: rows for an ordinary topic, one a minute and client.
+"""Who wrote which offsets, with which times: rows of a topic, one a minute and client.
 
 A record carries neither client id nor address, so afterwards nobody can tell whose clock was wrong.
 With `horolog.audit.topic` set, each client's appends to a partition are added up in memory, and
 every `horolog.audit.interval.ms` become JSON rows of that topic, which jobs join by offset range.
-Without it this does not exist. Nothing here delays a producer, and nothing fails one: what cannot
+Without it this does not exist. The topic is internal, as `__consumer_offsets` is: nobody else
+writes, changes or deletes it. Nothing here delays a producer, and nothing fails one: what cannot
 be written waits for the next time, clients beyond a bound count as `others`. Event loop only.
 
 A row: topic, partition, `first` and `last` offset stored, batches, records and bytes stored,
@@ -173,7 +174,7 @@ class AuditStream:
         async with catalog.changing:
             if self.topic not in catalog.image.topics:
                 plan = TopicPlan(self._broker)
-                plan.add(self.topic, 1, SETTINGS)
+                plan.add(self.topic, 1, SETTINGS, own=True)
                 await catalog.create(plan.topics)
         return catalog.image.topics[self.topic].partitions[0]
 

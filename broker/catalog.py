@@ -29,7 +29,7 @@ from broker.partition import Partition, Serving
 from broker.stored_settings import FILE_NAME as CONFIG_FILE_NAME
 from broker.topic_adoption import doomed_logs, reconciled
 from broker.topic_creation import NewTopic
-from broker.topic_names import fault_in_name, is_left_alone
+from broker.topic_names import fault_in_name, internal_topics, is_left_alone
 from config.errors import ConfigError
 from config.store import Change, ConfigStore
 from protocol.errors import KafkaError
@@ -54,6 +54,8 @@ class TopicCatalog:
         self._serving = serving
         self._deleted: frozenset[UUID] = frozenset()
         self.image: MetadataImage = MetadataImage()
+        self.internal_topics = internal_topics(config.broker_config.horolog_audit_topic)
+        """Clients may read them, and neither write nor make, change or delete them."""
         self.changing = asyncio.Lock()
 
     def restore_settings(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker.removal_warning import removal_warning
 from broker.topic_creation import config_refusal
-from broker.topic_names import check_name
+from broker.topic_names import check_name, check_not_internal
 from config.errors import ConfigError
 from config.store import Change
 from protocol.errors import ErrorCode, KafkaError
@@ -75,6 +75,7 @@ async def alter_each(
             try:
                 _check_asked_once(asked[identity])
                 check_resource(resource, broker)
+                _check_not_audit(resource, broker)
                 change = prepare(resource)
                 if not validate_only:
                     await broker.catalog.alter_settings(change)
@@ -120,6 +121,13 @@ def _refusal(resource: Resource, error: ConfigError) -> KafkaError:
     if resource.resource_type == BROKER:
         return KafkaError(ErrorCode.INVALID_REQUEST, error.message)
     return config_refusal(error)
+
+
+def _check_not_audit(resource: Resource, broker: "Broker") -> None:
+    """A shorter retention would remove the traces; others of ours may be changed, as in Kafka."""
+    audit = broker.config.broker_config.horolog_audit_topic
+    if audit and resource.resource_type == TOPIC and resource.resource_name == audit:
+        check_not_internal(audit, broker.catalog.internal_topics)
 
 
 def _check_asked_once(times: int) -> None:

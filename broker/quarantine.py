@@ -113,6 +113,8 @@ class Quarantine:
         topic: TopicImage | None = self._broker.catalog.image.topics.get(name)
         if name == origin.log.topic:
             raise Unusable("a topic cannot be its own quarantine")
+        if name in self._broker.catalog.internal_topics:
+            raise Unusable("it is the broker's own")
         if topic is None:
             raise Unusable("it was deleted at this moment")
         partition = topic.partitions[origin.log.partition % len(topic.partitions)]

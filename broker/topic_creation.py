@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.topic_names import check_name, collision_key, find_collision, is_internal
+from broker.topic_names import check_name, collision_key, find_collision
 from config.errors import ConfigError, ConfigRequestError
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -46,11 +46,18 @@ class TopicPlan:
         self._partition_count = 0
         self._names = {collision_key(name): name for name in broker.catalog.image.topics}
 
-    def add(self, name: str, partition_count: int, overrides: Mapping[str, str | None]) -> NewTopic:
-        """Plans a topic; raises the KafkaError that refuses it."""
+    def add(
+        self,
+        name: str,
+        partition_count: int,
+        overrides: Mapping[str, str | None],
+        *,
+        own: bool = False,
+    ) -> NewTopic:
+        """Plans a topic, `own`: one of the broker's; raises the KafkaError that refuses it."""
         check_name(name)
         self._broker.disk_space.check_room()
-        if is_internal(name):
+        if not own and name in self._broker.catalog.internal_topics:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
             )

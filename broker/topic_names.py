@@ -4,7 +4,7 @@ The same rules keep paths safe: a legal name has no separator and is neither `.`
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from protocol.errors import ErrorCode, KafkaError
 
@@ -53,14 +53,17 @@ def find_collision(name: str, keys: Mapping[str, str]) -> str | None:
     return keys.get(collision_key(name))
 
 
-def is_internal(name: str) -> bool:
-    """Whether the topic belongs to the broker itself."""
-    return name in INTERNAL_TOPICS
+def internal_topics(audit_topic: str) -> frozenset[str]:
+    """The topics that belong to the broker itself; `audit_topic` is empty when there is none."""
+    return INTERNAL_TOPICS | {audit_topic} if audit_topic else INTERNAL_TOPICS
 
 
-def check_not_internal(name: str | None) -> None:
-    """Raises INVALID_TOPIC_EXCEPTION (17) for a topic that clients may read but not change."""
-    if name in INTERNAL_TOPICS:
+def check_not_internal(name: str | None, internal: Collection[str]) -> None:
+    """Raises INVALID_TOPIC_EXCEPTION (17) for a topic that clients may read but not change.
+
+    `internal`: see `TopicCatalog.internal_topics`.
+    """
+    if name in internal:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to change."
         )

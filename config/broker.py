@@ -281,7 +281,7 @@ class BrokerConfig:
         "",
         doc="Topic in which the broker notes who wrote which offsets with which times: a JSON row "
         "for each client, partition and interval. Made when first needed, 256 MiB or a week at "
-        "most; empty: none.",
+        "most, and internal: clients read it alone; empty: none.",
     )
     horolog_audit_interval_ms: int = broker_key(
         "horolog.audit.interval.ms",

@@ -45,7 +45,7 @@ def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: RequestCo
     """How many partitions come to be."""
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    check_not_internal(topic.name)
+    check_not_internal(topic.name, context.broker.catalog.internal_topics)
     image = context.broker.catalog.image.topics.get(topic.name)
     if image is None:
         raise KafkaError(

@@ -6,6 +6,7 @@ from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after, gather
 from broker.partition import Partition
+from broker.topic_names import check_not_internal
 from protocol.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -35,6 +36,7 @@ def _delete(name: str, wanted: DeleteRecordsPartition, context: RequestContext) 
     index = wanted.partition_index
     try:
         partition = context.broker.catalog.image.require(name, index)
+        check_not_internal(name, context.broker.catalog.internal_topics)
         offset = _checked_offset(partition, wanted.offset)
     except KafkaError as error:
         return _refusal(index, context, error)

@@ -90,7 +90,7 @@ def _check(wanted: DeleteTopicState, context: RequestContext) -> None:
             ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST,
             "delete.topic.enable is false",
         )
-    check_not_internal(_name_of(wanted, context))
+    check_not_internal(_name_of(wanted, context), context.broker.catalog.internal_topics)
     if wanted.name is not None and wanted.topic_id != ZERO_UUID:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 
 from broker.context import RequestContext
 from broker.partition import Partition
-from broker.topic_names import is_internal
 from protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -76,7 +75,7 @@ def _describe(
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
-        is_internal=is_internal(name),
+        is_internal=name in context.broker.catalog.internal_topics,
         partitions=[_partition(each, node) for each in topic.partitions[start : start + limit]],
     )
 

@@ -9,7 +9,7 @@ from broker.context import RequestContext
 from broker.metadata import MetadataImage, TopicImage
 from broker.partition import Partition
 from broker.topic_creation import auto_create
-from broker.topic_names import fault_in_name, is_internal
+from broker.topic_names import fault_in_name
 from protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -117,7 +117,7 @@ def _describe(topic: TopicImage, context: RequestContext) -> MetadataResponseTop
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=is_internal(topic.name),
+        is_internal=topic.name in context.broker.catalog.internal_topics,
         partitions=[_partition(partition, node) for partition in topic.partitions],
     )
 

@@ -83,7 +83,7 @@ def _produce(
             raise refused[id(data)]
         partition = _find(topic, data, context)
         records = _checked_records(data, request, context.api_version)
-        check_not_internal(partition.log.topic)
+        check_not_internal(partition.log.topic, context.broker.catalog.internal_topics)
         if request.acks == ACKS_ALL:
             _check_replicas(partition)
         if context.broker.intake.is_guarded:

@@ -20,7 +20,6 @@ from broker.http.timeline_clients import Place, dirty_by_partition, furthest_beh
 from broker.http.topics import find_topic
 from broker.http.upcoming import retention_round_ms, upcoming
 from broker.instants import instant, instant_or_none
-from broker.topic_names import is_internal
 from storage.aging import learn_times, limits_of
 from storage.compaction import is_compacted
 from storage.compaction_lag import dirty_age
@@ -92,7 +91,8 @@ def logs_of(broker: "Broker", asked: Asked) -> "list[Log]":
     if name is not None:
         topics = [find_topic(broker, name)]
     else:
-        names = sorted(each for each in images if asked.fields["internal"] or not is_internal(each))
+        hidden = () if asked.fields["internal"] else broker.catalog.internal_topics
+        names = sorted(each for each in images if each not in hidden)
         topics = [images[each] for each in names]
     return [partition.log for topic in topics for partition in topic.partitions]
 

@@ -26,7 +26,7 @@ def code_of_place(place: Place, context: RequestContext) -> int:
     """Why a partition cannot take part in a transaction; NONE when it can."""
     topic, index = place
     try:
-        check_not_internal(topic)
+        check_not_internal(topic, context.broker.catalog.internal_topics)
         context.broker.catalog.image.require(topic, index)
     except KafkaError as error:
         return error.code

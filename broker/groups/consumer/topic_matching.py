@@ -17,7 +17,7 @@ from broker.groups.consumer.regex import matching
 from broker.groups.group import Group, State
 from broker.logs import event
 from broker.metadata import MetadataImage
-from broker.topic_names import is_internal
+from broker.topic_names import internal_topics
 
 if TYPE_CHECKING:
     from config.broker import BrokerConfig
@@ -56,7 +56,8 @@ class TopicMatching:
         """Looks the group's expressions up if that is due."""
         if consumer.patterns and not consumer.is_matching and self._is_due(consumer):
             image = self._around.image()
-            names = tuple(name for name in image.topics if not is_internal(name))
+            hidden = internal_topics(self._around.settings().horolog_audit_topic)
+            names = tuple(name for name in image.topics if name not in hidden)
             consumer.is_matching = True
             future = self._look_up(consumer.patterns, names)
             future.add_done_callback(partial(self._matched, group, consumer, image))

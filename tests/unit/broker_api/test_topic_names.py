@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.topic_names import check_name, collision_key, fault_in_name, find_collision, is_internal
+from broker.topic_names import (
+    check_name,
+    collision_key,
+    fault_in_name,
+    find_collision,
+    internal_topics,
+)
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -60,5 +66,5 @@ def test_dot_and_underscore_collide_and_case_does_not(
 
 
 def test_internal_topics_are_known_by_name() -> None:
-    assert is_internal("__consumer_offsets")
-    assert not is_internal("__mine")
+    assert "__consumer_offsets" in internal_topics("")
+    assert internal_topics("__mine") - internal_topics("") == {"__mine"}
