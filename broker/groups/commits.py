@@ -11,6 +11,7 @@ from broker.groups.consumer.commits import Asked, check_commit
 from broker.groups.group import Group, Place, State
 from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
 from broker.groups.members import Claim
+from broker.groups.pending import PendingOffsets, bytes_of
 from broker.groups.rebalance import GroupLog, Rebalances
 from protocol.errors import ErrorCode, KafkaError
 
@@ -20,12 +21,15 @@ NO_GENERATION = -1
 class Commits:
     """Stores and forgets offsets of groups. Used from the event loop only."""
 
-    def __init__(self, rebalances: Rebalances, log: GroupLog) -> None:
-        """Nothing is committed."""
+    def __init__(self, rebalances: Rebalances, log: GroupLog, pending: PendingOffsets) -> None:
+        """Nothing is committed. `pending` are those of transactions."""
         self._rebalances = rebalances
         self._log = log
+        self._pending = pending
         self.stored: int = 0
         """Offsets that all groups have."""
+        self.stored_bytes: int = 0
+        """About what they take in memory, those on their way to the disk with them."""
 
     def check(self, group: Group, claim: Claim, asked: Asked) -> None:
         """Whether this client may commit for the group now; it lives, as a commit shows."""
@@ -51,13 +55,17 @@ class Commits:
             for place, value in offsets.items()
         ]
         on_the_way = dict(offsets)
+        size_bytes = sum(map(bytes_of, offsets.values()))
+        self.stored_bytes += size_bytes
         number = group.begin_write(on_the_way)
 
         def written(_: None, error: BaseException | None) -> None:
             group.writes.pop(number)
+            self.stored_bytes -= size_bytes
             if error is not None:
                 answer.fail(error)
                 return
+            self._pending.supersede(group.group_id, on_the_way)
             if group.state is not State.DEAD:
                 self.replay(group, on_the_way)
             answer.resolve(None)
@@ -68,19 +76,36 @@ class Commits:
     def replay(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> None:
         """These are what the log says now."""
         before = len(group.offsets)
+        growth = self.growth(group, offsets)
         group.offsets.update(offsets)
         self.stored += len(group.offsets) - before
+        self._grow(group, growth)
+
+    def growth(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> int:
+        """How many bytes more these take than what is stored in their places; may be negative."""
+        known = group.offsets
+        return sum(
+            bytes_of(value) - (bytes_of(known[place]) if place in known else 0)
+            for place, value in offsets.items()
+        )
+
+    def _grow(self, group: Group, size_bytes: int) -> None:
+        group.offset_bytes += size_bytes
+        self.stored_bytes += size_bytes
 
     def forget(self, group: Group, places: Sequence[Place]) -> None:
         """These are not in the log any more."""
         for place in places:
-            if group.offsets.pop(place, None) is not None:
+            gone = group.offsets.pop(place, None)
+            if gone is not None:
                 self.stored -= 1
+                self._grow(group, -bytes_of(gone))
 
     def take_back(self, group: Group, places: Sequence[Place]) -> Deferred[None]:
         """Forgets offsets at once; settled when that is durable."""
-        known = [each for each in places if each in group.offsets or group.is_writing(each)]
+        known = [each for each in places if self._is_known(group, each)]
         self.forget(group, known)
+        self._pending.supersede(group.group_id, known)
         for write in group.writes.values():
             for place in known:
                 write.pop(place, None)
@@ -92,3 +117,7 @@ class Commits:
             (offset_key(group.group_id, *place), None) for place in known
         ]
         return self._log.write(group.group_id, rows)
+
+    def _is_known(self, group: Group, place: Place) -> bool:
+        is_written = place in group.offsets or group.is_writing(place)
+        return is_written or self._pending.holds(group.group_id, place)

@@ -6,7 +6,7 @@ wrong data. Used from the event loop only.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +21,7 @@ from broker.groups.consumer.topic_matching import Surroundings, match_all
 from broker.groups.deadlines import Deadlines, GroupTime
 from broker.groups.expiry import expired_offsets
 from broker.groups.group import Group, Place, State
-from broker.groups.group_records import group_key
+from broker.groups.group_records import OffsetCommitValue, group_key
 from broker.groups.loading import Remembered, remembered
 from broker.groups.members import Footprint
 from broker.groups.membership import Membership
@@ -31,6 +31,7 @@ from broker.groups.rebalance import Rebalances
 from broker.groups.restoring import restore_classic, restore_consumers
 from broker.groups.transactional_commits import TransactionalCommits
 from broker.logs import event
+from broker.memory_account import MemoryClass
 from broker.state_loading import StateLoading
 from broker.state_reading import LeftOut
 from broker.state_topic import Row, StateTopic
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MINUTE_MS = 60_000
+MOST_OF_ONE_GROUP = 0.25  # of the memory for committed offsets
 MAX_GROUP_ID_BYTES = 4096  # Kafka: whatever fits a record's key
 
 
@@ -70,6 +72,10 @@ class GroupCoordinator:
         settings = broker.config.broker_config
         self._broker = broker
         self._settings = settings
+        broker.memory.watch(MemoryClass.GROUPS, lambda: self.footprint.total_bytes)
+        broker.memory.watch(
+            MemoryClass.OFFSETS, lambda: self.commits.stored_bytes + self.pending.size_bytes
+        )
         self.groups = {}
         self.footprint = Footprint()
         self.topic = offsets_topic(broker)
@@ -93,8 +99,8 @@ class GroupCoordinator:
             self._new_id,
             settings.group_max_size,
         )
-        self.commits = Commits(self.rebalances, self.topic)
         self.pending = PendingOffsets()
+        self.commits = Commits(self.rebalances, self.topic, self.pending)
         self.transactional_commits = TransactionalCommits(self.rebalances, self.topic, self.pending)
         self.loading = StateLoading(
             broker,
@@ -177,6 +183,9 @@ class GroupCoordinator:
     def check_memory(self, size_bytes: int) -> None:
         """Room for what one more member says of itself, or GROUP_MAX_SIZE_REACHED (81)."""
         limit = self._settings.horolog_group_members_max_bytes
+        memory = self._broker.memory
+        if not memory.has_room(MemoryClass.GROUPS, size_bytes):
+            raise memory.refuse(MemoryClass.GROUPS, size_bytes)
         if self.footprint.total_bytes + size_bytes > limit:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -184,11 +193,32 @@ class GroupCoordinator:
                 "(horolog.group.members.max.bytes)",
             )
 
+    def check_offsets_room(
+        self, group: Group, offsets: Mapping[Place, OffsetCommitValue], more: int
+    ) -> None:
+        """Room for offsets, `more` of them in new places: INVALID_COMMIT_OFFSET_SIZE (28)."""
+        limit = self._settings.horolog_max_committed_offsets
+        if more and self.commits.stored + len(self.pending) + more > limit:
+            raise KafkaError(
+                ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+                f"There are {self.commits.stored} committed offsets: "
+                f"horolog.max.committed.offsets allows {limit}",
+            )
+        growth = self.commits.growth(group, offsets)
+        if growth <= 0:
+            return
+        memory = self._broker.memory
+        if not memory.has_room(MemoryClass.OFFSETS, growth):
+            raise memory.refuse(MemoryClass.OFFSETS, growth)
+        most = int(memory.share(MemoryClass.OFFSETS) * MOST_OF_ONE_GROUP)
+        if group.offset_bytes and group.offset_bytes + growth > most:
+            raise memory.refuse(MemoryClass.OFFSETS, growth)
+
     # --- groups and offsets that go ---
 
     def remove(self, group: Group) -> Deferred[None]:
         """An Empty group goes, its offsets with it; settled when that is durable."""
-        self.commits.take_back(group, _places(group))
+        self.commits.take_back(group, self._places(group))
         rows: list[Row] = [(group_key(group.group_id), None)]
         if group.consumer is not None:
             rows = group.consumer.tombstones()
@@ -222,7 +252,9 @@ class GroupCoordinator:
 
     def transaction_ended(self, index: int, producer_id: int, *, commit: bool) -> None:
         """The marker of a transaction is durable in the partition with this number."""
-        ended = self.pending.take(producer_id, lambda each: self.topic.index_of(each) == index)
+        ended = self.pending.take(
+            producer_id, lambda each: self.topic.index_of(each) == index, commit=commit
+        )
         if commit:
             for group_id, offsets in ended.items():
                 self.commits.replay(self.groups.get(group_id) or self._made(group_id), offsets)
@@ -231,7 +263,7 @@ class GroupCoordinator:
         """Offsets of topics that are gone go too."""
         gone = set(names)
         for group in self.groups.values():
-            places = [place for place in _places(group) if place[0] in gone]
+            places = [place for place in self._places(group) if place[0] in gone]
             self.commits.take_back(group, places).listen(partial(_told, group))
 
     # --- start and stop ---
@@ -266,8 +298,7 @@ class GroupCoordinator:
             group = self.groups.get(group_id) or self._made(group_id)
             self.commits.replay(group, offsets)
             self._drop_orphans(group)
-        for producer_id, rows in found.pending.items():
-            self.pending.add_rows(producer_id, rows)
+        self.pending.absorb(found.pending)
 
     def _restore_group(self, group_id: str, restore: Callable[[Group], None]) -> None:
         """A group that cannot be made of its records is left out; its offsets are not."""
@@ -275,6 +306,11 @@ class GroupCoordinator:
         if not self.loading.restore_one(group_id, lambda: restore(group)):
             group.end(self._broker.clock.now_ms())
             del self.groups[group_id]
+
+    def _places(self, group: Group) -> list[Place]:
+        """Where a group has come to anywhere, or is about to."""
+        written = (place for write in group.writes.values() for place in write)
+        return list({*group.offsets, *written, *self.pending.places(group.group_id)})
 
     def _drop_orphans(self, group: Group) -> None:
         """Offsets of topics whose deletion a crash cut short."""
@@ -285,11 +321,6 @@ class GroupCoordinator:
             if value.topic_id != ZERO_UUID and value.topic_id not in known
         ]
         self.commits.take_back(group, gone).listen(partial(_told, group))
-
-
-def _places(group: Group) -> list[Place]:
-    """Where a group has come to anywhere, or is about to."""
-    return list({*group.offsets, *(place for write in group.writes.values() for place in write)})
 
 
 def _is_over(group: Group) -> bool:

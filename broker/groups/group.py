@@ -62,6 +62,8 @@ class Group:
         self.consumer: ConsumerGroup | None = None
         """What the group is when the broker assigns (KIP-848); it has no classic members then."""
         self.offsets: dict[Place, OffsetCommitValue] = {}
+        self.offset_bytes = 0
+        """About what `offsets` take in memory."""
         self.writes: dict[int, dict[Place, OffsetCommitValue]] = {}
         """Commits that are on their way to the disk."""
         self._write_number = 0

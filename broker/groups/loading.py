@@ -18,6 +18,7 @@ from broker.groups.group_records import (
     OffsetRow,
     read_row,
 )
+from broker.groups.pending import PendingOffsets
 from broker.state_reading import LeftOut, batches_of
 from protocol.records.batch import BatchHeader
 from protocol.records.markers import COMMIT, read_marker
@@ -34,8 +35,8 @@ class Remembered:
     groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
     consumers: dict[str, RememberedConsumers] = field(default_factory=dict)
     offsets: dict[str, dict[Place, OffsetCommitValue]] = field(default_factory=dict)
-    pending: dict[int, list[OffsetRow]] = field(default_factory=dict)
-    """Offsets of transactions that have not ended, by producer."""
+    pending: PendingOffsets = field(default_factory=PendingOffsets)
+    """Offsets of transactions that have not ended."""
     record_count: int = 0
     left_out: LeftOut = field(default_factory=LeftOut)
     """Records of ours that could not be read."""
@@ -62,17 +63,27 @@ class Replay:
 
     def _read(self, record: Record, header: BatchHeader) -> None:
         row = read_row(record.key, record.value)
-        if isinstance(row, OffsetRow) and header.is_transactional:
-            self.remembered.pending.setdefault(header.producer_id, []).append(row)
+        if isinstance(row, OffsetRow):
+            self._offset(row, header)
         elif row is not None:
             self._apply(row)
 
+    def _offset(self, row: OffsetRow, header: BatchHeader) -> None:
+        pending, group_id = self.remembered.pending, row.key.group
+        place = row.key.topic, row.key.partition
+        if header.is_transactional and row.value is not None:
+            pending.add(header.producer_id, group_id, {place: row.value})
+            return
+        pending.supersede(group_id, [place])
+        self._apply(row)
+
     def _end(self, record: Record, producer_id: int) -> None:
-        rows = self.remembered.pending.pop(producer_id, [])
         marker = read_marker(record)
-        if marker is not None and marker.kind == COMMIT:
-            for row in rows:
-                self._apply(row)
+        commit = marker is not None and marker.kind == COMMIT
+        ended = self.remembered.pending.take(producer_id, lambda _: True, commit=commit)
+        if commit:
+            for group_id, offsets in ended.items():
+                self.remembered.offsets.setdefault(group_id, {}).update(offsets)
 
     def _apply(self, row: AnyRow) -> None:
         if isinstance(row, ConsumerRow):

@@ -1,16 +1,29 @@
 """Offsets that were committed in transactions which have not ended yet.
 
-They are in the log and count for nobody until the marker of their transaction says so. Readers that
-ask for what is stable are told to come again meanwhile. Used from the event loop only.
+They are in the log and count for nobody until the marker of their transaction says so. Readers
+that ask for what is stable are told to come again meanwhile. Of several offsets for one partition
+the one that is later in the log counts, whichever transaction ends first (as in Kafka): one that
+came before a commit that counts by now still waits, and is then worth nothing. Used by one thread
+at a time.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import NamedTuple
 
 from broker.groups.group import Place
-from broker.groups.group_records import OffsetCommitValue, OffsetRow
+from broker.groups.group_records import OffsetCommitValue
+from broker.memory_account import ENTRY_BYTES
 
 Offsets = dict[Place, OffsetCommitValue]
+
+
+class _Waiting(NamedTuple):
+    """An offset, in the order of the log; None in place of one that a later one replaced."""
+
+    order: int
+    value: OffsetCommitValue | None
 
 
 class PendingOffsets:
@@ -18,8 +31,11 @@ class PendingOffsets:
 
     def __init__(self) -> None:
         """No transaction is open."""
-        self._of_producers: dict[int, dict[str, Offsets]] = {}
+        self._of_producers: dict[int, dict[str, dict[Place, _Waiting]]] = {}
         self._waiting: Counter[tuple[str, Place]] = Counter()
+        self._order = count()
+        self.size_bytes: int = 0
+        """About what they take in memory."""
 
     def __len__(self) -> int:
         """How many offsets wait."""
@@ -28,30 +44,87 @@ class PendingOffsets:
     def add(
         self, producer_id: int, group_id: str, offsets: Mapping[Place, OffsetCommitValue]
     ) -> None:
-        """These are in the log."""
+        """These are in the log, behind all that was added or superseded before."""
+        for place, value in offsets.items():
+            self._put(producer_id, group_id, place, value)
+
+    def _put(
+        self, producer_id: int, group_id: str, place: Place, value: OffsetCommitValue | None
+    ) -> None:
         known = self._of_producers.setdefault(producer_id, {}).setdefault(group_id, {})
-        self._waiting.update((group_id, place) for place in offsets if place not in known)
-        known.update(offsets)
+        before = known.get(place)
+        if before is None:
+            self._waiting[group_id, place] += 1
+        else:
+            self.size_bytes -= _size_of(before)
+        known[place] = _Waiting(next(self._order), value)
+        self.size_bytes += _size_of(known[place])
 
-    def add_rows(self, producer_id: int, rows: Iterable[OffsetRow]) -> None:
-        """Likewise, as they were read back."""
-        for key, value in rows:
-            if value is not None:
-                self.add(producer_id, key.group, {(key.topic, key.partition): value})
+    def absorb(self, other: "PendingOffsets") -> None:
+        """Those of other groups, as they were read back."""
+        for producer_id, groups in other._of_producers.items():  # noqa: SLF001
+            for group_id, offsets in groups.items():
+                for place, waiting in sorted(offsets.items(), key=lambda each: each[1].order):
+                    self._put(producer_id, group_id, place, waiting.value)
 
-    def take(self, producer_id: int, is_ended: Callable[[str], bool]) -> dict[str, Offsets]:
-        """The offsets of a producer's transaction that ended in some groups; they wait no more."""
+    def supersede(self, group_id: str, places: Iterable[Place], before: int | None = None) -> None:
+        """Other offsets, later in the log, count: those that wait (from `before` that) never do."""
+        for place in places:
+            if (group_id, place) in self._waiting:
+                self._supersede(group_id, place, before)
+
+    def _supersede(self, group_id: str, place: Place, before: int | None) -> None:
+        for groups in self._of_producers.values():
+            offsets = groups.get(group_id, {})
+            waiting = offsets.get(place)
+            if waiting is not None and (before is None or waiting.order < before):
+                self.size_bytes -= _size_of(waiting)
+                offsets[place] = waiting._replace(value=None)
+                self.size_bytes += _size_of(offsets[place])
+
+    def take(
+        self, producer_id: int, is_ended: Callable[[str], bool], *, commit: bool
+    ) -> dict[str, Offsets]:
+        """The offsets of a producer's transaction that ended in some groups, as far as they count.
+
+        They wait no more; with `commit` those that came before them in the log never count.
+        """
         groups = self._of_producers.get(producer_id, {})
         taken = {group_id: groups.pop(group_id) for group_id in list(groups) if is_ended(group_id)}
         if not groups:
             self._of_producers.pop(producer_id, None)
         for group_id, offsets in taken.items():
-            for place in offsets:
-                self._waiting[group_id, place] -= 1
-                if not self._waiting[group_id, place]:
-                    del self._waiting[group_id, place]
-        return taken
+            for place, waiting in offsets.items():
+                self._forget(group_id, place, waiting)
+                if commit and waiting.value is not None:
+                    self.supersede(group_id, [place], waiting.order)
+        return {group_id: _counting(offsets) for group_id, offsets in taken.items()}
+
+    def _forget(self, group_id: str, place: Place, waiting: _Waiting) -> None:
+        self.size_bytes -= _size_of(waiting)
+        self._waiting[group_id, place] -= 1
+        if not self._waiting[group_id, place]:
+            del self._waiting[group_id, place]
+
+    def places(self, group_id: str) -> set[Place]:
+        """Where offsets of a group wait."""
+        of_group = (groups.get(group_id, {}) for groups in self._of_producers.values())
+        return {place for offsets in of_group for place in offsets}
 
     def holds(self, group_id: str, place: Place) -> bool:
         """Whether an offset of the group may change as soon as a transaction ends."""
         return (group_id, place) in self._waiting
+
+
+def bytes_of(value: OffsetCommitValue) -> int:
+    """About what a committed offset takes in memory."""
+    text = value.metadata
+    return ENTRY_BYTES + (len(text) if text.isascii() else 4 * len(text))
+
+
+def _size_of(waiting: _Waiting) -> int:
+    return ENTRY_BYTES + (0 if waiting.value is None else bytes_of(waiting.value))
+
+
+def _counting(offsets: Mapping[Place, _Waiting]) -> Offsets:
+    return {place: each.value for place, each in offsets.items() if each.value is not None}

@@ -69,11 +69,12 @@ def _group(
 def _check_room(
     group: Group, offsets: dict[Place, OffsetCommitValue], context: RequestContext
 ) -> None:
-    limit = context.broker.config.broker_config.horolog_max_committed_offsets
     more = sum(place not in group.offsets for place in offsets)
-    if more and context.broker.groups.commits.stored + more > limit:
+    try:
+        context.broker.groups.check_offsets_room(group, offsets, more)
+    except KafkaError:
         context.broker.groups.drop_unused(group)
-        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+        raise
 
 
 def _judge(

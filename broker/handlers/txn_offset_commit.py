@@ -120,19 +120,12 @@ async def _store(
 ) -> None:
     transaction = Transactional(request.producer_id, request.producer_epoch)
     try:
-        _check_room(len(offsets), context)
+        context.broker.groups.check_offsets_room(group, offsets, len(offsets))
         stored = context.broker.groups.transactional_commits.store(group, offsets, transaction)
         await wait_for(stored)
     except KafkaError:
         context.broker.groups.drop_unused(group)
         raise
-
-
-def _check_room(count: int, context: RequestContext) -> None:
-    groups = context.broker.groups
-    limit = context.broker.config.broker_config.horolog_max_committed_offsets
-    if groups.commits.stored + len(groups.pending) + count > limit:
-        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
 
 
 def _respond(request: TxnOffsetCommitRequest, codes: Codes) -> TxnOffsetCommitResponse:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from broker.groups.group_records import group_key, offset_key
+from broker.memory_account import MemoryClass
 from protocol.apis import (
     delete_groups,
     delete_topics,
@@ -411,3 +412,39 @@ async def test_offsets_of_a_topic_whose_deletion_was_cut_short_go_at_the_start()
     await again.broker.groups.load()
     assert list(again.group().offsets) == [("t", 1)]
     assert (offset_key("g", "t", 0), None) in records_of(again)
+
+
+# --- memory ---
+
+
+async def test_the_memory_of_committed_offsets_is_bounded_in_all_and_for_each_group() -> None:
+    world = await group_world()
+    world.broker.memory.limit_bytes = 1_000_000  # offsets: 100,000; one group: 25,000
+    fat = [world.commit_offsets(("t", n % 2, 1), group_id=f"g{n // 2}", metadata="m" * 4000)
+           for n in range(60)]  # fmt: skip
+    stored = [codes for codes in fat if codes == [0]]
+    assert 20 <= len(stored) <= 25
+    assert fat[-1] == [E.INVALID_COMMIT_OFFSET_SIZE]
+    commits = world.broker.groups.commits
+    assert commits.stored_bytes <= 100_000
+    assert world.broker.memory.refusals(MemoryClass.OFFSETS) == 60 - len(stored)
+    assert world.commit_offsets(("t", 0, 2), group_id="g0", metadata="m" * 4000) == [0]
+    assert world.commit_offsets(("t", 0, 3), group_id="g0", metadata="") == [0]
+    for group_id in list(world.broker.groups.groups):
+        gone = delete_groups.DeleteGroupsRequest(groups_names=[group_id])
+        assert world.now(gone, 2).results[0].error_code == 0
+    assert commits.stored_bytes == 0
+    assert world.commit_offsets(("t", 0, 1), metadata="m" * 4000) == [0]
+
+
+async def test_one_group_takes_a_quarter_of_the_memory_for_offsets_at_most() -> None:
+    world = await group_world()
+    await world.make_topic("wide", 100)
+    world.broker.memory.limit_bytes = 10_000_000  # offsets: 1,000,000; one group: 250,000
+    codes = [
+        world.commit_offsets(("wide", n, 1), group_id="greedy", metadata="m" * 4000)[0]
+        for n in range(100)
+    ]
+    assert 50 <= codes.count(0) <= 60
+    assert codes[-1] == E.INVALID_COMMIT_OFFSET_SIZE
+    assert world.commit_offsets(("wide", 0, 1), group_id="other", metadata="m" * 4000) == [0]

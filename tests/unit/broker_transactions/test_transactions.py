@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from protocol.apis import add_partitions_to_txn, list_offsets
+from protocol.apis import add_partitions_to_txn, delete_groups, list_offsets, offset_commit
 from protocol.errors import ErrorCode
 from tests.support.handler_world import ManualCommit
 from tests.support.transaction_world import (
+    GROUP,
     TIMEOUT_MS,
     Producer,
     TransactionWorld,
@@ -245,6 +246,67 @@ async def test_offsets_of_an_open_transaction_wait_over_a_kill(
     assert await one.end(commit=commit) == 0
     await again.rests()
     assert await again.offset(stable=True) == (7 if commit else -1, 0)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("commit", [True, False])
+async def test_a_plain_commit_after_one_in_a_transaction_is_the_one_that_counts(
+    world: TransactionWorld, commit: bool, restarts: bool
+) -> None:
+    one = await producer(world)
+    assert await one.commit_offset(7) == 0
+    assert await plain_commit(world, 9) == 0
+    assert await world.offset() == (9, 0)
+    assert await world.offset(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    if restarts:
+        one.world = world = await world.reborn()
+        assert await world.offset(stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    assert await one.end(commit=commit) == 0
+    await world.rests()
+    assert await world.offset(stable=True) == (9, 0)
+    again = await world.reborn()
+    assert await again.offset(stable=True) == (9, 0)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_of_two_transactions_the_later_offset_counts_whichever_ends_first(
+    world: TransactionWorld, restarts: bool
+) -> None:
+    one, other = await producer(world, "one"), await producer(world, "other")
+    assert await one.commit_offset(7) == 0
+    assert await other.commit_offset(9) == 0
+    if restarts:
+        one.world = other.world = world = await world.reborn()
+    for each in (other, one):
+        assert await each.end(commit=True) == 0
+        await world.rests()
+        assert await world.offset() == (9, 0)
+    assert (await (await world.reborn()).offset())[0] == 9
+    assert len(world.broker.groups.pending) == 0
+    assert world.broker.groups.pending.size_bytes == 0
+
+
+async def test_a_group_that_is_deleted_gets_no_offsets_from_a_transaction_before(
+    world: TransactionWorld,
+) -> None:
+    one = await producer(world)
+    assert await plain_commit(world, 3) == 0
+    assert await one.commit_offset(7) == 0
+    request = delete_groups.DeleteGroupsRequest(groups_names=[GROUP])
+    assert (await world.call(request, 2)).results[0].error_code == 0
+    assert await one.end(commit=True) == 0
+    await world.rests()
+    assert await world.offset() == (-1, 0)
+    assert await (await world.reborn()).offset() == (-1, 0)
+
+
+async def plain_commit(world: TransactionWorld, offset: int) -> int:
+    """A commit outside of any transaction; its code."""
+    part = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = offset_commit.OffsetCommitRequestTopic(name="t", partitions=[part])
+    request = offset_commit.OffsetCommitRequest(group_id=GROUP, topics=[topic])
+    answer = await world.call(request, 8)
+    return int(answer.topics[0].partitions[0].error_code)
 
 
 async def test_who_may_commit_offsets_in_a_transaction(world: TransactionWorld) -> None:
