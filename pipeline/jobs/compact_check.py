@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pipeline.sources.partition_view import PartitionView
 
 WRONG = 3
-COLUMNS = ("partition", ">clean below", ">before", ">after", ">lost", ">left over", ">strange")
+COLUMNS = (
+    "partition", ">clean below", ">before", ">after", ">lost", ">left over", ">strange", ">changed",
+)  # fmt: skip
 
 
 class Part(NamedTuple):
@@ -39,8 +41,9 @@ def command(
 
     The log from before is compacted by a model that knows nothing of the cleaner, up to the offset
     that the cleaner has noted in the directory, and compared with what lies there now: records
-    that are lost, that should have gone, or that were never there. A tombstone may have gone.
-    What was appended since the copy is not looked at.
+    that are lost, that should have gone, that were never there, or whose value, time or headers
+    are not what they were. A tombstone may have gone. A topic that was made again since the copy
+    is another one: it is refused. What was appended since the copy is not looked at.
 
     Exit status: 3 when they differ.
     """
@@ -75,10 +78,18 @@ def parts_of(before: Sequence[str], after: Sequence[str], topics: Sequence[str])
             raise NothingThere(f"{each.name.topic}-{each.name.partition} is not in the copy")
         below = clean_below(fs, each)
         if below is not None:
-            parts.append(Part(old[each.name], new[each.name], below))
+            parts.append(_same_topic(Part(old[each.name], new[each.name], below)))
     if not parts:
         raise NothingThere(f"no cleaner has noted a run over {', '.join(topics)}")
     return parts
+
+
+def _same_topic(part: Part) -> Part:
+    """NothingThere when the topic was deleted and made again behind the copy."""
+    was, is_now = part.before.topic_id, part.after.topic_id
+    if was and is_now and was != is_now:
+        raise NothingThere(f"{part.after} was made again since the copy: topic id {was}, {is_now}")
+    return part
 
 
 def check_part(part: Part) -> dict[str, Any]:
@@ -88,7 +99,7 @@ def check_part(part: Part) -> dict[str, Any]:
     from pipeline.jobs.compact_plan import read_keys
     from pipeline.transforms.compaction import check
 
-    before, after = read_keys(part.before), read_keys(part.after)
+    before, after = (read_keys(each, with_content=True) for each in (part.before, part.after))
     end = part.before.end_offset
     start = part.after.start_offset
     before = before.filter(pc.field("offset") >= start)
@@ -106,5 +117,5 @@ def check_part(part: Part) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    names = ("clean_below", "before", "after", "lost", "left_over", "strange")
+    names = ("clean_below", "before", "after", "lost", "left_over", "strange", "changed")
     return (f"{row['topic']}-{row['partition']}", *(number(row[name]) for name in names))

@@ -118,17 +118,19 @@ def plan_part(part: Part) -> dict[str, Any]:
     }
 
 
-def read_keys(view: "PartitionView", *, is_committed: bool = True) -> Any:
-    """Offset, key and size of every record of a partition, as a table."""
+def read_keys(
+    view: "PartitionView", *, is_committed: bool = True, with_content: bool = False
+) -> Any:
+    """Offset, key and size of every record of a partition, as a table; `with_content`: digests."""
     from pipeline.sources.bounds import EVERYTHING, Bounds, Range
     from pipeline.sources.file_plan import plan_partition
     from pipeline.sources.reading import read_task
-    from pipeline.transforms.compaction import READ, keyed
+    from pipeline.transforms.compaction import CONTENT, READ, keyed
 
     assert view.directory is not None
     bounds: Bounds = replace(EVERYTHING, offsets=Range(view.start_offset, view.end_offset - 1))
     chunks = plan_partition(view, bounds, is_committed=is_committed)
-    return keyed(read_task(tuple(chunks), READ))
+    return keyed(read_task(tuple(chunks), CONTENT if with_content else READ))
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ untouched.
 """
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -14,10 +15,15 @@ import pyarrow.compute as pc
 from pipeline.schemas import ALL_COLUMNS
 
 READ = pa.schema([ALL_COLUMNS.field(name) for name in ("offset", "key", "value")])
+CONTENT = pa.schema([*READ, *(ALL_COLUMNS.field(name) for name in ("timestampMs", "headers"))])
+"""What compaction must leave as it was."""
+DIGEST_BYTES = 16
 KEYED = pa.schema([
     pa.field("offset", pa.int64()), pa.field("key", pa.binary()),
     pa.field("size", pa.int64()), pa.field("tombstone", pa.bool_()),
+    pa.field("digest", pa.binary(DIGEST_BYTES)),
 ])  # fmt: skip
+"""`digest`: of value, time and headers; null where they were not read."""
 SHOWN = 10
 
 
@@ -47,16 +53,18 @@ class Checked(NamedTuple):
     """Records that had to go and are there."""
     strange: int
     """Records that were not there before."""
+    changed: int
+    """Records whose value, time or headers are not what they were."""
     examples: tuple[str, ...]
 
     @property
     def is_right(self) -> bool:
         """Whether the cleaner did what the model does."""
-        return not (self.lost or self.left_over or self.strange)
+        return not (self.lost or self.left_over or self.strange or self.changed)
 
 
 def keyed(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Offset, key, size and whether it is a tombstone, of records with the columns of `READ`."""
+    """`KEYED` of records with the columns of `READ`, or of `CONTENT`."""
     made = []
     for batch in batches:
         key, value = batch.column("key"), batch.column("value")
@@ -65,7 +73,13 @@ def keyed(batches: Iterable[pa.RecordBatch]) -> pa.Table:
         )
         made.append(
             pa.record_batch(
-                [batch.column("offset"), key, sizes.cast(pa.int64()), value.is_null()],
+                [
+                    batch.column("offset"),
+                    key,
+                    sizes.cast(pa.int64()),
+                    value.is_null(),
+                    _digests(batch),
+                ],
                 schema=KEYED,
             )
         )
@@ -103,25 +117,50 @@ def check(before: pa.Table, after: pa.Table, clean_below: int) -> Checked:
     there = _without(after, wanted)
     strange = _without(there, before)
     left_over = _without(there, strange)
+    changed = _without(_without(after, strange), before, ("offset", "key", "digest"))
     examples = [
         *(f"lost: offset {at}" for at in _offsets(lost)),
         *(f"left over: offset {at}" for at in _offsets(left_over)),
         *(f"was never there: offset {at}" for at in _offsets(strange)),
+        *(f"is not what it was: offset {at}" for at in _offsets(changed)),
     ]
-    return Checked(lost.num_rows, left_over.num_rows, strange.num_rows, tuple(examples[:SHOWN]))
+    return Checked(
+        lost.num_rows, left_over.num_rows, strange.num_rows, changed.num_rows,
+        tuple(examples[:SHOWN]),
+    )  # fmt: skip
 
 
-def _without(table: pa.Table, other: pa.Table) -> pa.Table:
-    """The rows whose offset and key are not in the other one."""
+def _digests(batch: pa.RecordBatch) -> pa.Array:
+    """Of each record's value, time and headers; nulls where the batch has no times."""
+    if "timestampMs" not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.binary(DIGEST_BYTES))
+    columns = (batch.column(name).to_pylist() for name in ("timestampMs", "headers", "value"))
+    found = [_digest(*each) for each in zip(*columns, strict=True)]
+    return pa.array(found, pa.binary(DIGEST_BYTES))
+
+
+def _digest(time_ms: int, headers: list[dict[str, Any]] | None, value: bytes | None) -> bytes:
+    told = [(each["key"], each["value"]) for each in headers or ()]
+    made = blake2b(repr((time_ms, told, value is None)).encode(), digest_size=DIGEST_BYTES)
+    made.update(value or b"")
+    return made.digest()
+
+
+def _without(
+    table: pa.Table, other: pa.Table, names: tuple[str, ...] = ("offset", "key")
+) -> pa.Table:
+    """The rows that the other one has none like, by these columns, of which offset is one."""
     joined = table.append_column("row", pa.array(range(table.num_rows), pa.int64())).join(
-        other.select(["offset", "key"]).append_column(
+        other.select(names).append_column(
             "found", pa.array([True] * other.num_rows, pa.bool_())
         ),
         keys="offset", right_suffix="_there",
     )  # fmt: skip
-    same = pc.fill_null(pc.equal(joined.column("key"), joined.column("key_there")), False)
-    both_null = pc.and_(pc.is_null(joined.column("key")), pc.is_null(joined.column("key_there")))
-    found = pc.and_(pc.fill_null(joined.column("found"), False), pc.or_(same, both_null))
+    found = pc.fill_null(joined.column("found"), False)
+    for name in names[1:]:
+        mine, there = joined.column(name), joined.column(f"{name}_there")
+        same = pc.fill_null(pc.equal(mine, there), False)
+        found = pc.and_(found, pc.or_(same, pc.and_(mine.is_null(), there.is_null())))
     rows = joined.filter(pc.invert(found)).column("row").combine_chunks().sort()
     return table.take(rows)
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.cli import main
-from pipeline.transforms.compaction import KEYED, check, model, survivors
+from pipeline.transforms.compaction import CONTENT, KEYED, check, keyed, model, survivors
 from storage.checkpoints import OffsetCheckpoint
 from storage.layout import CLEANER_OFFSETS_FILE
 from storage.posix import real_env
@@ -81,7 +82,10 @@ def test_lost_indexes_come_back_and_damage_is_told(
 
 def table(*rows: tuple[int, bytes | None, bool]) -> pa.Table:
     return pa.Table.from_pylist(
-        [{"offset": at, "key": key, "size": 10, "tombstone": dead} for at, key, dead in rows],
+        [
+            {"offset": at, "key": key, "size": 10, "tombstone": dead, "digest": bytes(16)}
+            for at, key, dead in rows
+        ],
         KEYED,
     )
 
@@ -112,6 +116,35 @@ def test_what_a_cleaner_does_wrong_is_found() -> None:
     assert check(before, strange, 4).strange == 1
     assert check(before, table((2, b"x", False), (3, b"b", True)), 4).lost == 1
     assert check(before, right, 2).lost == 2, "above what was cleaned nothing may go"
+
+
+CONTENT_ROW = {
+    "offset": 7, "key": b"k", "value": b"v", "timestampMs": 5,
+    "headers": [{"key": "h", "value": b""}],
+}  # fmt: skip
+CHANGED: dict[str, dict[str, Any]] = {
+    "value": {"value": b"w"},
+    "empty for null": {"value": b""},
+    "null for empty": {"value": None},
+    "time": {"timestampMs": 6},
+    "no headers": {"headers": None},
+    "a header's value": {"headers": [{"key": "h", "value": None}]},
+    "a header twice": {"headers": CONTENT_ROW["headers"] * 2},
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_record_that_is_not_what_it_was_is_found(change: str) -> None:
+    def content(**more: Any) -> pa.Table:
+        return keyed([pa.RecordBatch.from_pylist([{**CONTENT_ROW, **more}], CONTENT)])
+
+    before = content(value=b"") if change == "null for empty" else content()
+    assert check(before, before, 9).is_right
+    for clean_below in (0, 9):
+        found = check(before, content(**CHANGED[change]), clean_below)
+        assert (found.changed, found.lost, found.strange) == (1, 0, 0)
+        assert found.examples == ("is not what it was: offset 7",)
+        assert not found.is_right
 
 
 def compacted_topic(bootstrap: str) -> None:
@@ -166,3 +199,8 @@ def test_the_brokers_cleaner_against_the_model(
     )
     assert status == 0, "what is compacted stays as it is"
     assert main(["spark", *check_it[:3], "--after", str(copy), "--topic", "c"]) == 2
+    (meta,) = copy.glob("c-0/partition.metadata")
+    meta.write_text(re.sub("topic_id: .*", "topic_id: AAAAAAAAAAAAAAAAAAAAAQ", meta.read_text()))
+    capsys.readouterr()
+    assert main(["spark", *check_it]) == 2
+    assert "c-0 was made again since the copy" in capsys.readouterr().err
