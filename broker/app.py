@@ -9,7 +9,7 @@ clean mark is written. Who fails to start leaves nothing running.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from resource import RLIMIT_NOFILE, getrlimit
@@ -163,16 +163,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             env.clock, env.rng, settings.max_incremental_fetch_session_cache_slots
         )
-        self.commit = GroupCommit(
-            loop,
-            machine.monotonic,
-            self.probes,
-            interval_seconds=settings.horolog_flush_interval_ms / 1000,
-            interval_bytes=settings.horolog_flush_interval_bytes,
-            flush_bytes=flush_bytes_of_this_machine(),
-            on_durable=self._log_durable,
-            on_failed=self._log_failed,
-        )
+        self.commit = self._make_commit(machine.monotonic)
         served = routes()
         self.served = tuple(route.api for route in served.values())
         self._dispatcher = Dispatcher(served, self, self.probes, loop)
@@ -192,6 +183,19 @@ class Broker:
         self.damage = DamageMet(self)
         self.http_token = HttpToken(env.fs, settings.horolog_http_token_file)
         self._door: HttpDoor | None = None
+
+    def _make_commit(self, monotonic: Callable[[], float]) -> GroupCommit:
+        settings = self.config.broker_config
+        return GroupCommit(
+            self.loop,
+            monotonic,
+            self.probes,
+            interval_seconds=settings.horolog_flush_interval_ms / 1000,
+            interval_bytes=settings.horolog_flush_interval_bytes,
+            flush_bytes=flush_bytes_of_this_machine(),
+            on_durable=self._log_durable,
+            on_failed=self._log_failed,
+        )
 
     def _make_server(self) -> Server:
         settings = self.config.broker_config
