@@ -9,11 +9,13 @@ import random
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from socket import socket
+from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.prove import Outcome, Work
+from tests.prove import Outcome, Work, spread
 from tests.support.broker_process import start_broker
 from tests.support.node_process import NodeFailed, NodeProcess
 from tests.support.power_disk import MAKE, PoweredDisk, powered_disk, why_not
@@ -133,26 +135,42 @@ def make_topics(address: str) -> None:
         done.result(30)
 
 
+class Cuts(NamedTuple):
+    """What the cuts of one kind of file system came to."""
+
+    count: int
+    lives: int
+    findings: tuple[str, ...]
+
+
+def cuts_of(first_seed: int, wanted: int, kind: str) -> Cuts:
+    """So many cuts, a life for each disk, until one finds something."""
+    count = lives = 0
+    findings: tuple[str, ...] = ()
+    while count < wanted and not findings:
+        with powered_disk(kind) as disk:
+            life = Life(disk, first_seed + lives)
+            count += life.live(min(CUTS_OF_A_DISK, wanted - count))
+            findings = tuple(life.findings)
+        lives += 1
+    return Cuts(count, lives, findings)
+
+
 def prove(work: Work) -> Outcome:
     """So many cuts of each kind of file system (the slice: so many of both together)."""
     wanted = work.points or SLICE_CUTS // len(MAKE)
     missing = {kind: why for kind in MAKE if (why := why_not(kind)) is not None}
-    counts: dict[str, int] = {}
-    findings: list[str] = []
-    for kind in MAKE.keys() - missing.keys():
-        seed = work.seed
-        while counts.get(kind, 0) < wanted and not findings:
-            with powered_disk(kind) as disk:
-                life = Life(disk, seed)
-                cuts = min(CUTS_OF_A_DISK, wanted - counts.get(kind, 0))
-                counts[kind] = counts.get(kind, 0) + life.live(cuts)
-                findings += life.findings
-            seed += 1
+    kinds = [kind for kind in MAKE if kind not in missing]
+    if not kinds:
+        return Outcome(0, "power cuts", skipped="; ".join(missing.values()))
+    results = dict(
+        zip(kinds, spread(work, partial(cuts_of, work.seed, wanted), kinds), strict=True)
+    )
+    told = {**missing, **{kind: str(result.count) for kind, result in results.items()}}
     return Outcome(
-        sum(counts.values()),
+        sum(result.count for result in results.values()),
         "power cuts",
-        f"{work.seed}-{seed - 1}" if counts else "",
-        tuple(findings),
-        skipped=None if counts else "; ".join(missing.values()),
-        note=", ".join(f"{kind}: {counts.get(kind, missing.get(kind))}" for kind in MAKE),
+        f"{work.seed}-{work.seed + max(result.lives for result in results.values()) - 1}",
+        tuple(finding for result in results.values() for finding in result.findings),
+        note=", ".join(f"{kind}: {told[kind]}" for kind in MAKE),
     )
