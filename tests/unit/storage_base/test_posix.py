@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,24 @@ def test_an_interrupted_replacement_leaves_the_old_file(
     with pytest.raises(DiskError, match="sync failed"):
         fs.write_atomically(f"{tmp_path}/a", b"new")
     assert fs.read_bytes(f"{tmp_path}/a") == b"old"
+
+
+def test_a_replacement_is_synced_before_its_name_and_the_name_after(
+    fs: PosixFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+    for name in ("fsync", "fdatasync"):
+        call = getattr(os, name)
+
+        def noting(fd: int, name: str = name, call: Callable[[int], None] = call) -> None:
+            there = "new" if (tmp_path / "file").exists() else "old"
+            asked.append((os.readlink(f"/proc/self/fd/{fd}"), there))
+            call(fd)
+
+        monkeypatch.setattr(os, name, noting)
+    fs.write_atomically(str(tmp_path / "file"), b"data")
+
+    assert asked == [(str(tmp_path / "file.tmp"), "old"), (str(tmp_path), "new")]
 
 
 def test_a_lock_ends_with_its_holder_and_does_not_bind_threads_of_others(
