@@ -15,6 +15,8 @@ from functools import partial
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING, Any
 
+from broker.admin_actions import watched
+from broker.admin_trail import AdminTrail
 from broker.answers import MOST_BYTES, Answers
 from broker.audit import AuditStream
 from broker.callbacks import failed
@@ -102,6 +104,7 @@ class Broker:
     answers: Answers
     probes: BrokerProbes
     dirty_clients: DirtyClients
+    trail: AdminTrail
     audit: AuditStream | None
     """None unless `horolog.audit.topic` asks for it."""
     quarantine: Quarantine
@@ -166,7 +169,8 @@ class Broker:
         self.commit = self._make_commit(machine.monotonic)
         served = routes()
         self.served = tuple(route.api for route in served.values())
-        self._dispatcher = Dispatcher(served, self, self.probes, loop)
+        self.trail = AdminTrail(self.probes.monotonic)
+        self._dispatcher = Dispatcher(watched(served, self.trail), self, self.probes, loop)
         self.server = self._make_server()
         self.quotas = Quotas(self, self.server.mute, self._measure)
         self.tasks = TaskRunner(loop, env.clock, self.probes)
@@ -175,8 +179,7 @@ class Broker:
             self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
         self.groups = GroupCoordinator(self, machine)
         self.transactions = TransactionCoordinator(self)
-        self.retention = Retention(self)
-        self.rolling = Rolling(self)
+        self.retention, self.rolling = Retention(self), Rolling(self)
         self.cleaner = Cleaner(self)
         self.disk_watch = DiskWatch(self)
         self.scrubber = Scrubber(self)
@@ -281,6 +284,7 @@ class Broker:
         await self.tasks.stop()
         if self.audit is not None:
             await self.audit.flush()
+        self.trail.flush()
         await self.transactions.stop()
         await self.commit.close()
         await close_logs(self.loop, self.log_manager)

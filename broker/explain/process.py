@@ -79,6 +79,12 @@ PAGES: Mapping[str, Page] = {
         "horolog_callback_failures_total counts it.",
         "This is a fault of the broker: keep the line, and horolog bundle.",
     ),
+    "admin_change": Page(
+        "Somebody created, deleted or altered something, or was refused: operation, resource and "
+        "detail say what, principal, client_id, address and by (the listener, or HTTP) who, "
+        "outcome what came of it. Of a burst the lines beyond eight a second are one, with count.",
+        "Nothing, if it was meant. These lines are of level info: --log-level warning hides them.",
+    ),
     "audit_not_written": Page(
         "Rows of the audit (horolog.audit.topic: who wrote which offsets) could not be written now "
         "and wait for the next time. Producers are not touched.",

@@ -5,6 +5,8 @@ A topic that does not exist is created when both the client and `auto.create.top
 
 from collections.abc import Awaitable
 
+from broker.admin_actions import who_asks
+from broker.admin_trail import Change
 from broker.context import RequestContext
 from broker.metadata import MetadataImage, TopicImage
 from broker.partition import Partition
@@ -51,7 +53,12 @@ def _missing(wanted: list[MetadataRequestTopic], image: MetadataImage) -> list[s
 async def _create_and_answer(
     missing: list[str], wanted: list[MetadataRequestTopic], context: RequestContext
 ) -> MetadataResponse:
+    there = context.broker.catalog.image.topics
     refused = await auto_create(missing, context.broker)
+    for name in missing:
+        if name not in there and name in context.broker.catalog.image.topics:
+            made = Change("create topic", name, "auto.create.topics.enable")
+            context.broker.trail.noted(who_asks(context), made)
     return _respond(_described(wanted, refused, context), context)
 
 

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from broker.admin_actions import MAX_DETAIL, MAX_NAME
+from broker.admin_trail import Change, Who
 from broker.http.exchange import JSON, ApiError, Request, Response, rendered
 from broker.http.gate import READS, Gate
 from broker.http.parameters import Asked, given, understood
@@ -36,22 +38,40 @@ class Api:
 
     async def answer(self, request: Request) -> Response:
         """Never raises: what nobody expected is an answer, too, and an event in the log."""
+        refusal = await self._refusal_or(request)
+        if isinstance(refusal, Response):
+            self._note(request, None)
+            return refusal
+        self._note(request, refusal)
+        self._broker.probes.http_refused(refusal.code)
+        return refusal.response()
+
+    async def _refusal_or(self, request: Request) -> Response | ApiError:
         try:
             self._gate.check(request)
             return await self._answer(request)
         except ApiError as error:
-            refusal = error
+            return error
         except ConfigError as error:
-            refusal = ApiError(400, "bad_setting", str(error))
+            return ApiError(400, "bad_setting", str(error))
         except KafkaError as error:
-            refusal = ApiError(_status_of(error), "kafka_error", error.message)
+            return ApiError(_status_of(error), "kafka_error", error.message)
         except StorageError as error:
-            refusal = ApiError(503, "storage_error", str(error))
+            return ApiError(503, "storage_error", str(error))
         except Exception as error:  # noqa: BLE001 - the broker goes on
             number = event("http_request_failed", "error", path=request.path, error=repr(error))
-            refusal = ApiError(500, "internal_error", f"This is a fault of ours: event {number}")
-        self._broker.probes.http_refused(refusal.code)
-        return refusal.response()
+            return ApiError(500, "internal_error", f"This is a fault of ours: event {number}")
+
+    def _note(self, request: Request, refusal: ApiError | None) -> None:
+        """Whatever changes something, or was to, leaves a trace."""
+        if request.method in READS:
+            return
+        code, reason = (0, "") if refusal is None else (refusal.status, refusal.message)
+        asked = " ".join(filter(None, (request.query, request.body.decode(errors="replace"))))
+        change = Change(
+            f"HTTP {request.method}", request.path[:MAX_NAME], asked[:MAX_DETAIL], code, reason
+        )
+        self._broker.trail.noted(Who("", request.address, "HTTP"), change)
 
     def close(self) -> None:
         """Lets the questions under way end; the others are dropped."""

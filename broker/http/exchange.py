@@ -22,6 +22,8 @@ class Request(NamedTuple):
     origin: str | None = None
     authorization: str | None = None
     body: bytes = b""
+    address: str = ""
+    """Where it comes from."""
 
 
 class Response(NamedTuple):

@@ -6,9 +6,8 @@
 - Changes need the token, always; but a broker whose clock tests hold (`--test-clock`) takes them
   on loopback without one, since that is what it was started for.
 
-Probes stand outside of the gate. The scrape and the page need no token, only a name of this broker;
-where it listens for others, any name without a dot will do: nobody can own it in the world's DNS,
-and containers call each other by such names.
+Probes stand outside of the gate. The scrape and the page need no token, only a name of this broker,
+or any without a dot: nobody owns such a name in the world's DNS, and containers call each other so.
 """
 
 import hmac
@@ -54,7 +53,7 @@ class Gate:
         if request.host is None:
             return
         host = _host_of(request.host)
-        if self._any_address and host is not None and "." not in host and ":" not in host:
+        if host is not None and "." not in host and ":" not in host:
             return
         self._check_host(request.host)
 

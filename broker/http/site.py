@@ -104,6 +104,7 @@ async def _read(request: web.Request) -> Request:
         headers.get("Origin"),
         headers.get("Authorization"),
         body,
+        request.remote or "",
     )
 
 

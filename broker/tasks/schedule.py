@@ -93,6 +93,7 @@ def schedule(broker: "Broker") -> None:
 async def sweep(broker: "Broker") -> None:
     """Drops connections that are idle, slow or stalled."""
     await broker.server.sweep(broker.probes.monotonic())
+    broker.trail.flush()
 
 
 async def watch_clock(broker: "Broker") -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+from broker.admin_trail import AdminTrail
 from broker.answers import Answers
 from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
@@ -135,6 +136,7 @@ class World:
             waiters=FetchWaiters(asyncio.get_running_loop()),
             fetch_sessions=FetchSessions(self.clock, self.env.rng),
             probes=BrokerProbes(self.clock.monotonic),
+            trail=AdminTrail(self.clock.monotonic),
             memory=MemoryAccount(1 << 32),
             answers=Answers(self.clock.monotonic),
             served=tuple(route.api for route in routes().values()),
