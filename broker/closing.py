@@ -1,8 +1,8 @@
 """Closes many logs at once, so that the grace of a container is enough to stop.
 
 An fsync mostly waits, and a file system answers several with one write of its journal: threads for
-nothing but this, for as long as it takes. First all logs are synced, then all are closed, which
-makes files: in turns, each fsync would also wait for the files of the logs before it.
+nothing but this, for as long as it takes. First all logs are synced, then their other files are
+made, then those are synced: in turns, each fsync would also wait for the files of the logs before.
 """
 
 import asyncio
@@ -21,5 +21,5 @@ async def close_logs(loop: asyncio.AbstractEventLoop, manager: LogManager) -> No
         return
     with ThreadPoolExecutor(THREADS, "closing") as threads:
         parts = [logs[number::THREADS] for number in range(THREADS)]
-        for work in (manager.sync_logs, manager.close_logs):
+        for work in (manager.sync_logs, manager.write_logs, manager.close_logs):
             await asyncio.gather(*(loop.run_in_executor(threads, work, part) for part in parts))

@@ -20,12 +20,13 @@ from storage.env import Env
 from storage.errors import DiskError
 from storage.index_rebuild import write_indexes
 from storage.index_trust import TrustedIndexes
-from storage.layout import LEADER_EPOCHS_FILE
+from storage.layout import LEADER_EPOCHS_FILE, SNAPSHOT
 from storage.leader_epochs import LeaderEpochs
 from storage.loading import LoadedLog
 from storage.producer_state import RememberedBatch
 from storage.replay import aborted_of
 from storage.segment import IndexRules, Segment
+from storage.segment_sync import sync_files, sync_snapshot
 from storage.segment_times import last_arrival_of, learn_first_times
 from storage.segment_writer import SegmentWriter
 from storage.segments import create_segment
@@ -238,19 +239,35 @@ class LogAppender:
             assert self.epochs is not None
         return max(0, self._epoch)
 
-    def close(self) -> None:
-        """Bring the files to their final state. DiskError leaves that to recovery.
+    def trim(self) -> bool:
+        """Take off the `.log` what was not stored; whether that is to be synced. DiskError."""
+        return self._writer is not None and self._writer.trim()
 
-        The `.log` is synced by the caller before.
-        """
+    def write_out(self) -> None:
+        """What is in memory goes to the files, as a clean stop leaves them; unsynced. DiskError."""
         writer = self._writer
         if writer is None:
             return
-        writer.trim()
         writer.close_out(self.end_offset)
         assert writer.segment.indexes is not None
         write_indexes(writer.segment.indexes)
+        writer.segment.aborted.flush()
         self._save_producers()
+
+    def sync_out(self) -> None:
+        """Whatever the next start believes after a clean stop is durable, but for what is in the
+        `.log`. DiskError leaves that to recovery.
+        """
+        unsynced = [segment for segment in self.segments if not segment.synced]
+        if not unsynced:
+            return
+        fs, path = self._env.fs, self._files.path
+        sync_snapshot(fs, self._files.name_of(self.end_offset, SNAPSHOT))
+        for segment in unsynced:
+            sync_files(segment)
+        fs.sync_dir(path)
+        for segment in unsynced:
+            segment.synced = True
 
     def abandon(self) -> None:
         """Let go of the segment's file without writing."""
@@ -295,7 +312,8 @@ class LogAppender:
         return self._writer
 
     def _begin_epoch(self, epoch: int, offset: int) -> None:
-        if self.epochs.assign(epoch, offset):
+        self.epochs.assign(epoch, offset)
+        if self.epochs.is_unsaved:
             self.epochs.save()
         self._epoch = epoch
 
@@ -303,7 +321,7 @@ class LogAppender:
         """Write the producers' snapshot: a short cut for the next start, so failing is no harm."""
         self.producers.end_offset = self.end_offset
         try:
-            producer_snapshots.save(self._env.fs, self._files.path, self.producers, durable=False)
+            producer_snapshots.save(self._env.fs, self._files.path, self.producers)
         except DiskError:
             return
 

@@ -6,18 +6,21 @@
 - `sync` is called from one thread at a time. It reads one snapshot and takes no part in the log's
   state: it syncs every file with bytes up to that snapshot's end, oldest first, the directory if a
   name in it is new, and the index files of segments that were closed.
-- The first failed sync of a `.log` is final: `failed` is set, and the log takes no more writes.
+- The first failed sync of a `.log`, or of its directory, is final: `failed` is set, and the log
+  takes no more writes. What a failed sync of an index lost is written again by the next one.
 """
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import takewhile
 from typing import NamedTuple
 
 from config.topic import TopicConfig
 from storage.env import Clock
 from storage.errors import DiskError, FileMissing
-from storage.index_rebuild import write_indexes
-from storage.layout import SNAPSHOT, TXN_INDEX
 from storage.segment import Segment
+from storage.segment_sync import sync_files
 from storage.snapshot import LogSnapshot, Place
 
 
@@ -122,30 +125,47 @@ class Durability:
         first = len(segments) - 1
         while first and segments[first].base_offset > durable:
             first -= 1
-        try:
+        with self._first_failure_is_final():
             for segment in segments[first:]:
                 _sync_log(segment)
             if not all(segment.name_is_durable for segment in segments[first:]):
-                snapshot.active.files.fs.sync_dir(snapshot.active.files.path)
+                _sync_names(snapshot.active)
                 for segment in segments[first:]:
                     segment.name_is_durable = True
-        except DiskError as error:
-            self.failed = error
-            raise
 
     def _sync_indexes(self, snapshot: LogSnapshot) -> int:
         """Sync the files of closed segments; the base of the first one that cannot be yet.
 
-        Failures here endanger nothing but the time that a recovery takes: they are tried again.
+        A failure costs nothing but the time that a recovery takes: all is written again next time.
         """
-        for segment in snapshot.segments[:-1]:
-            if not segment.synced and not _sync_files(segment):
-                return segment.base_offset
+        unsynced = [segment for segment in snapshot.segments[:-1] if not segment.synced]
+        with self._first_failure_is_final():
+            for segment in unsynced:
+                _sync_log(
+                    segment
+                )  # its length, too: what a failed write left may have been cut off
+        done = list(takewhile(_sync_files, unsynced))
+        if done:
+            with self._first_failure_is_final():
+                _sync_names(snapshot.active)
+            for segment in done:
+                segment.synced = True
+        if len(done) < len(unsynced):
+            return unsynced[len(done)].base_offset
         active = snapshot.active
         _write_zones(active)
         # Its index of aborted transactions is not on the disk. A new segment that begins right here
         # must not let recovery pass over it, so its last offset counts as above the point.
         return snapshot.log_end_offset - active.has_aborted
+
+    @contextmanager
+    def _first_failure_is_final(self) -> Iterator[None]:
+        """A name, or a record, that was lost cannot be written again from here."""
+        try:
+            yield
+        except DiskError as error:
+            self.failed = error
+            raise
 
 
 def _sync_log(segment: Segment) -> None:
@@ -157,25 +177,15 @@ def _sync_log(segment: Segment) -> None:
 
 
 def _sync_files(segment: Segment) -> bool:
-    fs = segment.files.fs
-    indexes = segment.indexes
     try:
-        if indexes is not None:
-            write_indexes(indexes)
-            for index in indexes:
-                index.sync()
-        segment.flush_aborted()
-        for suffix in (TXN_INDEX, SNAPSHOT):
-            path = segment.path_of(suffix)
-            if fs.exists(path):
-                file = fs.open(path)
-                file.sync()
-                file.close()
-        fs.sync_dir(segment.files.path)
+        sync_files(segment)
     except DiskError:
         return False
-    segment.synced = True
     return True
+
+
+def _sync_names(segment: Segment) -> None:
+    segment.files.fs.sync_dir(segment.files.path)
 
 
 def _write_zones(segment: Segment) -> None:

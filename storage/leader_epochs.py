@@ -33,7 +33,7 @@ class EpochEnd(NamedTuple):
 class LeaderEpochs:
     """The epochs of one log. Changes are in memory until `save`."""
 
-    __slots__ = ("_entries", "_fs", "damage", "path")
+    __slots__ = ("_entries", "_fs", "_saved", "damage", "path")
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         """Name the file; `load` reads it."""
@@ -41,6 +41,12 @@ class LeaderEpochs:
         self.damage: str | None = None
         self._fs = fs
         self._entries: tuple[EpochStart, ...] = ()
+        self._saved: tuple[EpochStart, ...] | None = ()
+
+    @property
+    def is_unsaved(self) -> bool:
+        """Whether the file is not known to say the same, durably."""
+        return self._entries != self._saved
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -60,7 +66,7 @@ class LeaderEpochs:
     def load(self) -> None:
         """Read the file; empty if it is missing, empty with `damage` told if it makes no sense."""
         self.damage = None
-        self._entries = ()
+        self._entries = self._saved = ()
         try:
             rows = decode_rows(self.path, self._fs.read_text(self.path), columns=2)
             entries = tuple(EpochStart(*numbers(self.path, row)) for row in rows)
@@ -74,11 +80,13 @@ class LeaderEpochs:
         ):
             self.damage = f"{self.path}: epochs or offsets do not rise"
             return
-        self._entries = entries
+        self._entries = self._saved = entries
 
     def save(self) -> None:
-        """Replace the file, durably."""
-        self._fs.write_atomically(self.path, encode_rows(self._entries))
+        """Replace the file, durably. DiskError: `is_unsaved` says so."""
+        entries, self._saved = self._entries, None
+        self._fs.write_atomically(self.path, encode_rows(entries))
+        self._saved = entries
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that `epoch` writes from `start_offset` on; says whether that was news.

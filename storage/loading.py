@@ -26,6 +26,7 @@ from storage.replay import replay_producers
 from storage.rolling import jitter
 from storage.segment import IndexRules, Segment
 from storage.segment_removal import wholly_before
+from storage.segment_sync import sync_snapshot
 from storage.segments import create_segment
 
 DAMAGE_MARK = "horolog-damaged"
@@ -217,11 +218,8 @@ class _Loading:
             for segment in reversed(result.segments):
                 remove_segment(self._env.fs, segment)
             return self._started_empty(start_offset)
-        for offset in self._listing.snapshots:
-            if offset > result.end_offset:
-                self._remove_snapshot(offset)
+        self._renew_snapshots(result.end_offset)
         _settle_epochs(epochs, entries, result.end_offset, was_cut=bool(result.cut_bytes))
-        self._save_producers()
         return LoadedLog(
             self._files,
             result.segments,
@@ -239,10 +237,18 @@ class _Loading:
             return self._known.gaps_below
         return MAX_OFFSET if "compact" in self._config.cleanup_policy else 0
 
-    def _save_producers(self) -> None:
-        """Spare the next start a replay of the whole log; a failure costs no more than that."""
+    def _renew_snapshots(self, end_offset: int) -> None:
+        """Those from beyond the end go, durably: at their offsets other batches will end.
+
+        A new one spares the next start a replay of the whole log; failing costs no more than that.
+        """
+        fs, path = self._env.fs, self._files.path
+        for offset in self._listing.snapshots:
+            if offset > end_offset:
+                self._remove_snapshot(offset)
         with suppress(DiskError):
-            producer_snapshots.save(self._env.fs, self._files.path, self._producers, durable=False)
+            sync_snapshot(fs, producer_snapshots.save(fs, path, self._producers))
+        fs.sync_dir(path)
 
     def _damaged_from(self) -> int:
         """One more than the offset at which an earlier recovery found damage."""

@@ -50,6 +50,7 @@ class Log:
         "_durability",
         "_gate",
         "_has_marks",
+        "_is_written_out",
         "_on_start_moved",
         "_start_is_durable",
         "_start_offset",
@@ -97,6 +98,7 @@ class Log:
         self.reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._gate, self._has_marks = Lock(), False
+        self._is_written_out = False
         self._tail: Tail | None = None
         self._publish()
         self._settle()  # what a start found ended is settled: all that was found is durable
@@ -475,19 +477,31 @@ class Log:
         return self._start_offset
 
     def sync_before_close(self) -> None:
-        """The first half of `close`: what is written becomes durable, if it is not. DiskError."""
+        """The first step of `close`: what is written becomes durable, if it is not. DiskError."""
+        was_torn = self._appender.trim()
         closed = self._appender.segments[:-1]  # a roll by the timer leaves no dirty bytes
-        if self._durability.dirty_bytes or not all(each.synced for each in closed):
+        if was_torn or self._durability.dirty_bytes or not all(each.synced for each in closed):
             self.mark_durable(self.sync())
 
+    def write_before_close(self) -> None:
+        """The second step: what is in memory goes to files that are not synced yet. DiskError."""
+        if not self._is_written_out:
+            self._appender.write_out()
+            self._is_written_out = True
+
     def close(self) -> None:
-        """Write everything out and let go of the files. DiskError leaves the log to recovery."""
+        """Write everything out, make it durable and let go of the files.
+
+        When it returns, and `failed` is None, the next start may believe what it finds. DiskError
+        leaves the log to recovery.
+        """
         if self.is_closed:
             return
         try:
             if self._durability.failed is None:
                 self.sync_before_close()
-                self._appender.close()
+                self.write_before_close()
+                self._appender.sync_out()
         finally:
             self.abandon()
 

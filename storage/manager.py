@@ -209,11 +209,18 @@ class LogManager:
         """Make some logs durable before `close_logs` closes them; several threads may.
 
         Apart from it, since closing makes files: an fsync in between would have to store all of
-        their names and inodes, too. A log that fails is one that closes badly.
+        their names and inodes, too. A log that fails is tried again by `close_logs`, which says so.
         """
         for log in logs:
             with suppress(StorageError):
                 log.sync_before_close()
+
+    def write_logs(self, logs: Iterable[Log]) -> None:
+        """Write what is in memory, unsynced, before `close_logs` syncs it, likewise."""
+        for log in logs:
+            if log.failed is None:
+                with suppress(StorageError):
+                    log.write_before_close()
 
     def close_logs(self, logs: Iterable[Log]) -> None:
         """Close some logs before `close` does; several threads may, each with logs of its own.

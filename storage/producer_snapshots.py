@@ -69,16 +69,13 @@ def decode(path: str, data: bytes) -> list[tuple[int, ProducerEntry]]:
     return [_entry(fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size :])]
 
 
-def save(fs: FileSystem, directory: str, states: ProducerStates, *, durable: bool) -> str:
-    """Write the snapshot for the state's end offset; its path.
+def save(fs: FileSystem, directory: str, states: ProducerStates) -> str:
+    """Write the snapshot for the state's end offset, unsynced; its path. DiskError.
 
-    Not durable (at roll): a crash may leave it torn, which the CRC tells.
+    A crash may leave it torn, which the CRC tells.
     """
     path = f"{directory}/{segment_name(states.end_offset, SNAPSHOT)}"
     data = encode(states)
-    if durable:
-        fs.write_atomically(path, data)
-        return path
     file = fs.open(path, create=True)
     try:
         file.truncate(0)

@@ -185,10 +185,9 @@ class Segment:
         aborted = self._aborted
         return aborted is not None and bool(aborted.entries)
 
-    def flush_aborted(self) -> None:
-        """Write out what the index of aborted transactions has in memory only. DiskError."""
-        if self._aborted is not None:
-            self._aborted.flush()
+    def sync_aborted(self) -> None:
+        """Make the index of aborted transactions durable, its name aside. DiskError."""
+        self.aborted.sync()
 
     @property
     def arrival_by_zones(self) -> int:

@@ -39,6 +39,7 @@ class SegmentWriter:
         "_roll_bytes",
         "_times_next",
         "_torn",
+        "_was_torn",
         "segment",
     )
 
@@ -54,7 +55,7 @@ class SegmentWriter:
             self._indexes.times.truncate_to(segment.base_offset)  # what KIP-33 gives closed ones
         self._file = segment.held or segment.files.fs.open(segment.path_of(LOG), create=True)
         segment.held = self._file
-        self._torn = False
+        self._torn = self._was_torn = False
         self._reserved_to = 0
         self._interval = config.index_interval_bytes
         self._update_full()
@@ -120,7 +121,7 @@ class SegmentWriter:
         try:
             self._file.write_at(position, data)
         except DiskError:
-            self._torn = True
+            self._torn = self._was_torn = True
             self._cut_back_if_possible()
             raise
         max_timestamp, facts = batch.max_timestamp, batch.facts
@@ -163,15 +164,17 @@ class SegmentWriter:
             )
         zones.close_zone()
 
-    def trim(self) -> None:
+    def trim(self) -> bool:
         """Take left-overs of a failed write off the file, and what was reserved behind its end.
 
-        DiskError if the former fails.
+        Whether there ever were left-overs, so that the length is to be synced as well; DiskError
+        if they cannot be taken off.
         """
         if self._torn:
             self._cut_back()
         elif self._reserved_to:
             self._cut_back_if_possible()
+        return self._was_torn
 
     def _index(self, last_offset: int, position: int) -> None:
         if not self._full:

@@ -76,17 +76,8 @@ class TxnIndex:
 
     def flush(self) -> None:
         """Bring the file up to date (not synced). DiskError: it is tried again next time."""
-        if not self._unwritten:
-            return
-        entries = self.entries
-        first = len(entries) - self._unwritten
-        file = self._fs.open(self.path, create=True)
-        try:
-            data = b"".join(ENTRY.pack(VERSION, *each) for each in entries[first:])
-            file.write_at(first * ENTRY_BYTES, data)
-        finally:
-            file.close()
-        self._unwritten = 0
+        if self._unwritten:
+            self._write(durable=False)
 
     def search(self, fetch_offset: int, upper_bound: int) -> AbortedSearch:
         """The transactions that touch offsets from `fetch_offset` to before `upper_bound`."""
@@ -121,14 +112,24 @@ class TxnIndex:
             self._fs.remove(self.path)
 
     def sync(self) -> None:
-        """Make the file durable, if there is one."""
-        self.flush()
-        if self.entries:
-            file = self._fs.open(self.path)
-            try:
+        """Make the file's bytes durable, if there is one (its name: the caller's). DiskError."""
+        if self._entries if self._entries is not None else self._fs.exists(self.path):
+            self._write(durable=True)
+
+    def _write(self, *, durable: bool) -> None:
+        entries = self.entries
+        first = len(entries) - self._unwritten
+        file = self._fs.open(self.path, create=True)
+        try:
+            if self._unwritten:
+                data = b"".join(ENTRY.pack(VERSION, *each) for each in entries[first:])
+                file.write_at(first * ENTRY_BYTES, data)
+            self._unwritten = len(entries) if durable else 0  # a failed sync loses all of it
+            if durable:
                 file.sync()
-            finally:
-                file.close()
+                self._unwritten = 0
+        finally:
+            file.close()
 
     def check(self) -> None:
         """CorruptIndex if the file contradicts itself or its segment."""

@@ -116,7 +116,7 @@ def write_samples(directory: Path) -> list[Path]:
     states.restore(7, ProducerEntry(1, batches=(RememberedBatch(0, 22, 1, 6),), last_timestamp=8))
     states.restore(8, ProducerEntry(0, coordinator_epoch=5, txn_first_offset=30))
     states.end_offset = 31
-    producer_snapshots.save(fs, str(directory), states, durable=False)
+    producer_snapshots.save(fs, str(directory), states)
     epochs = LeaderEpochs(fs, str(directory / "leader-epoch-checkpoint"))
     epochs.assign(0, 0)
     epochs.assign(3, 12)

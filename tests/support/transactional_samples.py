@@ -68,5 +68,5 @@ def write_transactions(directory: Path) -> None:
     for producer_id, entry in ((1, one), (2, two), (3, three)):
         states.restore(producer_id, entry)
     states.end_offset = 14
-    producer_snapshots.save(fs, str(directory), states, durable=False)
+    producer_snapshots.save(fs, str(directory), states)
     (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")

@@ -56,18 +56,25 @@ async def test_one_that_fails_leaves_no_clean_mark() -> None:
 async def test_no_fsync_waits_for_the_files_of_logs_that_were_closed_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All are durable before the first index is made."""
+    """All are durable before the first index is made, all are made before the first is synced."""
     env = sim_env()
     manager = filled(opened("/data", env))
     logs = list(manager.logs.values())
     dirty_when_made = []
-    write_at_close = LogAppender.close
+    made_when_synced = []
+    write_out, sync_out = LogAppender.write_out, LogAppender.sync_out
 
-    def close(appender: LogAppender) -> None:
+    def made(appender: LogAppender) -> None:
         dirty_when_made.append(sum(log.dirty_bytes for log in logs))
-        write_at_close(appender)
+        write_out(appender)
 
-    monkeypatch.setattr(LogAppender, "close", close)
+    def synced(appender: LogAppender) -> None:
+        made_when_synced.append(len(dirty_when_made))
+        sync_out(appender)
+
+    monkeypatch.setattr(LogAppender, "write_out", made)
+    monkeypatch.setattr(LogAppender, "sync_out", synced)
     assert all(log.dirty_bytes for log in logs)
     await close_logs(asyncio.get_running_loop(), manager)
     assert dirty_when_made == [0] * LOGS
+    assert made_when_synced == [LOGS] * LOGS

@@ -5,9 +5,10 @@ import struct
 import pytest
 from crc32c import crc32c
 
-from storage.errors import CorruptCheckpoint
+from storage.errors import CorruptCheckpoint, DiskError
 from storage.producer_snapshots import decode, encode, load_newest, save, stray_offsets
 from storage.producer_state import ProducerEntry, ProducerStates, RememberedBatch
+from storage.segment_sync import sync_snapshot
 from tests.support.simdisk import SimFileSystem
 
 
@@ -31,7 +32,7 @@ def test_the_bytes_are_kafkas() -> None:
 
 def test_a_load_keeps_the_last_batch_of_each_producer() -> None:
     fs = SimFileSystem()
-    assert save(fs, "/", states_at(21), durable=False) == "//00000000000000000021.snapshot"
+    assert save(fs, "/", states_at(21)) == "//00000000000000000021.snapshot"
     states = ProducerStates()
     loaded = load_newest(fs, "/", [21], states, at_most=30)
     assert loaded == (21, ())
@@ -45,17 +46,29 @@ def test_a_load_keeps_the_last_batch_of_each_producer() -> None:
 
 def test_a_durable_snapshot_survives_a_power_cut() -> None:
     fs = SimFileSystem()
-    path = save(fs, "", states_at(21), durable=True)
+    path = save(fs, "", states_at(21))
+    sync_snapshot(fs, path)
+    fs.sync_dir("")
     for seed in range(30):
         assert fs.after_crash(seed).read_bytes(path) == encode(states_at(21))
 
 
+def test_a_snapshot_whose_sync_failed_is_no_snapshot() -> None:
+    fs = SimFileSystem()
+    path = save(fs, "", states_at(21))
+    fs.inject("sync", path=path)
+    with pytest.raises(DiskError):
+        sync_snapshot(fs, path)
+    assert not fs.exists(path)
+    sync_snapshot(fs, path)
+
+
 def test_a_shorter_snapshot_replaces_a_longer_one_whole() -> None:
     fs = SimFileSystem()
-    path = save(fs, "", states_at(21), durable=False)
+    path = save(fs, "", states_at(21))
     empty = ProducerStates()
     empty.end_offset = 21
-    save(fs, "", empty, durable=False)
+    save(fs, "", empty)
     assert fs.read_bytes(path) == encode(empty)
 
 
@@ -69,8 +82,8 @@ def test_a_damaged_snapshot_is_removed_and_the_next_older_one_taken(damage) -> N
     fs = SimFileSystem()
     old = ProducerStates()
     old.end_offset = 10
-    save(fs, "/", old, durable=False)
-    path = save(fs, "/", states_at(21), durable=False)
+    save(fs, "/", old)
+    path = save(fs, "/", states_at(21))
     broken = damage(fs.read_bytes(path))
     fs.write_atomically(path, broken)
     with pytest.raises(CorruptCheckpoint):
@@ -86,7 +99,7 @@ def test_a_damaged_snapshot_is_removed_and_the_next_older_one_taken(damage) -> N
 
 def test_a_snapshot_above_the_log_end_is_not_taken() -> None:
     fs = SimFileSystem()
-    save(fs, "/", states_at(21), durable=False)
+    save(fs, "/", states_at(21))
     states = ProducerStates()
     loaded = load_newest(fs, "/", [21], states, at_most=20)
     assert loaded.offset is None
