@@ -60,6 +60,7 @@ class LogAppender:
         "_epochs",
         "_files",
         "_indexes",
+        "_is_written_out",
         "_now_ms",
         "_opened_with",
         "_writer",
@@ -90,6 +91,7 @@ class LogAppender:
         self._epoch = -1
         self._writer: SegmentWriter | None = None
         self._opened_with = config
+        self._is_written_out = False
         self.reconfigure(config)
 
     def reconfigure(self, config: TopicConfig) -> None:
@@ -246,13 +248,14 @@ class LogAppender:
     def write_out(self) -> None:
         """What is in memory goes to the files, as a clean stop leaves them; unsynced. DiskError."""
         writer = self._writer
-        if writer is None:
+        if writer is None or self._is_written_out:
             return
         writer.close_out(self.end_offset)
         assert writer.segment.indexes is not None
         write_indexes(writer.segment.indexes)
         writer.segment.aborted.flush()
         self._save_producers()
+        self._is_written_out = True
 
     def sync_out(self) -> None:
         """Whatever the next start believes after a clean stop is durable, but for what is in the

@@ -50,7 +50,6 @@ class Log:
         "_durability",
         "_gate",
         "_has_marks",
-        "_is_written_out",
         "_on_start_moved",
         "_start_is_durable",
         "_start_offset",
@@ -98,7 +97,6 @@ class Log:
         self.reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._gate, self._has_marks = Lock(), False
-        self._is_written_out = False
         self._tail: Tail | None = None
         self._publish()
         self._settle()  # what a start found ended is settled: all that was found is durable
@@ -211,17 +209,11 @@ class Log:
         return result
 
     def _duplicate(self, batch: RememberedBatch, *, acks_all: bool) -> AppendResult:
-        durability = self._durability
-        return AppendResult(
-            batch.base_offset,
-            batch.last_offset,
-            batch.timestamp,
-            self._start_offset,
-            duplicate=True,
-            end_offset=self._appender.end_offset,
-            waits_for_disk=durability.durable_offset <= batch.last_offset
-            and durability.promises(batch.last_offset, acks_all=acks_all),
-        )
+        last, durability = batch.last_offset, self._durability
+        waits = durability.durable_offset <= last and durability.promises(last, acks_all=acks_all)
+        stored = (batch.base_offset, last, batch.timestamp, self._start_offset)
+        end = self._appender.end_offset
+        return AppendResult(*stored, duplicate=True, end_offset=end, waits_for_disk=waits)
 
     def _offline(self) -> KafkaError:
         reason = self.failed or self._corruption or "the log is closed"
@@ -444,8 +436,7 @@ class Log:
     def _move_start(self, offset: int) -> None:
         """Raise the start offset to `offset`; durable when it returns, also if it failed before."""
         if offset > self._start_offset:
-            self._start_offset = offset
-            self._start_is_durable = False
+            self._start_offset, self._start_is_durable = offset, False
             self._publish()
         if not self._start_is_durable:
             self._on_start_moved()
@@ -478,23 +469,20 @@ class Log:
 
     def sync_before_close(self) -> None:
         """The first step of `close`: what is written becomes durable, if it is not. DiskError."""
-        was_torn = self._appender.trim()
         closed = self._appender.segments[:-1]  # a roll by the timer leaves no dirty bytes
-        if was_torn or self._durability.dirty_bytes or not all(each.synced for each in closed):
+        if (
+            self._appender.trim()
+            or self._durability.dirty_bytes
+            or not all(each.synced for each in closed)
+        ):
             self.mark_durable(self.sync())
 
     def write_before_close(self) -> None:
         """The second step: what is in memory goes to files that are not synced yet. DiskError."""
-        if not self._is_written_out:
-            self._appender.write_out()
-            self._is_written_out = True
+        self._appender.write_out()
 
     def close(self) -> None:
-        """Write everything out, make it durable and let go of the files.
-
-        When it returns, and `failed` is None, the next start may believe what it finds. DiskError
-        leaves the log to recovery.
-        """
+        """Make durable what a start believes, let go of the files. DiskError: a start recovers."""
         if self.is_closed:
             return
         try:

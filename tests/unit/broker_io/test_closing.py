@@ -76,5 +76,5 @@ async def test_no_fsync_waits_for_the_files_of_logs_that_were_closed_before(
     monkeypatch.setattr(LogAppender, "sync_out", synced)
     assert all(log.dirty_bytes for log in logs)
     await close_logs(asyncio.get_running_loop(), manager)
-    assert dirty_when_made == [0] * LOGS
-    assert made_when_synced == [LOGS] * LOGS
+    assert set(dirty_when_made) == {0}
+    assert len(made_when_synced) == LOGS <= min(made_when_synced)
