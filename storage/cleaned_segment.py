@@ -6,6 +6,7 @@ empty if need be, so that the segment ends where they ended and no gap is left b
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from protocol.records.batch import LOG_APPEND_TIME
 from protocol.records.scan import BatchRow
@@ -14,7 +15,7 @@ from storage.cleaned_zones import CleanedZones
 from storage.env import Buffer, File
 from storage.errors import FileMissing
 from storage.index_rebuild import IndexRebuild
-from storage.layout import CLEANED, LOG, SEGMENT_SUFFIXES, TXN_INDEX, ZONES
+from storage.layout import CLEANED, LOG, SEGMENT_SUFFIXES, SWAP, TXN_INDEX, ZONES
 from storage.segment import IndexRules, Segment
 from storage.txn_index import AbortedTransaction, TxnIndex
 from storage.zone_map import Zone
@@ -101,10 +102,18 @@ class CleanedSegment:
         return segment
 
     def discard(self) -> None:
-        """Remove the files, under either of their names. DiskError: the next start does."""
+        """Remove the files, under either of their names. DiskError: the next start does.
+
+        A set of `.swap` files counts while no `.cleaned` is beside it, so that is what its `.log`
+        is called again first, and what goes last; each step durably, before the next one.
+        """
         self._file.close()
         fs, files = self.segment.files.fs, self.segment.files
-        for ending in (".swap", CLEANED):
+        log = files.name_of(self.segment.base_offset, LOG)
+        with suppress(FileMissing):
+            fs.rename(log + SWAP, log + CLEANED)
+            fs.sync_dir(files.path)
+        for ending in (SWAP, CLEANED):
             for suffix in SEGMENT_SUFFIXES:
                 try:
                     fs.remove(files.name_of(self.segment.base_offset, suffix + ending))

@@ -305,10 +305,8 @@ class Log:
             )
         except (DiskError, CorruptLog) as error:
             if offset < self._start_offset:  # removed while we looked
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"Offset {offset} is before the log start {self._start_offset}",
-                ) from error
+                reason = f"Offset {offset} is before the log start {self._start_offset}"
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason) from error
             raise as_told(error) from error
 
     def offset_for_timestamp(

@@ -1,6 +1,10 @@
 """Puts a compacted segment in the place of those it was made from; a crash at any call loses
 neither (semantics.md 8.5).
 
+One rule for the order: a `.cleaned` name says that its whole set counts for nothing. So it is the
+last to become `.swap`, and who gives a set up makes one again, durably, before he removes anything
+(`CleanedSegment.discard`). The `.swap` files without one beside them are those of a whole set.
+
 1. `prepare`: `.cleaned` names become `.swap`, the `.log`'s last, durably. Until all have it the
    next start drops the new segment; from then on it takes the place of the old ones.
 2. `publish`, in the writer's turn: the log counts with the new segment. No name changes here.
