@@ -95,6 +95,19 @@ async def test_one_sync_answers_all_that_came_while_another_ran() -> None:
         assert events.durable == [log, log]
 
 
+async def test_who_wrote_while_a_sync_ran_waits_for_the_next_one() -> None:
+    async with committing() as (commit, _):
+        log, synced = FakeLog(), []
+        log.gate.clear()
+        commit.request(log, log.write(), lambda error: synced.append(log.durable_offset))
+        await until(lambda: log in commit._syncing)
+        await asyncio.sleep(0.02)
+        commit.request(log, log.write(), lambda error: synced.append(log.durable_offset))
+        log.gate.set()
+        await until(lambda: len(synced) == 2)
+        assert synced == [1, 2]
+
+
 async def test_what_is_durable_already_needs_no_sync() -> None:
     async with committing() as (commit, _):
         log, done = FakeLog(), []

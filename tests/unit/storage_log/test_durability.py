@@ -6,6 +6,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import DiskError
 from storage.log import Log
 from tests.support.logs import append, make_durable, open_log, records_of
+from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env
 
 
@@ -91,6 +92,22 @@ def test_a_roll_during_a_sync_waits_for_the_next_one() -> None:
     assert (watermark(log), len(log.snapshot.segments)) == (2, 2)
     make_durable(log)
     assert watermark(log) == 3
+
+
+def test_the_name_of_a_new_segment_is_durable_though_indexes_of_the_last_one_are_not() -> None:
+    env = sim_env()
+    fs = env.fs
+    assert isinstance(fs, SimFileSystem)
+    log = open_log(env, segment_bytes=100)
+    append(log, 1, acks_all=True)
+    make_durable(log)
+    append(log, 2, acks_all=True)
+    fs.inject("sync", path="0.index")
+    make_durable(log)
+    assert watermark(log) == len(log.snapshot.segments) == 2
+    for seed in range(8):
+        after = open_log(sim_env(fs=fs.after_crash(seed)), segment_bytes=100)
+        assert [record.offset for record in records_of(after)] == [0, 1]
 
 
 def test_the_first_failed_sync_is_final() -> None:
