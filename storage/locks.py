@@ -2,6 +2,7 @@
 
 - `Lock()` of a `Log`: its gate, held while state changes and is published.
 - `Lock()` of `TrustedIndexes`: while a segment gets other indexes, or a writer who keeps them.
+- `Lock()` of `LogCheckpoints`: while a checkpoint file is written.
 - `ONCE`: for what is made when it is first asked for, on whichever thread that is: one wins. Held
   for an assignment only, never while anything is read or made.
 """

@@ -18,6 +18,7 @@ from storage.layout import (
     RECOVERY_POINTS_FILE,
     PartitionName,
 )
+from storage.locks import Lock
 from storage.log import Log
 
 Logs = Mapping[tuple[str, int], Log]
@@ -33,13 +34,11 @@ class LogCheckpoints:
         """As `load` found them."""
         self.start_offsets: Mapping[PartitionName, int] = {}
         """As `load` found them."""
-        self._fs = fs
-        self._log_dir = log_dir
         self._logs = logs
         self._recovery_points = OffsetCheckpoint(fs, f"{log_dir}/{RECOVERY_POINTS_FILE}")
         self._start_offsets = OffsetCheckpoint(fs, f"{log_dir}/{LOG_START_OFFSETS_FILE}")
         self._high_watermarks = OffsetCheckpoint(fs, f"{log_dir}/{HIGH_WATERMARKS_FILE}")
-        self._turn = [None]
+        self._turn = Lock()
 
     def load(self) -> list[str]:
         """Read the files; what is wrong with them. DiskError."""
@@ -100,17 +99,6 @@ class LogCheckpoints:
         )
 
     def _in_turn(self, save: Callable[[], None]) -> None:
-        """One thread at a time writes; whoever comes meanwhile looks again.
-
-        Taking the only element of a list is atomic; asking the file system lets the others run.
-        """
-        while True:
-            try:
-                token = self._turn.pop()
-                break
-            except IndexError:
-                self._fs.exists(self._log_dir)
-        try:
+        """One thread at a time writes."""
+        with self._turn:
             save()
-        finally:
-            self._turn.append(token)

@@ -1,11 +1,18 @@
 """A burst of requests to an `InterleavedWorld`, by one seed: `play`."""
 
+import random
+
 from protocol.records.markers import ABORT, COMMIT
 from tests.support.interleaved_oracle import Oracle
-from tests.support.interleaved_world import NOW, InterleavedWorld, is_watched
+from tests.support.interleaved_world import NOW, WATCHED, InterleavedWorld
 from tests.support.interleaving import Scheduler
 
 PRODUCERS = (1, 2)
+WEIGHTS = (  # of the kinds of `Life.step`
+    (6, 4, 4, 4, 5, 3, 2, 1, 1),
+    (3, 1, 0, 0, 1, 9, 0, 0, 0),  # searches beside the first appends after a start
+    (1, 0, 5, 6, 6, 0, 1, 0, 0),  # transactions, and who reads what was committed
+)
 
 
 class Life:
@@ -14,13 +21,14 @@ class Life:
     def __init__(self, world: InterleavedWorld, oracle: Oracle) -> None:
         self._world = world
         self._oracle = oracle
+        self._weights = world.dice.choice(WEIGHTS)
 
     def step(self) -> None:
         """One request."""
         world = self._world
         dice = world.dice
         log = world.log
-        kind = dice.choices(range(9), (6, 4, 4, 4, 5, 3, 2, 1, 1))[0]
+        kind = dice.choices(range(9), self._weights)[0]
         match kind:
             case 0 | 1:
                 world.produce(acks=dice.choice((-1, -1, 1)), on_lane=kind == 1)
@@ -43,11 +51,20 @@ class Life:
                 world.in_turn(lambda: world.manager.remove_segments(log, before))
 
 
+def _scheduler(seed: int) -> Scheduler:
+    """Half of them change threads within one or two source files, and there often."""
+    dice = random.Random(seed)
+    if dice.random() < 0.5:
+        return Scheduler(seed, lambda path: path.endswith(WATCHED))
+    few = tuple(dice.sample(WATCHED, dice.randint(1, 2)))
+    return Scheduler(seed, lambda path: path.endswith(few), is_narrow=True)
+
+
 def play(seed: int) -> int:
     """One burst; how often threads changed places. AssertionError: a promise was broken."""
     world = InterleavedWorld(seed)
     oracle = Oracle(world)
-    scheduler = Scheduler(seed, is_watched)
+    scheduler = _scheduler(seed)
     scheduler.monitors.append(oracle.look)
     life = Life(world, oracle)
     dice = world.dice

@@ -14,6 +14,9 @@ from types import FrameType, SimpleNamespace, TracebackType
 from typing import Any, Self
 
 MEANS = (2, 5, 15, 50, 150)  # lines between two changes, on the average
+NARROW_MEANS = (1, 3, 10)
+RARE_MEANS = (30, 100, 300)  # the same, where whoever is interrupted has to wait for all others
+MOST_CHANGES = 200_000  # beyond that a run counts as one that never ends
 
 
 class Ended(BaseException):
@@ -23,10 +26,11 @@ class Ended(BaseException):
 class Actor:
     """One thread: whether it may go on, and the lock that it sleeps on."""
 
-    __slots__ = ("baton", "is_done", "name", "until")
+    __slots__ = ("baton", "is_done", "name", "rank", "until")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, rank: float) -> None:
         self.name = name
+        self.rank = rank
         self.is_done = False
         self.until: Callable[[], bool] | None = None
         self.baton = threading.Lock()
@@ -39,19 +43,27 @@ class Actor:
 class Scheduler:
     """Who runs, and for how long."""
 
-    def __init__(self, seed: int, is_watched: Callable[[str], bool]) -> None:
-        """`is_watched` tells files by name whose lines are places to change at."""
+    def __init__(
+        self, seed: int, is_watched: Callable[[str], bool], *, is_narrow: bool = False
+    ) -> None:
+        """`is_watched` tells files by name whose lines are places to change at.
+
+        `is_narrow`: there are few, so that each counts more.
+        """
         self.dice = random.Random(seed)
         self.monitors: list[Callable[[], None]] = []
         """Called at each change, on any thread; what they raise ends the run."""
         self.changes = 0
         self.failure: BaseException | None = None
-        self._mean = self.dice.choice(MEANS)
+        self._is_ranked = self.dice.random() < 0.5
+        means = NARROW_MEANS if is_narrow else RARE_MEANS if self._is_ranked else MEANS
+        self._mean = self.dice.choice(means)
+        self._lowest = 0.0
         self._by_bytecode = self.dice.random() < 0.25
         self._left = 1
         self._is_watched = is_watched
         self._known: dict[str, bool] = {}
-        self._main = Actor("loop")
+        self._main = Actor("loop", self.dice.random())
         self._now = self._main
         self._actors = [self._main]
         self._threads: list[threading.Thread] = []
@@ -73,7 +85,7 @@ class Scheduler:
 
     def spawn(self, name: str, work: Callable[[], None]) -> Actor:
         """Another thread, which may run from now on."""
-        actor = Actor(name)
+        actor = Actor(name, self.dice.random())
         self._actors.append(actor)
         thread = threading.Thread(target=self._live, args=(actor, work), name=name, daemon=True)
         self._threads.append(thread)
@@ -86,6 +98,8 @@ class Scheduler:
         if self._left <= 0 and not self._is_over:
             self._left = 1 + int(self.dice.expovariate(1 / self._mean))
             self._look()
+            self._lowest -= 1
+            self._now.rank = self._lowest
             self._change(self._choice())
 
     def wait(self, until: Callable[[], bool]) -> None:
@@ -123,6 +137,11 @@ class Scheduler:
             waiting = ", ".join(actor.name for actor in self._actors if not actor.is_done)
             self._fail(AssertionError(f"a deadlock: {waiting}"))
             raise Ended
+        return self._one_of(ready)
+
+    def _one_of(self, ready: list[Actor]) -> Actor:
+        if self._is_ranked:
+            return max(ready, key=lambda actor: actor.rank)
         return self.dice.choice(ready)
 
     def _change(self, other: Actor) -> None:
@@ -130,6 +149,9 @@ class Scheduler:
         if other is me:
             return
         self.changes += 1
+        if self.changes > MOST_CHANGES:
+            self._fail(AssertionError("it never ends"))
+            raise Ended
         self._now = other
         other.baton.release()
         me.baton.acquire()
@@ -155,7 +177,7 @@ class Scheduler:
     def _hand_on(self) -> None:
         """The thread ends: another one goes on; after a failure that is the first."""
         ready = [actor for actor in self._actors if actor.may_run()]
-        other = self._main if self.failure or not ready else self.dice.choice(ready)
+        other = self._main if self.failure or not ready else self._one_of(ready)
         self._is_over = self.failure is not None or not ready
         self._now = other
         other.baton.release()
