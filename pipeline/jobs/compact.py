@@ -5,13 +5,12 @@ from typing import Any
 import click
 
 from pipeline.engine_native import NativeEngine
-from pipeline.jobs.archive import FORMATS, PARQUET, open_target
+from pipeline.jobs.archive import DELTA, FORMATS, PARQUET, open_target
 from pipeline.sinks.archive import Wishes
 from pipeline.sinks.archive_compact import (
     TARGET_BYTES,
     Compacted,
     compact_delta,
-    compact_iceberg,
     compact_parquet,
 )
 from pipeline.terminal import FINE, named_errors, number, print_json, print_table
@@ -46,8 +45,11 @@ def _compacted(kind: str, archive: Any, target_bytes: int) -> list[Compacted]:
     if kind == PARQUET:
         with NativeEngine() as engine:
             return compact_parquet(archive, engine, target_bytes)
-    compact = compact_delta if kind == "delta" else compact_iceberg
-    return list(compact(archive, target_bytes))
+    if kind == DELTA:
+        return list(compact_delta(archive, target_bytes))
+    from pipeline.sinks.archive_compact_iceberg import compact_iceberg
+
+    return list(compact_iceberg(archive, target_bytes))
 
 
 def _cells(done: Compacted) -> tuple[str, ...]:

@@ -6,10 +6,9 @@ Delta and Iceberg do it by their own means. Rows are counted on both sides befor
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.engines import Engine
 from pipeline.sinks.archive_merge import Part, merged_groups, merged_schema
@@ -21,11 +20,9 @@ from pipeline.transforms.archive_rows import TOPIC_ID
 
 if TYPE_CHECKING:
     from pipeline.sinks.archive_delta import DeltaArchive
-    from pipeline.sinks.archive_iceberg import IcebergArchive
 
 TARGET_BYTES = 128 * 1024 * 1024
 ORDER = [("partition", "ascending"), (TOPIC_ID, "ascending"), ("offset", "ascending")]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Merge(NamedTuple):
@@ -130,38 +127,6 @@ def compact_delta(archive: "DeltaArchive", target_bytes: int = TARGET_BYTES) -> 
         yield Compacted(str(kind), before, len(table.file_uris()), rows)
 
 
-def compact_iceberg(
-    archive: "IcebergArchive", target_bytes: int = TARGET_BYTES
-) -> Iterator[Compacted]:
-    """Write the days anew that have several files and fit the target. Old snapshots keep theirs."""
-    for kind in Kind:
-        table = archive.table(kind)
-        if table is None:
-            continue
-        files = [task.file for task in table.scan().plan_files()]
-        before, rows = len(files), sum(file.record_count for file in files)
-        days: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
-        for file in files:
-            days[_values(file.partition)].append(file)
-        for day, group in days.items():
-            if len(group) > 1 and sum(each.file_size_in_bytes for each in group) <= target_bytes:
-                archive.rewrite(kind, iceberg_filter(day), ORDER)
-        after = [task.file for task in archive.table(kind).scan().plan_files()]  # type: ignore[union-attr]
-        if sum(file.record_count for file in after) != rows:
-            raise CountsDoNotClose(f"{kind}: the rows changed their number")
-        yield Compacted(str(kind), before, len(after), rows)
-
-
-def iceberg_filter(day: Sequence[Any]) -> str:
-    """The rows of one partition: a topic and, of the records, a day since 1970."""
-    topic = f"topic == '{day[0]}'"
-    if len(day) < 2:
-        return topic
-    start = _EPOCH + timedelta(days=_day_number(day[1]))
-    end = start + timedelta(days=1)
-    return f"{topic} and timestamp >= '{start.isoformat()}' and timestamp < '{end.isoformat()}'"
-
-
 def files_by_folder(files: Iterable[WrittenFile]) -> Mapping[str, int]:
     """How many files each folder has: many say that it is time to compact."""
     counts: defaultdict[str, int] = defaultdict(int)
@@ -199,12 +164,3 @@ def _topic_id(file: WrittenFile, ids: Mapping[tuple[str, str, int], str]) -> str
 
 def _count(files: Iterable[WrittenFile], kind: Kind) -> int:
     return sum(each.kind is kind for each in files)
-
-
-def _values(partition: Any) -> tuple[Any, ...]:
-    """Of a row of pyiceberg's, whose type says nothing of its length."""
-    return tuple(partition[at] for at in range(len(partition)))
-
-
-def _day_number(day: Any) -> int:
-    return day if isinstance(day, int) else (day - _EPOCH.date()).days

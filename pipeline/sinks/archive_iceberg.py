@@ -22,6 +22,8 @@ from pyiceberg.exceptions import (
     RESTError,
     TableAlreadyExistsError,
 )
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.transforms import DayTransform, IdentityTransform
@@ -30,6 +32,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.errors import PipelineError
 from pipeline.sinks.archive_asides import NO_ROUND
+from pipeline.sinks.archive_files import sync_folders
 from pipeline.sinks.archive_marker import (
     CATALOG_FILE,
     ICEBERG,
@@ -141,6 +144,22 @@ class IcebergArchive(TableArchive[Table]):
         with _named_errors(self.root / kind):
             table.overwrite(content, overwrite_filter=rows, snapshot_properties=summary)
 
+    def exchange(self, table: Table, made: WrittenFile, gone: Sequence[DataFile]) -> None:
+        """A file in the place of others that hold the same rows. TableChanged."""
+        path = self.root / made.path
+        sync_folders([path], self.root)
+        summary = {FOLLOWING: json.dumps(_newest(table))}
+        with _named_errors(self.root / made.kind), table.transaction() as transaction:
+            added = parquet_file_to_data_file(table.io, table.metadata, _uri(path))
+            with transaction.update_snapshot(snapshot_properties=summary).overwrite() as change:
+                for file in gone:
+                    change.delete_data_file(file)
+                change.append_data_file(added)
+
+    def streams(self, table: Table) -> list[Stream]:
+        """Those that were archived, as a table has them."""
+        return [Stream.of_key(key) for key in _newest(table)]
+
     def _following(self, table: Table, streams: Sequence[Stream]) -> dict[str, int]:  # noqa: ARG002 - of all streams
         return _newest(table)
 
@@ -173,7 +192,7 @@ class IcebergArchive(TableArchive[Table]):
         return int(table.properties.get(ROUND, NO_ROUND))
 
     def _files(self, table: Table) -> list[Path]:
-        return [_path(task.file.file_path) for task in table.scan().plan_files()]
+        return [path_of(task.file.file_path) for task in table.scan().plan_files()]
 
     def _listed(self, table: Table) -> set[str]:
         manifests = {
@@ -182,7 +201,7 @@ class IcebergArchive(TableArchive[Table]):
             for each in snapshot.manifests(table.io)
         }
         return {
-            _path(entry.data_file.file_path).name
+            path_of(entry.data_file.file_path).name
             for manifest in manifests.values()
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
         }
@@ -254,7 +273,7 @@ def _types(schema: Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema.as_arrow()}
 
 
-def _path(uri: str) -> Path:
+def path_of(uri: str) -> Path:
     """Of a file, as `_uri` names it; others may write them otherwise."""
     return Path(uri.removeprefix("file:"))
 

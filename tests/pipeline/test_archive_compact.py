@@ -7,13 +7,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.engine_native import NativeEngine
+from pipeline.sinks import archive_compact_iceberg
 from pipeline.sinks.archive_compact import (
     Compacted,
     compact_delta,
-    compact_iceberg,
     compact_parquet,
     merges,
 )
+from pipeline.sinks.archive_compact_iceberg import compact_iceberg
+from pipeline.sinks.archive_iceberg import IcebergArchive
 from pipeline.sinks.archive_parquet import ParquetArchive
 from pipeline.sinks.archive_values import Kind, WrittenFile
 from tests.support.archives import FORMATS, archived, check, opened
@@ -85,3 +87,29 @@ def test_what_is_large_stays_and_nothing_is_merged_alone() -> None:
     assert [[each.path for each in merge.files] for merge in found] == [["a/0-y", "a/1-x"]]
     many = merges([file(f"a/0-{n:02d}", 30) for n in range(10)], 100, 7)
     assert [len(merge.files) for merge in many] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("bound", [1 << 30, 0], ids=["fits", "does not"])
+def test_files_that_others_have_written_go_through_memory_where_they_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int
+) -> None:
+    archived("iceberg", tmp_path, MadeUp(ENDS))
+    with opened("iceberg", tmp_path) as archive:
+        table = archive.table(Kind.RECORDS)
+        table.overwrite(table.scan().to_arrow())
+    archived("iceberg", tmp_path, MadeUp({0: 1900, 1: 700}))
+    monkeypatch.setattr(archive_compact_iceberg, "IN_MEMORY_BYTES", bound)
+
+    original, calls = IcebergArchive.rewrite, []
+
+    def counted(*given: Any) -> None:
+        calls.append(given)
+        original(*given)
+
+    monkeypatch.setattr(IcebergArchive, "rewrite", counted)
+    compacted("iceberg", tmp_path)
+
+    assert bool(calls) == bool(bound)
+    check("iceberg", tmp_path, {0: 1900, 1: 700})
+    archived("iceberg", tmp_path, MadeUp({0: 2100, 1: 700}))
+    check("iceberg", tmp_path, {0: 2100, 1: 700})

@@ -11,7 +11,7 @@ from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.table import Table, Transaction
 
 from pipeline.sinks import archive_tables
-from pipeline.sinks.archive_compact import compact_iceberg
+from pipeline.sinks.archive_compact_iceberg import compact_iceberg
 from pipeline.sinks.archive_delta import DeltaArchive
 from pipeline.sinks.archive_iceberg import IcebergArchive, NoCatalog
 from pipeline.sinks.archive_values import Kind, TableChanged
@@ -81,17 +81,24 @@ def test_a_table_that_another_made_meanwhile(
     check(kind, tmp_path, {0: 900})
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        (IcebergArchive, "exchange"),
+        (Transaction, "update_snapshot"),
+        (Transaction, "commit_transaction"),
+    ],
+)
 def test_a_table_put_together_does_not_forget_what_was_archived_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: tuple[type, str]
 ) -> None:
     archived("iceberg", tmp_path, MadeUp({0: 1300}))
-    meanwhile(
-        monkeypatch, (Table, "overwrite"), lambda: archived("iceberg", tmp_path, MadeUp({0: 2000}))
-    )
+    meanwhile(monkeypatch, moment, lambda: archived("iceberg", tmp_path, MadeUp({0: 2000})))
 
     with opened("iceberg", tmp_path) as target, pytest.raises(TableChanged):
         list(compact_iceberg(target))
 
+    assert not list(tmp_path.rglob("merged-*")), "what does not count goes"
     archived("iceberg", tmp_path, MadeUp({0: 2100}))
     check("iceberg", tmp_path, {0: 2100})
 

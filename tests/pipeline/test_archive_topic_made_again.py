@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.engine_native import NativeEngine
-from pipeline.sinks.archive_compact import compact_delta, compact_iceberg, compact_parquet
+from pipeline.sinks.archive_compact import compact_delta, compact_parquet
+from pipeline.sinks.archive_compact_iceberg import compact_iceberg
 from pipeline.sinks.archive_values import Kind
 from pipeline.transforms import archive_rows
 from pipeline.transforms.archive_rows import TOPIC_ID
