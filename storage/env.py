@@ -117,6 +117,9 @@ class FileSystem(Protocol):
     def exists(self, path: str) -> bool:
         """Whether the name leads to a file or directory."""
 
+    def is_open_to_all(self, path: str) -> bool:
+        """Whether every user of the machine may read or write the file, as far as can be told."""
+
     def list_dir(self, path: str) -> list[DirEntry]:
         """What lies in the directory, in no particular order."""
 

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import functools
 import os
+import stat as stat_bits
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -233,6 +234,12 @@ class PosixFileSystem:
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
+
+    def is_open_to_all(self, path: str) -> bool:
+        try:
+            return bool(os.stat(path).st_mode & (stat_bits.S_IROTH | stat_bits.S_IWOTH))
+        except OSError:
+            return False
 
     def list_dir(self, path: str) -> list[DirEntry]:
         entries = []

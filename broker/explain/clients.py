@@ -13,6 +13,11 @@ PAGES: Mapping[str, Page] = {
         "queued.max.request.bytes.",
         "Look at the client that peer names. TLS on a plaintext port is a wrong security.protocol.",
     ),
+    "no_sasl_here": Page(
+        "A client wants to say who it is by SASL, and this broker's listeners have none: it was "
+        "answered ILLEGAL_SASL_STATE (34), as by a Kafka on a PLAINTEXT listener.",
+        "Set the client's security.protocol to PLAINTEXT, or end SASL in a proxy in front.",
+    ),
     "connection_broken": Page(
         "A connection failed while it was in use: the network or the client's process went away. "
         "The client connects again and sends what was not answered."

@@ -34,6 +34,12 @@ PAGES: Mapping[str, Page] = {
         "SIGHUP: the file of horolog.http.token.file holds another token than before. It counts "
         "from now on, and the old one is refused."
     ),
+    "http_token_exposed": Page(
+        "The file of horolog.http.token.file may be read or written by every user of the machine, "
+        "so each of them can administrate the broker.",
+        "chmod 600 FILE, owned by the broker's user (a mounted secret: defaultMode 0400), and put "
+        "another token in.",
+    ),
     "settings_not_reloaded": Page(
         "SIGHUP: the settings were read again and are wrong, so none of them counts: the broker "
         "goes on with those it had.",

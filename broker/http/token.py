@@ -1,5 +1,6 @@
 """The secret that changes through the HTTP port ask for: in a file, read at start and on SIGHUP."""
 
+from broker.logs import event
 from config.errors import ConfigError
 from storage.env import FileSystem
 from storage.errors import DiskError
@@ -18,8 +19,14 @@ class HttpToken:
         self.value: str | None = None
 
     def read(self) -> str | None:
-        """What the file holds now; blocks, ConfigError. It counts once it is assigned."""
-        return _read(self._fs, self._path)
+        """What the file holds now; blocks, ConfigError. It counts once it is assigned.
+
+        A file that every user may read is told: whoever has an account here could administrate.
+        """
+        token = _read(self._fs, self._path)
+        if token is not None and self._fs.is_open_to_all(self._path):
+            event("http_token_exposed", "warning", path=self._path)
+        return token
 
 
 def _read(fs: FileSystem, path: str) -> str | None:

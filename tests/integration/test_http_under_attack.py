@@ -10,6 +10,7 @@ import pytest
 
 from broker.app import Broker
 from broker.http import shared_scrape
+from broker.logs import journal
 from tests.support.app import running_broker
 from tests.support.wire import AsyncWireClient
 
@@ -134,6 +135,22 @@ async def test_a_token_of_any_bytes_is_refused_as_a_wrong_one(tmp_path: Path) ->
             assert status == 401
         status, _ = await ask(broker, "/api/topics", Authorization="Bearer 0123456789abcdef")
         assert status == 200
+
+
+async def test_a_token_file_that_everybody_may_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(journal, "write", lines.append)
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef")
+    settings = {"horolog.http.token.file": str(file)}
+    for mode, told in ((0o600, 0), (0o640, 0), (0o644, 1), (0o602, 1)):
+        file.chmod(mode)
+        lines.clear()
+        async with running_broker(tmp_path / f"data{mode}", settings):
+            pass
+        assert len([each for each in lines if "http_token_exposed" in each]) == told
 
 
 async def test_a_broker_that_lets_nobody_in_is_not_ready(tmp_path: Path) -> None:

@@ -188,6 +188,9 @@ class SimFileSystem:
             raise DiskError(path, "open", "is a directory", errno.EISDIR)
         return SimFile(self, path, node, may_write=write)
 
+    def is_open_to_all(self, path: str) -> bool:
+        return False
+
     def exists(self, path: str) -> bool:
         self._check_alive()
         return self._find(path) is not None

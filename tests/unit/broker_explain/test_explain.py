@@ -39,7 +39,7 @@ def written_in(path: Path) -> Iterator[tuple[str, int]]:
     hands_on = False
     for call in calls(path):
         name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-        if name != "event" and name not in HANDED_ON:
+        if name not in {"event", "traced"} and name not in HANDED_ON:
             continue
         codes = constants(call.args[0])
         hands_on |= name in HANDED_ON and bool(codes)

@@ -11,7 +11,11 @@ from config.names import known_broker_names
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "broker" / "README.md").read_text().partition("<!-- codes -->")[0]
-OF_CLIENTS = {"delivery.timeout.ms", "message.timeout.ms", "retention.ms", "file.delete.delay.ms"}
+OF_CLIENTS = {
+    "delivery.timeout.ms", "message.timeout.ms", "retention.ms", "file.delete.delay.ms",
+    "max.message.bytes",
+}  # fmt: skip
+"""And of topics."""
 QUOTED = re.findall(r"`([^`\n]+)`", TEXT)
 
 
