@@ -123,8 +123,8 @@ def rebuild_indexes(
     rebuild.complete(limit, scan.next_offset, closed=closed)
     mend_zones(segment, rebuild.indexes.zones, limit, scan.next_offset)
     with gate or nullcontext():
-        if segment.indexes is not None and has_writer(segment):
-            return segment.indexes
+        if not may_replace(segment, limit):
+            return segment.indexes or rebuild.indexes
         rebuild.tell(limit)
         segment.indexes, segment.verified = rebuild.indexes, True
         if closed:
@@ -135,6 +135,14 @@ def rebuild_indexes(
 def has_writer(segment: Segment) -> bool:
     """Whether the segment takes appends, so that its indexes are the writer's."""
     return segment.held is not None and segment.indexes is not None
+
+
+def may_replace(segment: Segment, limit: int) -> bool:
+    """Whether indexes that cover the log up to `limit` may become the segment's. In the gate.
+
+    A writer may have begun there since `limit` was looked at, and may have gone on from it, too.
+    """
+    return segment.size_bytes == limit and not has_writer(segment)
 
 
 def write_indexes(indexes: Indexes) -> None:

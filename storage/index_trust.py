@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from storage.batch_walk import BatchPlace, batch_at, find_offset, last_batch
 from storage.errors import CorruptIndex, CorruptLog, DiskError
-from storage.index_rebuild import has_writer, rebuild_indexes
+from storage.index_rebuild import has_writer, may_replace, rebuild_indexes
 from storage.locks import Lock
 from storage.segment import UNKNOWN, IndexCache, Indexes, IndexRules, Segment
 from storage.zone_mend import cover, is_covered, look_into_unread
@@ -117,7 +117,7 @@ class TrustedIndexes:
         zones = segment.make_indexes(rules).zones
         cover(segment, zones, limit, indexed)
         with self.gate:
-            if not has_writer(segment):
+            if may_replace(segment, limit):
                 segment.indexes = indexes._replace(zones=zones)
             return segment.indexes or indexes
 
@@ -146,7 +146,7 @@ class TrustedIndexes:
         look_into_unread(segment, zones, limit)
         known = indexes._replace(zones=zones)
         with self.gate:
-            if not has_writer(segment):
+            if may_replace(segment, limit):
                 with suppress(DiskError):
                     zones.flush()
                 segment.indexes = known
