@@ -49,6 +49,8 @@ class Outcome:
     """Why nothing could be proved here (not root, a tool is missing); None: it was."""
     note: str = ""
     """One more figure worth a column, such as logs that ended read-only."""
+    matrix: tuple[tuple[str, ...], ...] = ()
+    """What was tried, in rows, the first of them titles; shown when points were asked for."""
 
 
 def spread(work: Work, one: Callable[[Seed], Found], seeds: Iterable[Seed]) -> Iterator[Found]:

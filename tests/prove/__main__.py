@@ -44,6 +44,11 @@ def main(names: tuple[str, ...], points: int | None, seed: int, processes: int) 
         table.add_row(name, str(outcome.count), outcome.unit, outcome.seeds, told, seconds, note)
         for finding in outcome.findings[:KEPT_FINDINGS]:
             console.print(f"{name}: {finding}", markup=False)
+        if outcome.matrix and points is not None:
+            matrix = Table(*outcome.matrix[0], title=name)
+            for row in outcome.matrix[1:]:
+                matrix.add_row(*row)
+            console.print(matrix)
     console.print(table)
     sys.exit(failed)
 

@@ -7,10 +7,12 @@ call.
 
 import contextlib
 import random
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.support.broker_judge import judge
 from tests.support.broker_world import BROKER, EVERY_BROKER, TOPIC, BrokerWorld
+from tests.support.group_world import commit_request
 from tests.support.handler_world import BATCH_TIME, batch, produce_request
 from tests.support.promises import (
     ABORT,
@@ -97,6 +99,18 @@ class BrokerLife:
             if world is not None:
                 world.ends()
 
+    def agreed(self, fact: Fact[Any] | None, is_done: object) -> bool:
+        """Whether a request was fulfilled: here each must be, since no disk fails."""
+        assert is_done, f"{self.step}: refused"
+        return True
+
+    async def attempt(self, step: Callable[[Any], Awaitable[None]]) -> None:
+        """One step of a life."""
+        await step(self)
+
+    async def make_groups(self) -> None:
+        await self.world.broker.groups.topic.make()
+
     # --- stops and starts ---
 
     async def restart(self) -> None:
@@ -155,47 +169,57 @@ class BrokerLife:
             compacted,
         )
         fact = self.ledger.topics.setdefault(name, Fact(None))
+        if not fact.is_settled:  # an earlier change of it was refused
+            return
         fact.ask(facts)
-        made = await self.world.make_topic(name, count, **facts.settings.latest)
+        made = await self.world.create_topic(name, count, facts.settings.latest)
         await self.settle()
+        if not self.agreed(fact, not made.error_code):
+            return
         facts.topic_id = made.topic_id
         self.ledger.known_ids.add(made.topic_id)
         fact.answered()
 
     async def delete(self, name: str) -> None:
         fact = self.ledger.topics[name]
+        if not fact.is_settled:
+            return
         offsets = [each for place, each in self.ledger.offsets.items() if place[1] == name]
         fact.ask(None)
         for each in offsets:
             each.ask(None)
-        assert await self.world.delete_topic(name) == 0
+        code = await self.world.delete_topic(name)
         await self.settle()
-        fact.answered()
-        for each in offsets:
-            each.answered()
+        for each in (fact, *offsets):
+            if self.agreed(each, code == 0):
+                each.answered()
 
     async def alter(self, topic: TopicFacts, key: str, value: str) -> None:
         topic.settings.ask({**topic.settings.latest, key: value})
-        assert await self.world.set_configs(TOPIC, topic.name, {key: value}) == 0
+        code = await self.world.set_configs(TOPIC, topic.name, {key: value})
         await self.settle()
-        topic.settings.answered()
+        if self.agreed(topic.settings, code == 0):
+            topic.settings.answered()
 
     async def alter_broker(self, key: str, value: str) -> None:
         self.ledger.broker.ask({**self.ledger.broker.latest, key: value})
-        assert await self.world.set_configs(BROKER, EVERY_BROKER, {key: value}) == 0
+        code = await self.world.set_configs(BROKER, EVERY_BROKER, {key: value})
         await self.settle()
-        self.ledger.broker.answered()
+        if self.agreed(self.ledger.broker, code == 0):
+            self.ledger.broker.answered()
 
     async def set_quota(self, user: str, rate: float) -> None:
         self.ledger.quotas.ask({**self.ledger.quotas.latest, user: rate})
-        assert await self.world.set_quota(user, rate) == 0
+        code = await self.world.set_quota(user, rate)
         await self.settle()
-        self.ledger.quotas.answered()
+        if self.agreed(self.ledger.quotas, code == 0):
+            self.ledger.quotas.answered()
 
     async def new_producer_id(self) -> None:
         made = await self.world.new_producer_id()
         await self.settle()
-        self.ledger.producer_ids.add(made)
+        if self.agreed(None, made >= 0):
+            self.ledger.producer_ids.add(made)
 
     # --- records ---
 
@@ -213,7 +237,7 @@ class BrokerLife:
 
     async def _send(
         self, topic: TopicFacts, index: int, row: Written, acks: int, **producer: Any
-    ) -> None:
+    ) -> bool:
         facts, log = topic.partitions[index], self.world.log(topic.name, index)
         offset = log.snapshot.log_end_offset
         facts.sent.setdefault(offset, []).append(row)
@@ -229,25 +253,31 @@ class BrokerLife:
         )
         answer = await self.world.call(request, version)
         answer = answer.responses[0].partition_responses[0]
-        assert (answer.error_code, answer.base_offset) == (0, offset), answer
         await self.settle()
+        if not self.agreed(None, not answer.error_code):
+            return False
+        assert answer.base_offset == offset, answer
         if acks == -1:
             facts.became_durable(offset + 1)
+        return True
 
     async def sync(self, topic: TopicFacts) -> None:
         for index, facts in enumerate(topic.partitions):
-            assert self.world.sync(self.world.log(topic.name, index))
+            log = self.world.log(topic.name, index)
+            is_synced = self.world.sync(log)
             await self.settle()
-            facts.became_durable(1 << 62)
+            if self.agreed(None, is_synced):
+                facts.became_durable(log.snapshot.log_end_offset)
 
     async def delete_records(self, topic: TopicFacts) -> None:
         index = self.dice.randrange(len(topic.partitions))
         facts, snapshot = topic.partitions[index], self.world.log(topic.name, index).snapshot
         before = self.dice.randint(snapshot.log_start_offset, snapshot.high_watermark)
         facts.start_asked = max(facts.start_asked, before)
-        assert await self.world.delete_records(topic.name, index, before) == before
+        start = await self.world.delete_records(topic.name, index, before)
         await self.settle()
-        facts.start = before
+        if self.agreed(None, start == before):
+            facts.start = before
 
     async def retain(self, topic: TopicFacts) -> None:
         for index, facts in enumerate(topic.partitions):
@@ -261,9 +291,11 @@ class BrokerLife:
 
     async def clean(self, topic: TopicFacts) -> None:
         for index, facts in enumerate(topic.partitions):
-            self.world.clean(self.world.log(topic.name, index), self.dice)
+            log = self.world.log(topic.name, index)
+            self.world.clean(log, self.dice)
             await self.settle()
-            facts.became_durable(1 << 62)
+            if self.agreed(None, log.failed is None):
+                facts.became_durable(log.durable_offset)
 
     # --- groups ---
 
@@ -271,15 +303,18 @@ class BrokerLife:
         index = self.dice.randrange(len(topic.partitions))
         fact = self.ledger.offset(group, topic.name, index)
         fact.ask(offset)
-        assert self.world.commit_offsets((topic.name, index, offset), group_id=group) == [0]
+        request = commit_request((topic.name, index, offset), group_id=group)
+        answer: Any = await self.world.call(request, 9)
         await self.settle()
-        fact.answered()
+        if self.agreed(fact, not answer.topics[0].partitions[0].error_code):
+            fact.answered()
 
     async def join_group(self, group: str) -> None:
         """A member of its own: whoever was in the group leaves it first."""
         fact = self.ledger.members.setdefault(group, Fact(None))
         fact.ask(None)
         fact.answered()
+        await self.make_groups()
         for known in list(getattr(self.world.broker.groups.groups.get(group), "members", ())):
             member = self.world.member(group_id=group)
             member.member_id = known
@@ -289,8 +324,9 @@ class BrokerLife:
         self.world.pass_ms(1)
         member.took(joined)
         synced = member.sync({member.member_id: b"all"})
-        assert synced.answer.error_code == 0
         await self.settle()
+        if not self.agreed(None, not synced.answer.error_code):
+            return
         fact.ask(Membership(member.generation, member.member_id))
         fact.answered()
 
@@ -298,53 +334,77 @@ class BrokerLife:
 
     async def transact(self, topics: list[TopicFacts], *, ends: str | None) -> None:
         """A transaction over some partitions and offsets; left open without an end."""
-        dice, version = self.dice, self.dice.choice((1, 2))
+        version = self.dice.choice((1, 2))
         producer = await self._producer(version)
+        if producer is None:
+            return
         transaction = TransactionFacts(len(self.ledger.transactions))
         self.ledger.transactions.append(transaction)
-        sequences: dict[tuple[str, int], int] = {}
+        is_whole = await self._fill(transaction, producer, topics)
+        is_whole = is_whole and await self._offset_in(transaction, producer, topics)
+        if ends is not None:  # whoever was refused anything gives it up, as clients do
+            await self._end(transaction, producer, ends if is_whole else ABORT)
+
+    async def _fill(
+        self, transaction: TransactionFacts, producer: Producer, topics: list[TopicFacts]
+    ) -> bool:
+        """Some records of it, others between them; whether all were taken."""
+        dice, sequences = self.dice, dict[tuple[str, int], int]()
         for _ in range(dice.randint(1, 4)):
             topic = dice.choice(topics)
-            index = dice.randrange(len(topic.partitions))
-            if version == 1:
-                assert await producer.join(index, topic=topic.name) == [0]
-            place = topic.name, index
+            place = topic.name, dice.randrange(len(topic.partitions))
             sequence = sequences.get(place, 0)
             sequences[place] = sequence + 1
-            await self._send(
-                topic, index, self._row(topic, transaction), -1,
-                version=11 if version == 1 else 12,
-                transactional_id=producer.transactional_id,
-                producer_id=producer.producer_id, producer_epoch=producer.epoch,
-                base_sequence=sequence, transactional=True,
-            )  # fmt: skip
+            if not await self._write_in(transaction, producer, topic, place[1], sequence):
+                return False
             if dice.random() < 0.3:
                 await self.write(topic, acks=dice.choice((1, -1)))
-        await self._offset_in(transaction, producer, topics)
-        if ends is not None:
-            await self._end(transaction, producer, ends)
+        return True
 
-    async def _producer(self, version: int) -> Producer:
+    async def _write_in(
+        self,
+        transaction: TransactionFacts,
+        producer: Producer,
+        topic: TopicFacts,
+        index: int,
+        sequence: int,
+    ) -> bool:
+        if producer.version == 1:
+            codes = await producer.join(index, topic=topic.name)
+            if not self.agreed(None, codes == [0]):
+                return False
+        return await self._send(
+            topic, index, self._row(topic, transaction), -1,
+            version=11 if producer.version == 1 else 12,
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id, producer_epoch=producer.epoch,
+            base_sequence=sequence, transactional=True,
+        )  # fmt: skip
+
+    async def _producer(self, version: int) -> Producer | None:
         """With an id of its own: what others leave open stays open."""
         self._transactional_ids += 1
         name = f"x{self._transactional_ids}"
         producer = self.producers[name] = Producer(self.world, name, version)
-        assert await producer.begin() == 0
+        code = await producer.begin()
         await self.settle()
+        if not self.agreed(None, code == 0):
+            return None
         self.ledger.producer_ids.add(producer.producer_id)
         return producer
 
     async def _offset_in(
         self, transaction: TransactionFacts, producer: Producer, topics: list[TopicFacts]
-    ) -> None:
-        named = [topic for topic in topics if topic.name == "t"]
-        if not named or self.dice.random() < 0.4:
-            return
+    ) -> bool:
+        """Perhaps an offset of a group, too; False when it was refused."""
+        if not any(topic.name == "t" for topic in topics) or self.dice.random() < 0.4:
+            return True
         self._counter += 1
-        assert await producer.commit_offset(self._counter, 0) == 0
         transaction.offsets["g", "t", 0] = self._counter
         self.ledger.offset("g", "t", 0)
+        code = await producer.commit_offset(self._counter, 0)
         await self.settle()
+        return self.agreed(None, code == 0)
 
     async def _end(self, transaction: TransactionFacts, producer: Producer, how: str) -> None:
         transaction.outcome.ask(how)
@@ -352,11 +412,10 @@ class BrokerLife:
         for place, offset in transaction.offsets.items():
             facts[place].ask(offset if how == COMMIT else facts[place].latest)
         code = await producer.end(commit=how == COMMIT)
-        assert code == 0, code
         await self.settle()
-        transaction.outcome.answered()
-        for fact in facts.values():
-            fact.answered()
+        for fact in (transaction.outcome, *facts.values()):
+            if self.agreed(fact, code == 0):
+                fact.answered()
         await self.world.rests()
         await self.settle()
 

@@ -7,10 +7,10 @@ their work at once, so a seed gives the same calls each time. Every verb asks, a
 import random
 from typing import Any
 
-from broker.producer_ids import ProducerIds
 from broker.quotas.table import PRODUCER_BYTE_RATE
 from protocol.apis import (
     alter_client_quotas,
+    create_topics,
     delete_records,
     delete_topics,
     incremental_alter_configs,
@@ -22,12 +22,12 @@ from storage.aging import learn_times, plan_retention
 from storage.cleaner import Cleaning, CleaningMemory
 from storage.compaction import learn_ages, verdict_on
 from storage.env import Env
-from storage.errors import StorageError
+from storage.errors import DiskError, StorageError
 from storage.log import Log
 from tests.support.group_world import GroupWorld
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng
-from tests.support.transaction_world import TransactionWorld
+from tests.support.transaction_world import PromptCommit, TransactionWorld
 
 SMALL = {
     "transaction_state_log_num_partitions": "1",
@@ -42,10 +42,25 @@ BROKER, TOPIC = 4, 2
 SET = 0
 
 
+class FallibleCommit(PromptCommit):
+    """An fsync thread that is done at once, and whose disk may refuse."""
+
+    def sync(self) -> None:
+        requested, self.requested = self.requested, []
+        for log, _, done in requested:
+            try:
+                log.mark_durable(log.sync())
+            except DiskError as error:
+                done(error)
+            else:
+                self.on_durable(log)
+                done(None)
+
+
 class BrokerWorld(TransactionWorld, GroupWorld):
     """A broker as handlers see it, with the verbs that the ledger does not need."""
 
-    producer_ids: ProducerIds
+    commit_kind = FallibleCommit
 
     def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
         super().__init__(fs, seed, **{**SMALL, **settings})
@@ -76,6 +91,18 @@ class BrokerWorld(TransactionWorld, GroupWorld):
         return list(self.broker.log_manager.logs.values())
 
     # --- requests ---
+
+    async def create_topic(self, name: str, partitions: int, settings: dict[str, str]) -> Any:
+        """CreateTopics; the result of the topic, which may be a refusal."""
+        rows = [
+            create_topics.CreatableTopicConfig(name=key, value=value)
+            for key, value in settings.items()
+        ]
+        topic = create_topics.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, configs=rows
+        )
+        request = create_topics.CreateTopicsRequest(topics=[topic])
+        return (await self.call(request, 7)).topics[0]
 
     async def delete_topic(self, name: str) -> int:
         wanted = delete_topics.DeleteTopicsRequest(

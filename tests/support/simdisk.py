@@ -101,6 +101,10 @@ def apply(content: bytearray, change: tuple[int, bytes | None]) -> None:
         content[position:end] = data
 
 
+class ShortWriteError(DiskError):
+    """A part was written, then the disk failed."""
+
+
 @dataclass(slots=True)
 class Fault:
     """Calls of one kind that will fail: `skip` of them pass first, then `times` fail."""
@@ -128,6 +132,8 @@ class SimFileSystem:
         self.dropped: dict[str, int] = {}  # from which position on the cache was dropped, by path
         self.crash_at: int | None = None
         self.on_call: Callable[[int], None] | None = None
+        self.on_mutation: Callable[[str, str], None] | None = None  # told what is called on what
+        self.fail_at: tuple[int, str] | None = None  # that call fails: eio, enospc, short
         self.cold_paths: set[str] = set()  # what `read_into_if_cached` does not find in the cache
         self.capacity_bytes = capacity_bytes
         self._clock = clock
@@ -355,6 +361,8 @@ class SimFileSystem:
         self._check_alive()
         if self.on_call is not None:
             self.on_call(self.calls)
+        if self.on_mutation is not None:
+            self.on_mutation(operation, path)
         self.calls += 1
         is_last = self.crash_at == self.calls
         if is_last and is_sync:
@@ -367,6 +375,8 @@ class SimFileSystem:
             raise SimulatedCrash
 
     def _maybe_fail(self, operation: str, path: str) -> None:
+        if self.fail_at is not None and self.fail_at[0] == self.calls:
+            raise _error_of(self.fail_at[1], operation, path)
         for fault in self._faults:
             if fault.operation != operation or fault.path_part not in path or not fault.times:
                 continue
@@ -374,9 +384,7 @@ class SimFileSystem:
                 fault.skip -= 1
                 continue
             fault.times -= 1
-            if fault.error == "enospc":
-                raise NoSpace(path, operation, "injected", errno.ENOSPC)
-            raise DiskError(path, operation, "injected", errno.EIO)
+            raise _error_of(fault.error, operation, path)
 
 
 class SimFile:
@@ -396,7 +404,7 @@ class SimFile:
         copy = bytes(data)
         try:
             self._fs._mutate("write", self.path, lambda: self._store(position, copy))
-        except NoSpace:  # as disks do: a part was written before they said so
+        except (NoSpace, ShortWriteError):  # as disks do: a part was written before they said so
             self._apply((position, copy[: len(copy) // 2]))
             raise
 
@@ -561,6 +569,15 @@ class Survival:
                 return lambda index: index < first_lost
             case _:
                 return lambda index: dice.random() < 0.5
+
+
+def _error_of(error: str, operation: str, path: str) -> DiskError:
+    match error:
+        case "enospc":
+            return NoSpace(path, operation, "injected", errno.ENOSPC)
+        case "short":
+            return ShortWriteError(path, operation, "injected", errno.EIO)
+    return DiskError(path, operation, "injected", errno.EIO)
 
 
 def _content_of(node: Node) -> Hashable:

@@ -1,0 +1,167 @@
+"""A broker's life on a disk of which one call fails: refused, it may be; lost or made up, never.
+
+What is refused is noted as possible. Each acks=all write to `t` is an idempotent producer's, which
+sends what was refused again after the restart, and must then be told of one copy, on the disk.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from protocol.errors import KafkaError
+from storage.errors import StorageError
+from tests.support.broker_life import BrokenPromiseError, BrokerLife
+from tests.support.handler_world import batch, produce_request
+from tests.support.logs import records_of
+from tests.support.promises import Fact, TopicFacts, Written
+from tests.support.simdisk import SimFileSystem
+
+CUTS = 2
+Producing = tuple[int, int]
+"""Producer id, next sequence."""
+
+
+class FaultyLife(BrokerLife):
+    """Nothing is looked at on the way; at the end the broker is killed or stopped, and judged."""
+
+    def __init__(self, seed: int, fail_at: tuple[int, str] | None) -> None:
+        """The call with this number fails so: eio, enospc, short. None: nothing fails."""
+        self.refusals = 0
+        self.calls: list[tuple[str, str]] = []
+        """Of each mutating call the kind and the path, as far as the first disk made them."""
+        self._resends: dict[tuple[str, int], tuple[TopicFacts, Written, int, int]] = {}
+        self._producing: dict[tuple[str, int], Producing] = {}
+        super().__init__(seed, 1)
+        self.world.fs.fail_at = fail_at
+
+    def _watch(self) -> None:
+        self.world.fs.on_mutation = self._note
+
+    def _note(self, operation: str, path: str) -> None:
+        self.calls.append((operation, path))
+
+    async def settle(self) -> None:
+        """Later."""
+
+    def agreed(self, fact: Fact[Any] | None, is_done: object) -> bool:
+        if not is_done:
+            self.refusals += 1
+            if fact is not None and not fact.is_settled:
+                fact.refused()
+        return bool(is_done)
+
+    async def attempt(self, step: Callable[[Any], Awaitable[None]]) -> None:
+        try:
+            await step(self)
+        except (StorageError, KafkaError):
+            self.refusals += 1
+        except IndexError:  # no topic is left that can be used for this
+            return
+
+    async def make_groups(self) -> None:
+        if self.step != "the first topics":
+            await super().make_groups()  # an error ends the step
+            return
+        with suppress(KafkaError):
+            await super().make_groups()
+
+    # --- idempotent producers ---
+
+    async def write(self, topic: TopicFacts, *, acks: int = -1) -> None:
+        index = self.dice.randrange(len(topic.partitions))
+        place = topic.name, index
+        row = self._row(topic)
+        if acks != -1 or topic.name != "t" or place in self._resends:
+            await self._send(topic, index, row, acks)
+            return
+        if place not in self._producing:
+            made = await self.world.new_producer_id()
+            if not self.agreed(None, made >= 0):
+                return
+            self.ledger.producer_ids.add(made)
+            self._producing[place] = made, 0
+        producer_id, sequence = self._producing[place]
+        is_taken = await self._send(
+            topic, index, row, -1, producer_id=producer_id, producer_epoch=0, base_sequence=sequence
+        )
+        if is_taken:
+            self._producing[place] = producer_id, sequence + 1
+        else:
+            self._resends[place] = topic, row, producer_id, sequence
+
+    async def _send_again(self) -> None:
+        """After the start: each refused record is taken now, and promised."""
+        for (name, index), (topic, row, producer_id, sequence) in self._resends.items():
+            if name not in self.world.broker.catalog.image.topics:
+                continue
+            records = batch(
+                row.value, at=row.at, producer_id=producer_id, producer_epoch=0,
+                base_sequence=sequence,
+            )  # fmt: skip
+            request = produce_request(records, topic=name, partition=index, acks=-1)
+            answer: Any = await self.world.call(request, 12)
+            told = answer.responses[0].partition_responses[0]
+            assert not told.error_code, f"{name}-{index}: the retry is refused: {told.error_code}"
+            facts = topic.partitions[index]
+            again = replace(row, is_durable=True)
+            facts.sent.setdefault(told.base_offset, []).append(again)
+        self._resends.clear()
+
+    # --- the end ---
+
+    async def _all_is_durable(self) -> None:
+        """What a start serves is on the disk; what was refused need not be among it."""
+        for topic in self.ledger.living():
+            for index, facts in enumerate(topic.partitions):
+                for record in records_of(self.world.log(topic.name, index)):
+                    for row in facts.sent.get(record.offset, ()):
+                        row.is_durable |= row.value == record.value
+
+    async def restart(self) -> None:
+        if await self.world.stop():
+            await self._stopped_well()
+        await self._start(self.world.fs.after_kill())
+        await self._all_is_durable()
+
+    async def _stopped_well(self) -> None:
+        """The directory is marked clean: a cut changes nothing, and what was served counts."""
+        for seed in range(CUTS):
+            await self._judged("a clean stop, then a cut", self.world.fs.after_crash(seed))
+
+    async def end(self) -> None:
+        """A cut now; a restart, the retry of what was refused, and a cut then."""
+        self.world.fs.fail_at = None
+        for seed in range(CUTS):
+            await self._judged("a cut", self.world.fs.after_crash(seed))
+        await self.restart() if self.dice.random() < 0.3 else await self.kill()
+        await self._judged("a restart", self.world.fs.after_kill())
+        await self._send_again()
+        for seed in range(CUTS):
+            await self._judged("a restart, retries, a cut", self.world.fs.after_crash(seed))
+        self.world.ends()
+
+    async def _start(self, fs: SimFileSystem) -> None:
+        self.world.ends()
+        rest = self.world.fs.fail_at
+        done = len(self.calls)
+        if rest is not None and rest[0] > done:  # the calls of one disk go on on the next
+            fs.fail_at = rest[0] - done, rest[1]
+        fs.on_mutation = self._note
+        try:
+            self.world = await self.world.reborn(fs)
+        except StorageError:  # it said so, and is started again
+            self.refusals += 1
+            self.world = await self.world.reborn(fs.after_kill())
+        self._watch()
+        for each in self.producers.values():
+            each.world = self.world
+
+    async def _judged(self, when: str, disk: SimFileSystem) -> None:
+        self.points += 1
+        self._judging = random.Random(f"judge {self.seed}")
+        try:
+            await self._judge(0, disk)
+        except BrokenPromiseError as error:
+            raise BrokenPromiseError(f"after {when}: {error}") from error.__cause__
