@@ -163,7 +163,9 @@ def _judge_durable(  # noqa: PLR0917
 ) -> None:
     durable = facts.durable()
     last = max(durable, default=-1)
-    assert end > last or begin > last, f"{where}: offset {end} would be used twice, {last} was promised"
+    assert end > last or begin > last, (
+        f"{where}: offset {end} would be used twice, {last} was promised"
+    )
     if not topic.is_compacted:
         lost = [offset for offset in durable if offset >= begin and offset not in found]
         assert not lost, f"{where}: lost offsets {lost}"

@@ -255,6 +255,7 @@ class BrokerLife:
         answer = answer.responses[0].partition_responses[0]
         await self.settle()
         if not self.agreed(None, not answer.error_code):
+            row.is_refused = True
             return False
         assert answer.base_offset == offset, answer
         if acks == -1:

@@ -105,7 +105,7 @@ class FaultyLife(BrokerLife):
             told = answer.responses[0].partition_responses[0]
             assert not told.error_code, f"{name}-{index}: the retry is refused: {told.error_code}"
             facts = topic.partitions[index]
-            again = replace(row, is_durable=True)
+            again = replace(row, is_durable=True, is_refused=False)
             facts.sent.setdefault(told.base_offset, []).append(again)
         self._resends.clear()
 

@@ -64,6 +64,8 @@ class Written:
     at: int
     transaction: TransactionFacts | None
     is_durable: bool = False
+    is_refused: bool = False
+    """It may be there all the same; what is promised of its offset does not mean it."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ class PartitionFacts:
     def became_durable(self, end: int) -> None:
         """Everything below `end` is on the disk: it was acknowledged, or synced."""
         for offset, rows in self.sent.items():
-            if offset < end and rows:
+            if offset < end and rows and not rows[-1].is_refused:
                 rows[-1].is_durable = True
 
 
