@@ -64,6 +64,7 @@ from broker.tasks.runner import TaskRunner
 from broker.tasks.schedule import schedule
 from broker.tasks.scrubber import Scrubber
 from broker.transactions.coordinator import TransactionCoordinator
+from broker.unpacking import Unpacking
 from broker.waiters import FetchWaiters
 from config.endpoints import Listener
 from config.errors import ConfigError
@@ -330,7 +331,15 @@ class Broker:
     def _load(self) -> None:
         """On a lane: everything that reads the data directory before clients may come."""
         manager = self.log_manager = LogManager(self.env, self.log_dir, self.config.topic_config)
-        serving = Serving(self.log_dir, self.lanes, self.commit, self.waiters, self.quarantine)
+        serving = Serving(
+            self.log_dir,
+            self.lanes,
+            self.commit,
+            self.waiters,
+            self.quarantine,
+            Unpacking(self.lanes, self.log_dir, self.probes.monotonic),
+            self.memory,
+        )
         self.catalog = TopicCatalog(self.env, self.config, manager, serving)
         manager.open_directory(self.cluster_id, self.node_id)
         self.disk_space.ballast = manager.ballast

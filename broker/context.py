@@ -8,6 +8,7 @@ and a header. It must not know how bytes arrive or leave.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.unpacking import RequestBudget
 from protocol.headers import RequestHeader
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Peer:
 class RequestContext:
     """The facts of one request, given to `handle(request, context)`."""
 
-    __slots__ = ("broker", "charge", "header", "peer", "waited_seconds")
+    __slots__ = ("_budget", "broker", "charge", "header", "peer", "waited_seconds")
 
     charge: tuple[int, float]
     """Bytes of the request and seconds of work: set only while quotas are enforced."""
@@ -44,6 +45,7 @@ class RequestContext:
         self.header = header
         self.peer = peer
         self.broker = broker
+        self._budget: RequestBudget | None = None
         self.waited_seconds = 0.0
         """For how long the answer waited for what its client asked to wait for: new records."""
 
@@ -81,6 +83,13 @@ class RequestContext:
     def connection_id(self) -> int:
         """Number of the connection, unique in the life of this process."""
         return self.peer.connection_id
+
+    @property
+    def budget(self) -> RequestBudget:
+        """What the request may still unpack; made when it first matters."""
+        if self._budget is None:
+            self._budget = RequestBudget(self.peer.connection_id)
+        return self._budget
 
     def advertised(self) -> "Endpoint":
         """The address of this broker that this client can reach."""

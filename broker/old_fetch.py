@@ -101,7 +101,7 @@ class OldFetch:
                 limit_bytes=partition.log.config.max_decompressed_message_bytes,
             )
             while not reader.is_done:
-                await wait_for(partition.on_lane(reader.step))
+                await wait_for(partition.alone_on_lane(reader.step, self._context.budget))
             data.records = bytes(reader.messages)
             part = _behind(partition, offset, reader.next_offset, max_bytes)
             offset = reader.next_offset

@@ -12,6 +12,7 @@ from broker.deferred import Deferred
 from broker.lanes import settle
 from broker.partition_writes import ACKS_ALL, PartitionWrites
 from broker.serving import Serving
+from broker.unpacking import RequestBudget
 from protocol.errors import ErrorCode, KafkaError
 from storage.file_slice import FetchData
 from storage.file_times import offsets_before
@@ -19,10 +20,14 @@ from storage.leader_epochs import EpochEnd
 from storage.look import NotInMemory
 from storage.search_clock import CLOCKS
 from storage.snapshot import LogSnapshot, TimestampOffset
+from storage.unpacking import TooMuchWork, Work
 
 __all__ = ["ACKS_ALL", "Partition", "Serving", "last_fetchable"]
 
 T = TypeVar("T")
+
+SEARCH_BYTES = 4096
+"""What a search on the loop may unpack in any case is what a batch of that size may."""
 
 
 class Partition(PartitionWrites):
@@ -89,29 +94,42 @@ class Partition(PartitionWrites):
         return self.log.read(offset, max_bytes, up_to=end, min_one_batch=whole_first)
 
     def find_timestamp(
-        self, timestamp_ms: int, end: int, *, at_once: bool = True
+        self,
+        timestamp_ms: int,
+        end: int,
+        *,
+        at_once: bool = True,
+        budget: RequestBudget | None = None,
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         """The first offset below `end` whose time is at least `timestamp_ms`, by the topic's clock.
 
         A search that has to touch the disk, or takes long, or need not be `at_once`, runs on a lane
-        and comes later.
+        and comes later. TooMuchWork when it has to unpack more than `budget` has left.
         """
-        clock = CLOCKS[self.log.config.horolog_search_clock]
+        log, clock = self.log, CLOCKS[self.log.config.horolog_search_clock]
 
-        def search(may_wait: bool) -> TimestampOffset | None:
-            return self.log.offset_for_timestamp(
-                timestamp_ms, last_fetchable=end, clock=clock, may_wait=may_wait
+        def search(may_wait: bool, work: Work) -> TimestampOffset | None:
+            return log.reads.offset_for_timestamp(
+                log.snapshot,
+                timestamp_ms,
+                last_fetchable=end,
+                clock=clock,
+                may_wait=may_wait,
+                work=work,
             )
 
-        return self._search(search, at_once=at_once)
+        return self._search(search, budget or RequestBudget(), at_once=at_once)
 
     def find_max_timestamp(
-        self, *, at_once: bool = True
+        self, *, at_once: bool = True, budget: RequestBudget | None = None
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         """The first record with the largest record time in the log, whatever the clock."""
-        return self._search(
-            lambda may_wait: self.log.max_timestamp_offset(may_wait=may_wait), at_once=at_once
-        )
+        log = self.log
+
+        def search(may_wait: bool, work: Work) -> TimestampOffset | None:
+            return log.reads.max_timestamp_offset(log.snapshot, may_wait=may_wait, work=work)
+
+        return self._search(search, budget or RequestBudget(), at_once=at_once)
 
     def find_segment_starts(
         self, timestamp_ms: int, max_count: int, now_ms: int
@@ -129,8 +147,28 @@ class Partition(PartitionWrites):
         future.add_done_callback(lambda done: settle(answer, done))
         return answer
 
+    def on_unpacking_lane(
+        self, work: Callable[[Work], T], budget: RequestBudget | None = None
+    ) -> Deferred[T]:
+        """As `on_lane`, for what unpacks; TooMuchWork when that is more than `budget` has left."""
+        answer: Deferred[T] = Deferred()
+        self._serving.unpacking.on_lane(
+            budget or RequestBudget(), work, lambda done: settle(answer, done)
+        )
+        return answer
+
+    def alone_on_lane(self, work: Callable[[], T], budget: RequestBudget) -> Deferred[T]:
+        """As `on_lane`, for what may unpack much and does not tell beforehand."""
+        answer: Deferred[T] = Deferred()
+        self._serving.unpacking.alone(budget, lambda _: work(), lambda done: settle(answer, done))
+        return answer
+
     def _search(
-        self, search: Callable[[bool], TimestampOffset | None], *, at_once: bool
+        self,
+        search: Callable[[bool, Work], TimestampOffset | None],
+        budget: RequestBudget,
+        *,
+        at_once: bool,
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         """At once from memory, or on a lane: there a fault is met again, and told."""
         snapshot = self.log.snapshot
@@ -138,10 +176,12 @@ class Partition(PartitionWrites):
             return None
         if at_once:
             try:
-                return search(False)
-            except (NotInMemory, KafkaError):
+                return self._serving.unpacking.at_once(
+                    SEARCH_BYTES, budget, lambda work: search(False, work)
+                )
+            except (NotInMemory, KafkaError, TooMuchWork):
                 pass
-        return self.on_lane(lambda: search(True))
+        return self.on_unpacking_lane(lambda work: search(True, work), budget)
 
 
 def last_fetchable(snapshot: LogSnapshot, *, committed: bool) -> int:

@@ -17,20 +17,25 @@ from typing import TypeVar
 
 from broker.deferred import Deferred
 from broker.lanes import settle
+from broker.memory_account import MemoryClass
 from broker.serving import NOBODY, InRemedy, Sender, Serving
 from broker.turns import Turns
+from broker.unpacking import too_much_of_a_request
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CODEC_MASK
 from storage import old_formats
 from storage.checked_batch import CheckedBatch, MistimedBatch
 from storage.errors import StorageError
 from storage.log import Log
 from storage.remedies import Origin, TooLarge, remedied
 from storage.snapshot import AppendResult
+from storage.unpacking import TooMuchWork, Work
 from storage.validation import INLINE_COMPRESSED_BYTES as LEAST_LANE_BYTES
 
 T = TypeVar("T")
 
 ACKS_ALL = -1
+CODEC_POSITION = 22  # low byte of the attributes
 INLINE_REMEDY_BYTES = 1280 * 1024
 """Records of more than these bytes are rewritten on a lane. A batch of the usual largest size is
 below it: a copy for the lane and the way there and back take longer than the rewriting."""
@@ -75,8 +80,10 @@ class PartitionWrites:
         stored then.
         """
         log, size = self.log, len(records)
+        if size > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK:
+            return self._append_packed(records, acks, sender)
         if self._turns.waiting or (size > LEAST_LANE_BYTES and log.needs_lane(records)):
-            return self._append_in_turn(bytearray(records), acks, sender, self._append)
+            return self._append_in_turn(records, acks, sender, self._append)
         try:
             result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
         except MistimedBatch as mistimed:
@@ -85,10 +92,27 @@ class PartitionWrites:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return self._appended(result, size)
 
+    def _append_packed(self, records: memoryview, acks: int, sender: Sender) -> Outcome:
+        """As `append`; how much it unpacks to decides where that is done."""
+        budget, size = sender.budget, len(records)
+        budget.admit(size)
+        try:
+            if self._turns.waiting or self.log.needs_lane(records):
+                raise TooMuchWork  # noqa: TRY301 - known beforehand
+            result = self._serving.unpacking.at_once(
+                size, budget, lambda work: self._append(records, acks, work)
+            )
+        except TooMuchWork:
+            return self._append_in_turn(records, acks, sender, self._append)
+        except MistimedBatch as mistimed:
+            return self._remedy(mistimed, acks, sender)
+        return self._appended(result, size)
+
     def append_old(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
         """As `append`, for a set of format 0 or 1: it is made into a batch first."""
         if self._turns.waiting or old_formats.needs_lane(records):
-            return self._append_in_turn(bytearray(records), acks, sender, self._append_old)
+            sender.budget.admit(len(records))
+            return self._append_in_turn(records, acks, sender, self._append_old)
         try:
             result = self._append_old(records, acks)
         except MistimedBatch as mistimed:
@@ -144,14 +168,16 @@ class PartitionWrites:
 
     # --- what may run on a lane ---
 
-    def _append(self, batch: memoryview | CheckedBatch, acks: int) -> AppendResult:
+    def _append(
+        self, batch: memoryview | CheckedBatch, acks: int, work: Work | None = None
+    ) -> AppendResult:
         with _told():
             return self.log.append(
-                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
+                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch, work=work
             )
 
-    def _append_old(self, records: memoryview, acks: int) -> AppendResult:
-        return self._append(old_formats.as_batch(records, self.log.config), acks)
+    def _append_old(self, records: memoryview, acks: int, work: Work | None = None) -> AppendResult:
+        return self._append(old_formats.as_batch(records, self.log.config, work), acks, work)
 
     def _append_own(self, batch: CheckedBatch, acks: int) -> AppendResult:
         with _told():
@@ -170,22 +196,32 @@ class PartitionWrites:
 
     def _append_in_turn(
         self,
-        records: bytearray,
+        records: memoryview,
         acks: int,
         sender: Sender,
-        append: Callable[[memoryview, int], AppendResult],
+        append: Callable[[memoryview, int, Work], AppendResult],
     ) -> Deferred[AppendResult]:
+        size, memory = len(records), self._serving.memory
+        memory.charge(MemoryClass.LANES, size)
         answer: Deferred[AppendResult] = Deferred()
-        origin = self._origin(sender)
+        origin, copy = self._origin(sender), bytearray(records)
 
-        def work() -> AppendResult | InRemedy:
+        def attempt(work: Work) -> AppendResult | InRemedy:
             try:
-                return append(memoryview(records), acks)
+                return append(memoryview(copy), acks, work)
             except MistimedBatch as mistimed:
                 return self._in_remedy(mistimed, origin)
 
-        left = partial(self._left_lane, answer, acks, len(records))
-        self._turns.take(lambda: self._run(work, left), answer.fail)
+        def left(future: Future[AppendResult | InRemedy]) -> None:
+            memory.release(MemoryClass.LANES, size)
+            self._left_lane(answer, acks, size, future)
+
+        def refused(error: Exception) -> None:
+            memory.release(MemoryClass.LANES, size)
+            answer.fail(error)
+
+        budget, unpacking = sender.budget, self._serving.unpacking
+        self._turns.take(lambda: unpacking.on_lane(budget, attempt, left), refused)
         return answer
 
     def _remedy(self, mistimed: MistimedBatch, acks: int, sender: Sender) -> Outcome:
@@ -216,6 +252,8 @@ class PartitionWrites:
 
         def left(outcome: AppendResult | InRemedy | None, error: BaseException | None) -> None:
             if not isinstance(outcome, InRemedy):
+                if isinstance(error, TooMuchWork):
+                    error = too_much_of_a_request(ErrorCode.MESSAGE_TOO_LARGE)
                 self._over(answer, size_bytes, outcome, error)
                 return
             try:

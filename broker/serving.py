@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.commit import GroupCommit
 from broker.lanes import DiskLanes
+from broker.memory_account import MemoryAccount
+from broker.unpacking import RequestBudget, Unpacking
 from broker.waiters import FetchWaiters
 from storage.checked_batch import MistimedBatch
 from storage.remedies import Remedied
@@ -27,6 +29,10 @@ class Sender(Protocol):
     def client_host(self) -> str:
         """The address it connects from."""
 
+    @property
+    def budget(self) -> RequestBudget:
+        """What its request may still unpack."""
+
 
 @dataclass(frozen=True, slots=True)
 class Nobody:
@@ -34,6 +40,11 @@ class Nobody:
 
     client_id: str = ""
     client_host: str = ""
+
+    @property
+    def budget(self) -> RequestBudget:
+        """A new one each time."""
+        return RequestBudget()
 
 
 NOBODY = Nobody()
@@ -48,6 +59,8 @@ class Serving:
     commit: GroupCommit
     waiters: FetchWaiters
     quarantine: Quarantine
+    unpacking: Unpacking
+    memory: MemoryAccount
     scratch: Scratch = field(default_factory=Scratch)
 
 

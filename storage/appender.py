@@ -30,6 +30,7 @@ from storage.segment_sync import sync_files, sync_snapshot
 from storage.segment_times import last_arrival_of, learn_first_times
 from storage.segment_writer import SegmentWriter
 from storage.segments import create_segment
+from storage.unpacking import Work
 from storage.validation import BatchRules
 from storage.zone_map import LOG_APPEND_TIME, UNTIMED
 
@@ -107,16 +108,17 @@ class LogAppender:
         return self._batch_rules.needs_lane(records)
 
     def append(
-        self, batch: memoryview | CheckedBatch, leader_epoch: int
+        self, batch: memoryview | CheckedBatch, leader_epoch: int, work: Work | None = None
     ) -> PlacedBatch | RememberedBatch:
         """Append one batch, as it came or checked; a remembered one is what this one repeats.
 
+        TooMuchWork when unpacking it takes more than `work`; nothing has changed then.
         KafkaError when it is refused; MistimedBatch when it needs its remedy first; DiskError,
         CorruptIndex or CorruptLog when the disk failed. Nothing has changed then, but that a
         segment may have ended.
         """
         if not isinstance(batch, CheckedBatch):
-            batch = self._batch_rules.check(batch, self._now_ms())
+            batch = self._batch_rules.check(batch, self._now_ms(), work)
         if batch.remedy is not None:
             return self._repeated(batch)
         now_ms = batch.arrival_ms

@@ -34,6 +34,7 @@ from storage.segment_removal import STEP_SEGMENTS, RemovalStep, rename_away, who
 from storage.segment_swap import Compaction
 from storage.snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
 from storage.txn_index import AbortedTransaction
+from storage.unpacking import Work
 from storage.validation import InvalidRecordError
 
 __all__ = ["AppendResult", "InvalidRecordError", "Log", "TimestampOffset"]
@@ -164,18 +165,19 @@ class Log:
         return result
 
     def append(
-        self, batch: memoryview | CheckedBatch, *, acks_all: bool, leader_epoch: int
-    ) -> AppendResult:
+        self, batch: memoryview | CheckedBatch, *, acks_all: bool, leader_epoch: int,
+        work: Work | None = None,
+    ) -> AppendResult:  # fmt: skip
         """Append exactly one batch of format 2 from a client; patched in place.
 
         KafkaError when it is refused (`InvalidRecordError` when for its records), with
         KAFKA_STORAGE_ERROR (56) when the disk failed; MistimedBatch when it needs its remedy: then
-        what came of it may be appended, as long as nothing else was since. Nothing is stored in
-        any of these cases.
+        what came of it may be appended, as long as nothing else was since; TooMuchWork when it
+        unpacks to more than `work` allows for. Nothing is stored in any of these cases.
         """
         try:
             with self._gate:
-                return self._append(batch, leader_epoch, acks_all=acks_all)
+                return self._append(batch, leader_epoch, work, acks_all=acks_all)
         except (DiskError, CorruptIndex, CorruptLog) as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
@@ -183,13 +185,13 @@ class Log:
                 self._catch_up()
 
     def _append(
-        self, batch: memoryview | CheckedBatch, leader_epoch: int, *, acks_all: bool
+        self, batch: memoryview | CheckedBatch, epoch: int, work: Work | None, *, acks_all: bool
     ) -> AppendResult:
         if self._durability.failed is not None or self._corruption is not None or self.is_closed:
             raise self._offline()
         appender = self._appender
         try:
-            placed = appender.append(batch, leader_epoch)
+            placed = appender.append(batch, epoch, work)
             if isinstance(placed, RememberedBatch):
                 return self._duplicate(placed, acks_all=acks_all)
             base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
@@ -319,12 +321,9 @@ class Log:
     ) -> TimestampOffset | None:
         """The smallest offset with a time of at least `timestamp_ms`; see `LogReads`."""
         return self.reads.offset_for_timestamp(
-            self.snapshot,
-            timestamp_ms,
-            last_fetchable=last_fetchable,
-            clock=clock,
-            may_wait=may_wait,
-        )
+            self.snapshot, timestamp_ms,
+            last_fetchable=last_fetchable, clock=clock, may_wait=may_wait,
+        )  # fmt: skip
 
     def max_timestamp_offset(self, *, may_wait: bool = True) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734); see `LogReads`."""

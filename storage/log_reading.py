@@ -21,6 +21,7 @@ from storage.segments import index_of
 from storage.snapshot import LogSnapshot, TimestampOffset
 from storage.time_search import first_at_or_after, first_with_largest
 from storage.txn_index import AbortedTransaction
+from storage.unpacking import Work
 
 
 class LogReads:
@@ -43,9 +44,9 @@ class LogReads:
         """How the indexes of the log's segments are reached."""
         return self._indexes, self._rules
 
-    def look(self, *, may_wait: bool = True) -> Look:
+    def look(self, *, may_wait: bool = True, work: Work | None = None) -> Look:
         """A way to the segments for one search."""
-        return Look(self._indexes, self._rules, self._inflate_limit, may_wait=may_wait)
+        return Look(self._indexes, self._rules, self._inflate_limit, may_wait=may_wait, work=work)
 
     def forget(self, segment: Segment) -> None:
         """The segment is gone."""
@@ -59,14 +60,16 @@ class LogReads:
         last_fetchable: int,
         clock: SearchClock,
         may_wait: bool,
+        work: Work | None = None,
     ) -> TimestampOffset | None:
         """The smallest offset with a time of at least `timestamp_ms`, if below `last_fetchable`.
 
         The timestamp in the answer is the time by that clock. KafkaError KAFKA_STORAGE_ERROR (56)
         when the disk refuses, CORRUPT_MESSAGE (2) when the batch that would answer is damaged;
-        NotInMemory when it may not wait and would have to.
+        NotInMemory when it may not wait and would have to; TooMuchWork when it has to unpack more
+        than `work` allows for.
         """
-        look = Look(self._indexes, self._rules, self._inflate_limit, may_wait=may_wait)
+        look = self.look(may_wait=may_wait, work=work)
         try:
             return first_at_or_after(
                 snapshot, look, timestamp_ms, last_fetchable=last_fetchable, clock=clock
@@ -75,11 +78,11 @@ class LogReads:
             raise as_told(error) from error
 
     def max_timestamp_offset(
-        self, snapshot: LogSnapshot, *, may_wait: bool
+        self, snapshot: LogSnapshot, *, may_wait: bool, work: Work | None = None
     ) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734). Errors as above."""
         with told():
-            return first_with_largest(snapshot, self.look(may_wait=may_wait))
+            return first_with_largest(snapshot, self.look(may_wait=may_wait, work=work))
 
     def aborted_transactions(
         self, snapshot: LogSnapshot, offset: int, up_to: int

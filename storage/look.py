@@ -15,19 +15,19 @@ from protocol.records.batch import (
     crc_matches,
     read_header,
 )
-from protocol.records.compression import inflate
 from storage.batch_walk import BatchPlace, Readable
 from storage.env import File
 from storage.errors import CorruptLog
 from storage.index_trust import TrustedIndexes
 from storage.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock
 from storage.segment import UNKNOWN, Indexes, IndexRules, Segment
+from storage.unpacking import TooMuchWork, Work, inflate_within
 from storage.zone_rows import UNREAD, UNTIMED
 from storage.zone_view import ZoneView
 
 QUICK_BYTES = 2 * 1024 * 1024  # read in one look that must not wait: well under a millisecond
 QUICK_PACKED_BYTES = 64 * 1024  # of a compressed batch
-QUICK_UNPACKED_BYTES = 1024 * 1024
+QUICK_UNPACKED_BYTES = 1024 * 1024  # unless the caller says otherwise
 
 
 class NotInMemory(Exception):  # noqa: N818 - what happened, not a fault
@@ -52,6 +52,7 @@ class Look:
         "_inflate_limit",
         "_may_wait",
         "_rules",
+        "_work",
         "bytes_left",
         "scanned_bytes",
         "scanned_zones",
@@ -64,8 +65,10 @@ class Look:
         inflate_limit: int,
         *,
         may_wait: bool = True,
+        work: Work | None = None,
     ) -> None:
-        """`inflate_limit`: bytes that one batch may unpack to."""
+        """`inflate_limit`: bytes that one batch may unpack to; `work`: all of them together."""
+        self._work = Work(QUICK_UNPACKED_BYTES, 1) if work is None and not may_wait else work
         self._indexes = indexes
         self._rules = rules
         self._may_wait = may_wait
@@ -124,16 +127,24 @@ class Look:
     def records_of(
         self, batch: memoryview, header: BatchHeader, path: str, position: int
     ) -> memoryview | bytes | bytearray:
-        """The batch's records, unpacked. CorruptLog when it is damaged; it lies at `position`."""
+        """The batch's records, unpacked. It lies at `position`.
+
+        CorruptLog when it is damaged; TooMuchWork when it unpacks to more than may be.
+        """
         limit = self._inflate_limit
-        if header.attributes & CODEC_MASK and not self._may_wait:
-            if len(batch) > QUICK_PACKED_BYTES:
-                raise NotInMemory
-            limit = min(limit, QUICK_UNPACKED_BYTES)
+        is_packed = bool(header.attributes & CODEC_MASK)
+        if is_packed and not self._may_wait and len(batch) > QUICK_PACKED_BYTES:
+            raise NotInMemory
         if not crc_matches(batch, 0, header):
             raise CorruptLog(path, f"the batch at {position} has a wrong CRC")
         try:
-            return inflate(header.codec, batch[HEADER_BYTES:], limit_bytes=limit)
+            return inflate_within(
+                header.codec, batch[HEADER_BYTES:], limit_bytes=limit, work=self._work
+            )
+        except TooMuchWork:
+            if self._may_wait:
+                raise
+            raise NotInMemory from None
         except DecodeError as error:
             raise CorruptLog(path, f"the batch at {position}: {error}") from error
 

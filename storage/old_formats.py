@@ -11,9 +11,11 @@ from protocol.records.batch import CorruptBatch, InvalidRecords
 from protocol.records.compression import Codec, CorruptCompression, InflateLimit, UnknownCodec
 from protocol.records.convert import up_convert
 from protocol.records.legacy import MAGIC_POSITION, SetFacts, read_facts
+from storage.unpacking import TooMuchWork, Work
 from storage.validation import InvalidRecordError
 
 INLINE_BYTES = 4 * 1024
+UNLIMITED = 1 << 62
 CODEC_POSITION = MAGIC_POSITION + 1
 
 
@@ -28,11 +30,20 @@ def needs_lane(records: memoryview) -> bool:
     return size > INLINE_BYTES or (size > CODEC_POSITION and records[CODEC_POSITION] & 0x07 != 0)
 
 
-def as_batch(records: memoryview, config: TopicConfig) -> memoryview:
-    """The batch of a set; KafkaError or InvalidRecordError when the set is refused."""
+def as_batch(records: memoryview, config: TopicConfig, work: Work | None = None) -> memoryview:
+    """The batch of a set; KafkaError or InvalidRecordError when the set is refused.
+
+    TooMuchWork when it unpacks to more than `work` allows for; what it does take is counted when
+    the batch is checked.
+    """
+    allowed = UNLIMITED if work is None else work.bytes_left
+    limit = UNLIMITED
     try:
         facts = read_facts(records)
-        return memoryview(up_convert(records, limit_bytes=_limit(records, facts, config)))
+        limit = _limit(records, facts, config)
+        if facts.codec is Codec.NONE:
+            allowed = limit
+        return memoryview(up_convert(records, limit_bytes=min(limit, allowed)))
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     except (InvalidRecords, CorruptCompression) as error:
@@ -40,6 +51,8 @@ def as_batch(records: memoryview, config: TopicConfig) -> memoryview:
     except UnknownCodec as error:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
     except InflateLimit as error:
+        if allowed < limit:
+            raise TooMuchWork from None
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
 
 

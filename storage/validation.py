@@ -32,7 +32,6 @@ from protocol.records.compression import (
     CorruptCompression,
     InflateLimit,
     UnknownCodec,
-    inflate,
 )
 from protocol.records.mistimed import Limits
 from protocol.records.walk import MAX_HEADERS, RecordFacts, check_records
@@ -47,6 +46,7 @@ from storage.dirty_time import (
     look_over,
     zone_flags,
 )
+from storage.unpacking import Work, inflate_within
 
 TIMESTAMP_SUMMARY = "One or more records have been rejected due to invalid timestamp"
 SHOWN_RECORD_ERRORS = 3
@@ -101,8 +101,10 @@ class BatchRules:
         codec = records[22] & CODEC_MASK
         return codec != 0 or (self._target is not None and self._target is not Codec.NONE)
 
-    def check(self, records: memoryview, now_ms: int) -> CheckedBatch:
+    def check(self, records: memoryview, now_ms: int, work: Work | None = None) -> CheckedBatch:
         """Check, stamp and if need be repack; KafkaError or InvalidRecordError on refusal.
+
+        TooMuchWork when unpacking takes more than `work`; nothing has changed then.
 
         `records` is changed in place (time stamp, maximum timestamp, CRC), never its records. A
         batch that comes out with a remedy is as it was sent.
@@ -111,7 +113,7 @@ class BatchRules:
         size = len(records)
         codec = header.attributes & CODEC_MASK
         packed = records[HEADER_BYTES:]
-        payload = self._unpack(header, packed) if codec else packed
+        payload = self._unpack(header, packed, work) if codec else packed
         limits = self._times.limits(now_ms)
         facts = self._checked_records(header, payload, limits)
         if facts.out_of_bounds and self._times.action is not Action.ACCEPTED:
@@ -238,11 +240,12 @@ class BatchRules:
                 f"The batch has {size} bytes, more than a segment holds ({config.segment_bytes})",
             )
 
-    def _unpack(self, header: BatchHeader, payload: memoryview) -> bytes | bytearray | memoryview:
+    def _unpack(self, header: BatchHeader, payload: memoryview, work: Work | None) -> Buffer:
+        if work is not None:
+            work.count(header.record_count)
+        limit = self._config.max_decompressed_message_bytes
         try:
-            return inflate(
-                header.codec, payload, limit_bytes=self._config.max_decompressed_message_bytes
-            )
+            return inflate_within(header.codec, payload, limit_bytes=limit, work=work)
         except UnknownCodec as error:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
         except InflateLimit as error:

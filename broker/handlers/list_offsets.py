@@ -13,6 +13,7 @@ from broker.deferred import Deferred
 from broker.gathering import after, gather
 from broker.metrics.probes import BrokerProbes
 from broker.partition import Partition, last_fetchable
+from broker.unpacking import too_much_of_a_request
 from protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -23,6 +24,7 @@ from protocol.apis.list_offsets import (
 from protocol.errors import ErrorCode, KafkaError
 from storage.file_times import visible_to_consumers
 from storage.snapshot import TimestampOffset
+from storage.unpacking import TooMuchWork
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 SPECIAL_SINCE_VERSION = {
@@ -35,6 +37,8 @@ SPECIAL_SINCE_VERSION = {
 }
 OFFSET_LISTS_UNTIL_VERSION = 0
 ANSWERED_AT_ONCE = 32  # searches of one request on the loop: two milliseconds; the rest on lanes
+BYTES_A_SEARCH = 4 * 1024 * 1024  # unpacked, beside what any request may
+NOT_AVAILABLE_SINCE_VERSION = 5
 READ_COMMITTED = 1
 CONSUMER = -1
 
@@ -91,8 +95,25 @@ def _answer(
         return _refusal(query, context, error)
     if isinstance(found, Deferred):
         succeed = partial(_found, query, context.broker.probes, started)
-        return after(found, succeed, partial(_refusal, query, context))
+        return after(_told(found, context), succeed, partial(_refusal, query, context))
     return _found(query, context.broker.probes, started, found)
+
+
+def _told(found: Deferred[Found], context: RequestContext) -> Deferred[Found]:
+    """A search beyond the request's budget has a code that clients ask again for (as KIP-207)."""
+    answer: Deferred[Found] = Deferred()
+    is_known = context.api_version >= NOT_AVAILABLE_SINCE_VERSION
+    code = ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE
+
+    def settle(value: Found, error: BaseException | None) -> None:
+        if error is None:
+            answer.resolve(value)
+        else:
+            is_beyond = isinstance(error, TooMuchWork)
+            answer.fail(too_much_of_a_request(code) if is_beyond else error)
+
+    found.listen(settle)
+    return answer
 
 
 def _listed(
@@ -134,9 +155,12 @@ def _find(
     at_once: bool,
 ) -> Found | Deferred[Found]:
     committed = request.isolation_level == READ_COMMITTED
+    context.budget.bytes_left += BYTES_A_SEARCH
     if timestamp >= 0:
         fetchable = last_fetchable(partition.log.snapshot, committed=committed)
-        return partition.find_timestamp(timestamp, fetchable, at_once=at_once)
+        return partition.find_timestamp(
+            timestamp, fetchable, at_once=at_once, budget=context.budget
+        )
     since = SPECIAL_SINCE_VERSION.get(timestamp)
     if since is None or context.api_version < since:
         raise KafkaError(
@@ -144,7 +168,7 @@ def _find(
             f"Timestamp {timestamp} means nothing in ListOffsets version {context.api_version}",
         )
     if timestamp == MAX_TIMESTAMP:
-        return partition.find_max_timestamp(at_once=at_once)
+        return partition.find_max_timestamp(at_once=at_once, budget=context.budget)
     return _special(partition, timestamp, committed=committed, replica_id=request.replica_id)
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "UnknownCodec",
     "codec_of",
     "deflate",
+    "expected_bytes",
     "inflate",
 ]
 
@@ -37,6 +38,7 @@ GZIP_SLICE_BYTES = 16 * 1024
 LZ4_SLICE_BYTES = 64 * 1024
 ZSTD_WINDOW_BYTES = 8 * 1024 * 1024  # of memory that a window may really take
 ZSTD_WINDOW_MOST_BYTES = 128 * 1024 * 1024  # as Kafka's own reader
+GZIP_LEAST_BYTES = 18  # header and trailer; the last four bytes are the unpacked size
 SNAPPY_BLOCK_BYTES = 32 * 1024
 SNAPPY_WORST_RATIO = 22  # a copy element of three bytes yields 64
 
@@ -89,6 +91,19 @@ def inflate(codec: Codec, data: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTE
     return _INFLATERS[codec](memoryview(data), limit_bytes)
 
 
+def expected_bytes(codec: Codec, data: Buffer) -> int:
+    """About what `data` unpacks to, by what it states itself; 0 where it does not.
+
+    It may lie: a zstd frame tells the most that its blocks can hold, gzip what its sender wrote
+    there. CorruptCompression when it cannot be read.
+    """
+    if codec is Codec.ZSTD:
+        return zstd_bounds(memoryview(data)).unpacked_at_most
+    if codec is Codec.GZIP and len(data) >= GZIP_LEAST_BYTES:
+        return int.from_bytes(data[-4:], "little")
+    return 0
+
+
 def deflate(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     """Pack records as Kafka's own clients frame them; None takes the codec's usual level."""
     return _DEFLATERS[codec](data, level)
@@ -121,6 +136,11 @@ def _collect(codec: Codec, pieces: Iterator[bytes], limit_bytes: int) -> Buffer:
     return joined
 
 
+def _chunk(limit_bytes: int) -> int:
+    """What one call of a library may add: one byte over the limit tells that there is more."""
+    return min(CHUNK_BYTES, limit_bytes + 1)
+
+
 def _slices(data: memoryview, size: int) -> Iterator[memoryview]:
     for start in range(0, len(data), size):
         yield data[start : start + size]
@@ -128,22 +148,22 @@ def _slices(data: memoryview, size: int) -> Iterator[memoryview]:
 
 def _inflate_gzip(data: memoryview, limit_bytes: int) -> Buffer:
     try:
-        return _collect(Codec.GZIP, _gzip_pieces(data), limit_bytes)
+        return _collect(Codec.GZIP, _gzip_pieces(data, _chunk(limit_bytes)), limit_bytes)
     except zlib.error as error:
         raise CorruptCompression(f"gzip: {error}") from None
 
 
-def _gzip_pieces(data: memoryview) -> Iterator[bytes]:
+def _gzip_pieces(data: memoryview, chunk: int) -> Iterator[bytes]:
     stream = zlib.decompressobj(31)
     for piece in _slices(data, GZIP_SLICE_BYTES):
         rest: Buffer = piece
         while len(rest):
             if stream.eof:
                 stream = zlib.decompressobj(31)  # the next member
-            yield from _some(stream.decompress(rest, CHUNK_BYTES))
+            yield from _some(stream.decompress(rest, chunk))
             rest = stream.unused_data if stream.eof else stream.unconsumed_tail
     while not stream.eof:
-        more = stream.decompress(b"", CHUNK_BYTES)
+        more = stream.decompress(b"", chunk)
         if not more and not stream.eof:
             raise CorruptCompression("gzip: the stream is cut off")
         yield from _some(more)
@@ -155,16 +175,16 @@ def _some(piece: bytes) -> tuple[bytes, ...]:
 
 def _inflate_lz4(data: memoryview, limit_bytes: int) -> Buffer:
     try:
-        return _collect(Codec.LZ4, _lz4_pieces(data), limit_bytes)
+        return _collect(Codec.LZ4, _lz4_pieces(data, _chunk(limit_bytes)), limit_bytes)
     except RuntimeError as error:
         raise CorruptCompression(f"lz4: {error}") from None
 
 
-def _lz4_pieces(data: memoryview) -> Iterator[bytes]:
+def _lz4_pieces(data: memoryview, most: int) -> Iterator[bytes]:
     import lz4.frame
 
     stream = lz4.frame.LZ4FrameDecompressor()
-    chunk = min(CHUNK_BYTES, 4 * len(data) + 4096)
+    chunk = min(most, 4 * len(data) + 4096)
     for piece in _slices(data, LZ4_SLICE_BYTES):
         rest: Buffer = piece
         while len(rest):
@@ -188,7 +208,7 @@ def _inflate_zstd(data: memoryview, limit_bytes: int) -> Buffer:
     reader = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_MOST_BYTES).stream_reader(
         data, read_across_frames=True
     )
-    chunk = max(1, min(CHUNK_BYTES, bounds.unpacked_at_most))
+    chunk = max(1, min(_chunk(limit_bytes), bounds.unpacked_at_most))
     pieces = iter(lambda: reader.read(chunk), b"")
     try:
         return _collect(Codec.ZSTD, pieces, limit_bytes)

@@ -33,6 +33,7 @@ from broker.quotas.service import Quotas
 from broker.routes import routes
 from broker.serving import Serving
 from broker.transactions.coordinator import TransactionCoordinator
+from broker.unpacking import Unpacking
 from broker.waiters import FetchWaiters
 from config.alter import read_setting
 from config.layers import Layer, Source
@@ -174,6 +175,8 @@ class World:
             self.commit,  # type: ignore[arg-type]
             broker.waiters,
             broker.quarantine,
+            Unpacking(self.lanes, LOG_DIR, self.clock.monotonic),
+            broker.memory,
         )
         broker.catalog = TopicCatalog(self.env, broker.config, broker.log_manager, serving)
         broker.log_manager.open_directory("test-cluster", NODE_ID)

@@ -107,6 +107,7 @@ def bystander(connect: Callable[[], WireClient], topic: str) -> Iterator[Waits]:
                 client.call(request, version)
                 waits.seconds.append(time.perf_counter() - began)
             time.sleep(0.002)
+        client.socket.close()
 
     thread = threading.Thread(target=run)
     thread.start()

@@ -426,13 +426,13 @@ class _NoRules:
     def __init__(self, rules: Any) -> None:
         self.rules = rules
 
-    def check(self, records: memoryview, now_ms: int) -> Any:
+    def check(self, records: memoryview, now_ms: int, work: Any = None) -> Any:
         plain = bytearray(records)
         plain[21:23] = b"\0\0"
         from protocol.records.batch import seal
 
         seal(plain, 0, len(plain))
-        return self.rules.check(memoryview(plain), now_ms)._replace(records=records)
+        return self.rules.check(memoryview(plain), now_ms, work)._replace(records=records)
 
     def needs_lane(self, records: memoryview) -> bool:
         return False

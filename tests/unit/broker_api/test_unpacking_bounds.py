@@ -1,0 +1,129 @@
+"""Small batches that unpack to much: where they are unpacked, how much a request may, who waits."""
+
+import asyncio
+
+import pytest
+
+from broker.gathering import wait_for
+from broker.memory_account import MemoryAccount, MemoryClass
+from broker.unpacking import RequestBudget, Unpacking
+from protocol.errors import ErrorCode
+from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
+from storage.unpacking import TooMuchWork, Work
+from tests.support.handler_world import World
+from tests.support.inflating import big_value, look_up, many_headers, produce
+
+MIB = 1 << 20
+WHENEVER = {"message_timestamp_after_max_ms": str(2**63 - 1)}
+CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
+
+
+def codes(response: object) -> list[int]:
+    return [p.error_code for p in response.responses[0].partition_responses]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_what_unpacks_to_much_leaves_the_loop_however_small_it_is(
+    world: World, codec: Codec
+) -> None:
+    await world.make_topic("t", **WHENEVER)
+    world.lanes.held = True
+    batch = big_value(codec, 4 * MIB)
+    assert len(batch) < 4 * MIB // 15
+    answer = world.begin(produce("t", {0: batch}), 8)
+    assert world.lanes.waiting, "it was unpacked on the loop"
+    world.lanes.held = False
+    world.lanes.release()
+    assert codes(await wait_for(answer)) == [0]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_ordinary_packed_batches_are_stored_at_once(world: World, codec: Codec) -> None:
+    await world.make_topic("t", **WHENEVER)
+    world.lanes.held = True
+    answer = world.begin(produce("t", {0: big_value(codec, 10_000)}), 8)
+    assert not world.lanes.waiting
+    assert codes(answer) == [0]
+
+
+async def test_a_request_unpacks_so_much_and_no_more(world: World) -> None:
+    await world.make_topic("t", partitions=6, **WHENEVER)
+    batch = big_value(Codec.ZSTD, 30 * MIB)
+    answered = codes(await world.call(produce("t", dict.fromkeys(range(6), batch)), 8))
+    assert answered == [0, 0, *[ErrorCode.MESSAGE_TOO_LARGE] * 4]
+    again = codes(await world.call(produce("t", dict.fromkeys(range(2, 4), batch)), 8))
+    assert again == [0, 0], "the next request has a budget of its own"
+
+
+async def test_a_request_walks_so_many_records_and_no_more(world: World) -> None:
+    await world.make_topic("t", partitions=1, **WHENEVER)
+    rows = [(5, b"k", b"")] * 11
+    for count, is_refused in ((11, False), (10, True)):
+        records = memoryview(build_batch(rows, codec=Codec.ZSTD))
+        work, log = Work(1 << 30, count), world.partition().log
+        if is_refused:
+            with pytest.raises(TooMuchWork):
+                log.append(records, acks_all=False, leader_epoch=0, work=work)
+        else:
+            log.append(records, acks_all=False, leader_epoch=0, work=work)
+            assert work.records_left == 0
+    assert log.snapshot.log_end_offset == 11
+
+
+async def test_a_search_by_time_unpacks_so_much_and_asks_to_come_again(world: World) -> None:
+    await world.make_topic("t", partitions=8, **WHENEVER)
+    batch = big_value(Codec.ZSTD, 60 * MIB)
+    for index in range(8):
+        assert codes(await world.call(produce("t", {index: batch}), 8)) == [0]
+    for version, code in ((5, 78), (4, 5)):
+        answer = await world.call(look_up("t", 8, 5), version)
+        answered = [p.error_code for p in answer.topics[0].partitions]
+        assert 0 in answered
+        assert set(answered) == {0, code}
+
+
+async def test_batches_that_wait_for_a_lane_are_charged_and_refused_beyond_the_share(
+    world: World,
+) -> None:
+    await world.make_topic("t", partitions=40, **WHENEVER)
+    memory: MemoryAccount = world.broker.memory
+    batch = big_value(Codec.GZIP, 20 * MIB)
+    memory.limit_bytes = 5 * 3 * len(batch) + 100  # a fifth of it is the share
+    world.lanes.held = True
+    waiting = world.begin(produce("t", dict.fromkeys(range(5), batch)), 8)
+    assert memory.used(MemoryClass.LANES) == 3 * len(batch)
+    world.lanes.held = False
+    while world.lanes.waiting:
+        world.lanes.release()
+    answered = codes(await wait_for(waiting))
+    assert answered[3:] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    assert memory.used(MemoryClass.LANES) == 0
+    assert memory.refusals(MemoryClass.LANES) == 2
+
+
+async def test_large_ones_take_turns_between_connections(world: World) -> None:
+    order: list[str] = []
+    unpacking = Unpacking(world.lanes, "/d", world.clock.monotonic)  # type: ignore[arg-type]
+
+    def attempt(name: str, work: Work) -> None:
+        if work.bytes_left < 32 * MIB:
+            raise TooMuchWork
+        order.append(name)
+
+    world.lanes.held = True
+    for owner, name in ((1, "a"), (1, "b"), (1, "c"), (2, "other")):
+        unpacking.on_lane(
+            RequestBudget(owner), lambda work, name=name: attempt(name, work), lambda future: None
+        )
+    while world.lanes.waiting:
+        world.lanes.release()
+        await asyncio.sleep(0)
+    assert order.index("other") < 3
+    assert order[0] == "a"
+
+
+async def test_too_many_headers_are_refused_and_named(world: World) -> None:
+    await world.make_topic("t", **WHENEVER)
+    answer = await world.call(produce("t", {0: many_headers(Codec.ZSTD, 1_000_000)}), 8)
+    assert codes(answer) == [ErrorCode.INVALID_RECORD]
