@@ -20,6 +20,7 @@ from tests.support.wire import WireClient
 
 MIB = 1 << 20
 BYSTANDER_SECONDS = 5.0
+SHARED_SECONDS = 1.1
 
 
 class WatchedBroker:
@@ -32,6 +33,7 @@ class WatchedBroker:
         log: Path | None = None,
         options: Sequence[str] = (),
     ) -> None:
+        self._scraped_at = 0.0
         self.process = start_broker(data_dir, settings, log=log, options=options)
         self.host, port = self.process.bootstrap.rsplit(":", 1)
         self.port = int(port)
@@ -71,9 +73,11 @@ class WatchedBroker:
         return total
 
     def metrics(self) -> str:
-        """The whole scrape."""
+        """The whole scrape, as the broker is now: one is shared for a second."""
+        time.sleep(max(0.0, self._scraped_at + SHARED_SECONDS - time.monotonic()))
         with urllib.request.urlopen(f"http://{self.process.facts['http']}/metrics") as answer:
             text: str = answer.read().decode()
+        self._scraped_at = time.monotonic()
         return text
 
     def status(self, key: str) -> int:
