@@ -1,0 +1,189 @@
+"""The power goes at every call while a run of the cleaner is given up: its files count or they do
+not, never some of them, and readers of committed data get no aborted record."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from protocol.records.batch import iter_headers
+from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
+from protocol.records.record import read_records
+from storage.cleaner import Cleaning
+from storage.compaction import CleanerOffsets
+from storage.env import Env
+from storage.log import Log
+from storage.own_batch import own_batch
+from storage.partition_listing import list_partition
+from tests.support.cleaning import COMPACT, MEMORY, verdict
+from tests.support.logs import CLEAN, UNCLEAN, append, make_durable, open_log
+from tests.support.simdisk import SimFileSystem
+from tests.support.simenv import SeededRng, SimClock
+
+NOW = 1_700_000_000_000
+SETTINGS = {"cleanup_policy": COMPACT, "segment_bytes": 700, "delete_retention_ms": 1}
+
+
+def opened(fs: SimFileSystem, *, clean: bool = False) -> Log:
+    env = Env(SimClock(NOW), fs, SeededRng(1))
+    return open_log(env, CLEAN if clean else UNCLEAN, **SETTINGS)
+
+
+def filled(fs: SimFileSystem, seed: int) -> Log:
+    """Transactions of three producers, interleaved, most of them aborted; plain records between."""
+    dice, log = random.Random(seed), opened(fs)
+    sequences = [0, 0, 0]
+    is_open = [False, False, False]
+    for step in range(60):
+        producer, key = dice.randrange(4), b"%d" % dice.randrange(4)
+        if producer == 3:
+            append(log, NOW, key=key, value=b"plain %d" % step)
+        elif is_open[producer] and dice.random() < 0.5:
+            kind = dice.choice((ABORT, ABORT, COMMIT))
+            marker = own_batch(build_marker(Marker(kind, 0), producer, 0, NOW), NOW)
+            log.append_own(marker, acks_all=False, leader_epoch=0)
+            is_open[producer] = False
+        else:
+            append(
+                log, NOW, key=key, value=b"%d of %d" % (step, producer), producer_id=producer,
+                producer_epoch=0, base_sequence=sequences[producer], transactional=True,
+            )  # fmt: skip
+            sequences[producer] += 1
+            is_open[producer] = True
+    for producer in range(3):
+        if is_open[producer]:
+            marker = own_batch(build_marker(Marker(ABORT, 0), producer, 0, NOW), NOW)
+            log.append_own(marker, acks_all=False, leader_epoch=0)
+    log.roll()
+    make_durable(log)
+    return log
+
+
+def committed(log: Log) -> dict[bytes | None, bytes | None]:
+    """The last value of each key as a reader of committed data gets it."""
+    found: dict[bytes | None, bytes | None] = {}
+    at, end = log.snapshot.log_start_offset, log.snapshot.high_watermark
+    aborted = log.aborted_transactions(at, end)
+    while at < end:
+        data = log.read(at, 1 << 20, up_to=end, min_one_batch=True).read()
+        for begin, header in iter_headers(memoryview(data)):
+            batch = memoryview(data)[begin : begin + header.size_bytes]
+            last = header.base_offset + header.last_offset_delta
+            is_out = header.is_control or any(
+                header.is_transactional
+                and each.producer_id == header.producer_id
+                and each.first_offset <= header.base_offset <= each.last_offset
+                for each in aborted
+            )
+            if not is_out:
+                found.update({each.key: each.value for each in read_records(batch)})
+            at = last + 1
+    return found
+
+
+FIRST_LOG = f"{0:020d}.log"
+
+
+def settled_files(disk: SimFileSystem) -> dict[str, bytes]:
+    """The first segment's files once a start has settled what was left over."""
+    list_partition(disk, "/data/t-0")
+    return {
+        entry.name: disk.read_bytes(f"/data/t-0/{entry.name}")
+        for entry in disk.list_dir("/data/t-0")
+        if entry.name.startswith(FIRST_LOG[:20])
+    }
+
+
+def give_up_in_turn(fs: SimFileSystem, log: Log, begin: Callable[[], None]) -> None:
+    """The log goes out of service right when the new segment was to count."""
+    del fs
+    log.is_closed = True
+    begin()
+
+
+def fail_sync(fs: SimFileSystem, log: Log, begin: Callable[[], None]) -> None:
+    del log
+    fs.inject("sync directory", path="/data/t-0", skip=1)
+    begin()
+
+
+def fail_rename(at: int, fs: SimFileSystem, log: Log, begin: Callable[[], None]) -> None:
+    del log
+    fs.inject("rename", path="/data/t-0", skip=at)
+    begin()
+
+
+WAYS = {"turn": give_up_in_turn, "sync": fail_sync} | {
+    f"rename {at}": partial(fail_rename, at) for at in range(4)
+}
+
+
+def run_until_given_up(
+    fs: SimFileSystem, log: Log, give_up: Callable[..., None], begin: Callable[[], None]
+) -> None:
+    env = Env(SimClock(NOW), fs, SeededRng(2))
+    run = Cleaning(log, verdict(log, env, CleanerOffsets(fs, "/data")), MEMORY, env)
+    slices = run.slices()
+    if give_up is not give_up_in_turn:
+        give_up(fs, log, begin)
+    for part in slices:
+        if part.in_turn is not None:
+            if give_up is give_up_in_turn and any(
+                entry.name.endswith(".swap") for entry in fs.list_dir("/data/t-0")
+            ):
+                give_up(fs, log, begin)
+            part.in_turn()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_that_is_given_up_leaves_the_log_whole_at_every_call(way: str) -> None:
+    points = 0
+    for seed in range(2):
+        fs = SimFileSystem(clock=SimClock(NOW))
+        log = filled(fs, seed)
+        expected, before = committed(log), settled_files(fs.after_kill())
+
+        def look(
+            call: int,
+            fs: SimFileSystem = fs,
+            expected: object = expected,
+            before: dict[str, bytes] = before,
+        ) -> None:
+            nonlocal points
+            for cut in range(3):
+                points += 1
+                disk = fs.after_crash(call * 31 + cut)
+                settled = settled_files(disk.after_kill())
+                assert settled == before or settled[FIRST_LOG] != before[FIRST_LOG], "a mixture"
+                assert committed(opened(disk, clean=True)) == expected, "after a cut"
+                assert committed(opened(disk.after_kill())) == expected, "a second start differs"
+                left = [entry.name for entry in disk.list_dir("/data/t-0")]
+                assert not [name for name in left if name.endswith((".swap", ".cleaned"))]
+
+        with pytest.raises(Exception, match=r"closed|injected"):
+            run_until_given_up(fs, log, WAYS[way], partial(setattr, fs, "on_call", look))
+        fs.on_call = None
+        look(0)
+        assert committed(opened(fs.after_kill(), clean=True)) == expected
+    assert points > 20
+
+
+@pytest.mark.parametrize(
+    ("operation", "skips"), [("rename", 1), ("remove", 3), ("sync directory", 3)]
+)
+def test_files_that_cannot_be_removed_wait_for_the_next_start(operation: str, skips: int) -> None:
+    for skip in range(skips):
+        fs = SimFileSystem(clock=SimClock(NOW))
+        log = filled(fs, skip)
+        expected = committed(log)
+
+        def break_down(fs: SimFileSystem = fs, skip: int = skip) -> None:
+            fs.inject(operation, path="/data/t-0", skip=skip, times=100)
+
+        with pytest.raises(Exception, match=r"closed|injected"):
+            run_until_given_up(fs, log, give_up_in_turn, break_down)
+        fs._faults.clear()
+        assert log.compaction.is_stuck
+        for cut in range(5):
+            assert committed(opened(fs.after_crash(cut), clean=True)) == expected
