@@ -17,6 +17,8 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 
 REMEMBERED_BATCHES = 5
+MAX_PRODUCERS = 20_000
+"""Of a partition; 400 bytes each. A producer that was dropped goes on as one that is unknown."""
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
@@ -154,9 +156,7 @@ class ProducerStates:
 
         `max_timestamp` is the one that was written. Also the way to replay a log.
         """
-        entry = self._producers.get(header.producer_id)
-        if entry is None:
-            entry = self._producers[header.producer_id] = ProducerEntry()
+        entry = self._latest(header.producer_id)
         delta = header.last_offset_delta
         last_offset = base_offset + delta
         batch = RememberedBatch(header.last_sequence, last_offset, delta, max_timestamp)
@@ -182,9 +182,7 @@ class ProducerStates:
         is_aborted: bool,
     ) -> CompletedTransaction | None:
         """Take in a transaction marker that lies in the log; None if no transaction was open."""
-        entry = self._producers.get(producer_id)
-        if entry is None:
-            entry = self._producers[producer_id] = ProducerEntry()
+        entry = self._latest(producer_id)
         if entry.epoch != epoch:
             entry.epoch = epoch
             entry.batches = ()
@@ -250,6 +248,28 @@ class ProducerStates:
             self._open[first] = producer_id
             if not is_next:
                 self._open = dict(sorted(self._open.items()))
+
+    def _latest(self, producer_id: int) -> ProducerEntry:
+        """The producer's entry, a new one if need be, behind all others: they are idle for longer.
+
+        The one idle for longest goes when there are too many, none with an open transaction.
+        """
+        producers = self._producers
+        entry = producers.pop(producer_id, None)
+        if entry is None:
+            entry = ProducerEntry()
+            if len(producers) >= MAX_PRODUCERS:
+                self._drop_one()
+        producers[producer_id] = entry
+        return entry
+
+    def _drop_one(self) -> None:
+        for _ in range(len(self._open) + 1):
+            producer_id = next(iter(self._producers))
+            entry = self._producers.pop(producer_id)
+            if not entry.has_open_transaction:
+                return
+            self._producers[producer_id] = entry
 
     def clear(self, end_offset: int) -> None:
         """Forget everything, to be rebuilt from `end_offset` on."""

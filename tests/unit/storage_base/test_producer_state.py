@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import TRANSACTIONAL, BatchHeader
-from storage.producer_state import MAX_SEQUENCE, CompletedTransaction, ProducerStates
+from storage.producer_state import (
+    MAX_PRODUCERS,
+    MAX_SEQUENCE,
+    CompletedTransaction,
+    ProducerStates,
+)
 
 PRODUCER = 7
 
@@ -212,3 +217,27 @@ def test_it_agrees_with_a_log_that_remembers_everything(
             assert states.check(header) is not None
         else:
             assert refusal(states, header) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_so_many_producers_are_remembered_and_the_one_idle_for_longest_goes() -> None:
+    states = ProducerStates()
+    for producer in range(MAX_PRODUCERS):
+        appended(states, batch(0, producer=producer))
+    appended(states, batch(1, producer=0))
+    appended(states, batch(0, producer=MAX_PRODUCERS))
+    assert len(states) == MAX_PRODUCERS
+    assert states.get(0) is not None
+    assert states.get(1) is None
+    assert states.check(batch(0, producer=2)) is not None, "a resend is still known for one"
+
+
+def test_no_producer_with_an_open_transaction_is_dropped() -> None:
+    states = ProducerStates()
+    first = appended(states, batch(0, producer=1_000_000, txn=True))
+    for producer in range(2 * MAX_PRODUCERS):
+        appended(states, batch(0, producer=producer))
+    assert len(states) == MAX_PRODUCERS
+    assert states.first_open_offset == first
+    ended = states.end_transaction(1_000_000, 0, 0, states.end_offset, 0, is_aborted=True)
+    assert ended is not None
+    assert ended.first_offset == first
