@@ -12,6 +12,7 @@ from rich.table import Table
 from tests.prove import KEPT_FINDINGS, Outcome, Work
 
 PROOFS: Final = {
+    "archives": "runs of an archive die, time passes, options change: each offset is there once",
     "crashes": "the power goes at every call of a simulated life, recovery included",
     "failing_disks": "every call to the disk fails once; then a restart, a retry, a cut",
     "bits": "every bit beside the logs flips once, the broker stopped and running",
