@@ -1,0 +1,103 @@
+"""The search through orders of threads finds the races that were, and none in what is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from storage import index_rebuild, index_trust
+from storage.index_trust import TrustedIndexes
+from storage.layout import TXN_INDEX
+from storage.log import Log
+from storage.segment import Indexes, IndexRules, Segment
+from storage.txn_index import TxnIndex
+from tests.support import interleaved_life
+from tests.support.interleaved_life import play
+
+TRANSACTION_FILES = ("/storage/txn_index.py", "/storage/segment.py", __file__)
+CLEAN_LIVES = 30
+
+
+@contextmanager
+def shown_at_once() -> Iterator[None]:
+    """The loop publishes what became durable while an append runs on a lane."""
+
+    def mark_durable(self: Log, offset: int) -> None:
+        self._durability.reached(offset)
+        self._durability.show()
+        self._publish()
+        self._settle()
+
+    with patch.object(Log, "mark_durable", mark_durable):
+        yield
+
+
+@contextmanager
+def aborted_made_twice() -> Iterator[None]:
+    """Two threads make the index of aborted transactions; the second one takes its place."""
+
+    def aborted(self: Segment) -> TxnIndex:
+        if self._aborted is None:
+            self._aborted = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
+        return self._aborted
+
+    def entries(self: TxnIndex) -> Any:
+        if self._entries is None:
+            self._entries = self._read()
+        return self._entries
+
+    with (
+        patch.object(Segment, "aborted", property(aborted)),
+        patch.object(TxnIndex, "entries", property(entries)),
+        patch.object(interleaved_life, "WATCHED", TRANSACTION_FILES),
+        patch.object(interleaved_life, "WEIGHTS", ((0, 0, 6, 8, 9, 0, 3, 0, 0),)),
+    ):
+        yield
+
+
+@contextmanager
+def rebuilt_under_a_writer() -> Iterator[None]:
+    """A rebuild on a lane takes the indexes away from the first append after a start."""
+
+    def indexes_of(self: TrustedIndexes, segment: Segment, rules: IndexRules) -> Indexes:
+        indexes = segment.indexes or segment.make_indexes(rules)
+        segment.indexes = indexes
+        return indexes
+
+    with ExitStack() as stack:
+        for module in (index_rebuild, index_trust):
+            stack.enter_context(patch.object(module, "has_writer", lambda segment: False))
+            stack.enter_context(patch.object(module, "may_replace", lambda segment, limit: True))
+        stack.enter_context(patch.object(TrustedIndexes, "_indexes_of", indexes_of))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("race", "seeds"),
+    [
+        (shown_at_once, range(60)),
+        (aborted_made_twice, range(300, 330)),
+        (rebuilt_under_a_writer, range(50, 130)),
+    ],
+)
+def test_a_race_is_found(race: Callable[[], Any], seeds: range) -> None:
+    with race():
+        assert any(map(_is_broken, seeds)), "no order of threads shows it"
+
+
+def test_no_order_breaks_a_promise() -> None:
+    assert [seed for seed in range(CLEAN_LIVES) if _is_broken(seed)] == []
+
+
+def test_a_seed_is_an_order() -> None:
+    assert [play(seed) for seed in range(5)] == [play(seed) for seed in range(5)]
+
+
+def _is_broken(seed: int) -> bool:
+    try:
+        play(seed)
+    except Exception:  # noqa: BLE001 - whatever it is
+        return True
+    return False
