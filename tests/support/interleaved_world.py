@@ -19,8 +19,10 @@ from broker import commit as commit_module
 from broker.commit import GroupCommit
 from broker.deferred import Deferred
 from broker.lanes import DiskLanes
+from broker.memory_account import MemoryAccount
 from broker.partition import Partition
 from broker.serving import NOBODY, Serving
+from broker.unpacking import Unpacking
 from broker.waiters import FetchWaiters
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -168,7 +170,15 @@ class InterleavedWorld:
             on_failed=lambda log, error: self.partition.went_offline(),
         )
         waiters = FetchWaiters(loop)
-        serving = Serving(LOG_DIR, self.lanes, self.commit, waiters, None)  # type: ignore[arg-type]
+        serving = Serving(
+            LOG_DIR,
+            self.lanes,
+            self.commit,
+            waiters,
+            None,  # type: ignore[arg-type]
+            Unpacking(self.lanes, LOG_DIR, self.clock.monotonic),
+            MemoryAccount(1 << 32),
+        )
         self.partition = Partition(self.log, serving)
 
     def is_busy(self) -> bool:
@@ -209,7 +219,7 @@ class InterleavedWorld:
         partition = self.partition
         self._asked(
             lambda: (
-                partition._append_in_turn(bytearray(data), acks, NOBODY, partition._append)
+                partition._append_in_turn(data, acks, NOBODY, partition._append)
                 if on_lane
                 else partition.append(data, acks)
             ),
