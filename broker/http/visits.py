@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_CONNECTIONS = 100
-MAX_PER_ADDRESS = 20
+MAX_PER_ADDRESS = 20  # beyond it those that ask nothing go
+GRACE_SECONDS = 5.0  # in which a request may be on its way, also to a busy broker
 HEAD_SECONDS = 10.0  # from the connection, or the first byte of a further request
 IDLE_SECONDS = 75.0  # between two requests
 STALLED_SECONDS = 60.0  # for which nothing of an answer is taken
@@ -40,8 +41,8 @@ class Visits:
         while len(self._visits) >= MAX_CONNECTIONS:
             ((address, _),) = self._by_address.most_common(1)
             self._make_room(address)
-        while self._by_address[visit.address] >= MAX_PER_ADDRESS:
-            self._make_room(visit.address)
+        if self._by_address[visit.address] >= MAX_PER_ADDRESS:
+            self._end_resting(visit.address)
         self._visits[visit.transport] = visit
         self._by_address[visit.address] += 1
 
@@ -73,6 +74,17 @@ class Visits:
         there = [each for each in self._visits.values() if each.address == address]
         self.drop(min(there, key=lambda each: each.is_busy), "too_many_connections")
 
+    def _end_resting(self, address: str) -> None:
+        """Those of an address that ask nothing go, the oldest first, down to its share."""
+        since = self.loop.time() - GRACE_SECONDS
+        resting = [
+            each
+            for each in self._visits.values()
+            if each.address == address and not each.is_busy and each.waits_since <= since
+        ]
+        for each in resting[: self._by_address[address] - MAX_PER_ADDRESS + 1]:
+            self.drop(each, "too_many_connections")
+
 
 class Visit(asyncio.Protocol):
     """One connection, and the library's protocol behind it."""
@@ -85,6 +97,7 @@ class Visit(asyncio.Protocol):
         self._stalled: asyncio.TimerHandle | None = None
         self._expects_head = True
         self.is_busy = False
+        self.waits_since = visits.loop.time()
         self.address = ""
         self.transport: asyncio.BaseTransport
 
@@ -111,7 +124,7 @@ class Visit(asyncio.Protocol):
 
     def ended(self) -> None:
         """It has its answer."""
-        self.is_busy = False
+        self.is_busy, self.waits_since = False, self._visits.loop.time()
         if self._visits.of(self.transport) is self:
             self._wait(IDLE_SECONDS, "idle")
 

@@ -1,5 +1,6 @@
 """A transaction that is left open: told by command line and metrics, ended by the held clock."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -52,6 +53,7 @@ def test_what_is_left_open_is_told_and_ends_when_the_clock_says_so(
     run("clock", "step", "2m")
     assert "No transaction is open." in run("transactions", "--open")
     assert "billing: CompleteAbort" in run("transactions", "billing")
+    time.sleep(1.1)  # a scrape is kept for a second
     assert series(node)['horolog_transactions_ended_total{how="timed_out"}'] == 1
     assert main(["transactions", "nobody"]) == 1
     assert "Nobody uses the id 'nobody'" in capsys.readouterr().err

@@ -73,7 +73,7 @@ async def test_it_closes_without_ever_having_been_asked() -> None:
 async def test_a_crowd_that_never_asks_does_not_keep_a_probe_out() -> None:
     async with served() as port:
         await get(port, "/known")
-        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(150)]
         for _, writer in crowd:
             writer.write(b"GET /kn")
         assert (await get(port, "/known")).startswith(b"HTTP/1.1 200 ")
@@ -143,15 +143,21 @@ async def burst(port: int, echo: Echo, crowd: list[socket.socket]) -> None:
     assert still_open(crowd) == 0, "half a head has a time-out"
     assert echo.drops["too_many_connections"] > 0
     assert echo.drops["head_too_slow"] > 0
-    assert echo.drops.total() == len(crowd)
+    assert echo.drops.total() >= len(crowd)
 
 
-async def test_one_address_has_its_share_and_keeps_its_newest() -> None:
+async def test_one_address_has_its_share_and_keeps_its_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(visits, "GRACE_SECONDS", 0.2)
     echo = Echo()
     async with served(echo) as port:
         await get(port, "/known")
         other = await asyncio.to_thread(half_requests, port, 3, "127.0.0.2")
         crowd = await asyncio.to_thread(half_requests, port, 30)
+        await asyncio.sleep(0.4)
+        assert still_open(crowd) == 30, "their requests may be on their way"
+        crowd += await asyncio.to_thread(half_requests, port, 1)
         await asyncio.sleep(0.2)
         assert still_open(crowd) == visits.MAX_PER_ADDRESS
         assert still_open(crowd[-visits.MAX_PER_ADDRESS :]) == visits.MAX_PER_ADDRESS
