@@ -19,10 +19,12 @@ PROOFS: Final = {
     "fuzz": "decoders, walkers and files read at a start take any bytes (coverage-guided)",
     "interleavings": "threads change places between any two lines, by seed",
     "power_cuts": "real file systems lose their power under a broker with clients at work",
+    "hostile": "whatever strangers send, then time and restarts: every API answers as before",
+    "sanitizers": "walkers under address and undefined-behaviour sanitizers: no report",
 }
 """Name of a proof (a module here) and what it searches for."""
-ON_DEMAND: Final = {"failing_disks", "bits"}
-"""Proofs that run only when they are named: they have findings that are not mended."""
+ON_DEMAND: Final = {"failing_disks", "bits", "hostile", "sanitizers"}
+"""Proofs that run only when they are named: they have findings that are not mended, or are slow."""
 
 
 @click.command(context_settings={"max_content_width": 100})
