@@ -56,6 +56,8 @@ class Checked:
             "ApiVersions", 3, client_software_name="check", client_software_version="1"
         )
         same("ApiVersions", (versions.error_code, len(versions.api_keys)), (0, len(apis())))
+        sasl = await self._ask("SaslHandshake", 1, mechanism="PLAIN")
+        same("SaslHandshake, without SASL", sasl.error_code, ErrorCode.ILLEGAL_SASL_STATE)
         cluster = await self._ask("DescribeCluster", 1, endpoint_type=1)
         same("DescribeCluster", (cluster.error_code, len(cluster.brokers)), (0, 1))
 
