@@ -19,7 +19,7 @@ from tests.support.wire import WireClient
 
 PARTITIONS = 40
 LONGEST_SECONDS = 1.0
-"""On an idle machine it is 0.02 to 0.05; without the bounds it was 7 to 33."""
+"""Seconds. Without the bounds others waited for 7 to 33."""
 
 
 @pytest.mark.parametrize(
