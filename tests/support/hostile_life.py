@@ -37,6 +37,7 @@ SETTINGS = {
     "horolog.max.partitions": "60",
     "horolog.memory.max.bytes": str(256 << 20),
     "log.cleaner.dedupe.buffer.size": str(1 << 20),
+    "horolog.disk.ballast.bytes": "0",  # what lies on the simulated disk is memory
 }
 MINUTES_MS, HOURS_MS, DAYS_MS = 61_000, 3 * 3_600_000, 9 * 86_400_000
 """Sessions and rebalances; transactions (15 minutes); retention, offsets, ids and producers."""
