@@ -31,6 +31,7 @@ from broker.topic_adoption import doomed_logs, reconciled
 from broker.topic_creation import NewTopic
 from broker.topic_names import fault_in_name, internal_topics, is_left_alone
 from config.errors import ConfigError
+from config.sealed_json import KEY as CHECKSUM
 from config.store import Change, ConfigStore
 from protocol.errors import KafkaError
 from storage.env import Env
@@ -65,8 +66,9 @@ class TopicCatalog:
             try:
                 self._config.restore(self._env.fs.read_text(path))
             except ConfigError as error:
-                remedy = "horolog config unset, with that key, takes back what is stored"
-                raise ConfigError(error.key, f"{error.message}: {remedy}", where=path) from error
+                remedy = ": horolog config unset, with that key, takes back what is stored"
+                told = error.message + remedy * (error.key != CHECKSUM)
+                raise ConfigError(error.key, told, where=path) from error
 
     def load(self) -> None:
         """After the logs are open: joins what the file says and what lies on the disk. Blocks."""

@@ -4,7 +4,8 @@ Plain text, one line a topic. Written as a whole and atomically before a change 
 
     {"format": 1,
      "topics": {"orders": {"id": "bHcxO0eYQqSZr0iYc7Ow5w", "partitions": 3}},
-     "deleted": ["2Zs0V3kFTMyRDTJ7aY2lWQ"]}
+     "deleted": ["2Zs0V3kFTMyRDTJ7aY2lWQ"],
+     "checksum": "5be1a9f3"}
 
 `topics` is the truth: a topic in it whose directories are missing gets them at the next start.
 `deleted` holds ids whose directories may still have their names; the next start finishes them.
@@ -19,6 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from broker.topic_names import fault_in_name
+from config.sealed_json import KEY, check_seal, checksum_of
 from storage.errors import CorruptCheckpoint, NewerFormat
 
 FILE_NAME = "horolog-topics.json"
@@ -44,14 +46,25 @@ class CatalogState:
 
 def render(state: CatalogState) -> bytes:
     """The file's bytes; the same state gives the same bytes."""
-    rows = [
-        f"  {json.dumps(name)}: "
-        + json.dumps({"id": id_text(entry.topic_id), "partitions": entry.partition_count})
-        for name, entry in sorted(state.topics.items())
+    document = {
+        "format": FORMAT,
+        "topics": {
+            name: {"id": id_text(entry.topic_id), "partitions": entry.partition_count}
+            for name, entry in sorted(state.topics.items())
+        },
+        "deleted": sorted(id_text(topic_id) for topic_id in state.deleted),
+    }
+    return _with_a_line_a_topic({**document, KEY: checksum_of(document)})
+
+
+def _with_a_line_a_topic(document: dict[str, Any]) -> bytes:
+    topics = [
+        f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in document["topics"].items()
     ]
-    topics = "{\n" + ",\n".join(rows) + "\n }" if rows else "{}"
-    deleted = json.dumps(sorted(id_text(topic_id) for topic_id in state.deleted))
-    return f'{{"format": {FORMAT},\n "topics": {topics},\n "deleted": {deleted}}}\n'.encode()
+    parts = {name: json.dumps(value) for name, value in document.items()}
+    if topics:
+        parts["topics"] = "{\n" + ",\n".join(topics) + "\n }"
+    return ("{" + ",\n ".join(f'"{name}": {text}' for name, text in parts.items()) + "}\n").encode()
 
 
 def parse(data: bytes) -> CatalogState:
@@ -62,6 +75,7 @@ def parse(data: bytes) -> CatalogState:
     try:
         document: Any = json.loads(data)
         _check_format(document["format"])
+        check_seal(document)
         topics = {
             name: TopicEntry(id_of(entry["id"]), _partition_count(name, entry["partitions"]))
             for name, entry in document["topics"].items()

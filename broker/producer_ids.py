@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from broker.lanes import DiskLanes
 from broker.logs import event
+from config.sealed_json import check_seal, sealed
 from storage.env import Env
 from storage.errors import CorruptCheckpoint, NewerFormat
 
@@ -89,7 +90,7 @@ class ProducerIds:
         return self._env.fs.read_text(self._path) if self._env.fs.exists(self._path) else None
 
     def _write(self, end: int) -> None:
-        text = json.dumps({"format": FORMAT, "reserved_below": end}) + "\n"
+        text = json.dumps(sealed({"format": FORMAT, "reserved_below": end})) + "\n"
         self._env.fs.write_atomically(self._path, text.encode())
 
 
@@ -103,6 +104,8 @@ def _parse(path: str, text: str | None) -> int | None:
     try:
         document = json.loads(text)
         known, end = document["format"] == FORMAT, int(document["reserved_below"])
+        if known:
+            check_seal(document)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptCheckpoint(path, f"producer ids cannot be read: {error}") from error
     if not known:

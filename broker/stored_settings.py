@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from config.errors import ConfigError
+from config.sealed_json import KEY, WrongChecksum, check_seal, sealed
 from storage.env import FileSystem
 from storage.errors import DirectoryLocked
 from storage.layout import LOCK_FILE
@@ -19,22 +20,31 @@ Place = tuple[str, str]
 
 
 def told(fs: FileSystem, directory: str) -> str:
-    """The stored settings, one a line. ConfigError when the file cannot be read."""
+    """The stored settings, one a line, and whether their checksum is wrong.
+
+    ConfigError when the file cannot be read.
+    """
+    content = _read(fs, directory)
     lines = [
         f"{_where(place)}{name} = {text}\n"
-        for place, settings in _places(_read(fs, directory))
+        for place, settings in _places(content)
         for name, text in settings.items()
     ]
+    try:
+        check_seal(content)
+    except WrongChecksum as error:
+        lines.append(f"{directory}/{FILE_NAME}: {error}\n")
     return "".join(lines) or f"{directory}: clients have set nothing\n"
 
 
 def unset_key(fs: FileSystem, directory: str, key: str, topic: str | None) -> str:
     """Takes back `key` of the broker, for this and for every node, or of a topic; durable.
 
-    ConfigError when a broker is running there, or nobody has set the key.
+    ConfigError when a broker is running there, nobody has set the key, or the file's checksum is
+    wrong: a new one would vouch for the rest.
     """
     with _held(fs, directory):
-        content = _read(fs, directory)
+        content = _sound(fs, directory)
         removed = [
             f"{_where(place)}{key} = {settings.pop(key)} is taken back\n"
             for place, settings in _places(content)
@@ -44,7 +54,7 @@ def unset_key(fs: FileSystem, directory: str, key: str, topic: str | None) -> st
             raise ConfigError(
                 key, f"{key} is not stored in {directory}; what is:\n{told(fs, directory)}".rstrip()
             )
-        text = json.dumps(content, indent=1, sort_keys=True) + "\n"
+        text = json.dumps(_resealed(content), indent=1, sort_keys=True) + "\n"
         fs.write_atomically(f"{directory}/{FILE_NAME}", text.encode())
     return "".join(removed)
 
@@ -77,6 +87,19 @@ def _read(fs: FileSystem, directory: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError("", f"{path} cannot be read: it holds no object")
     return content
+
+
+def _sound(fs: FileSystem, directory: str) -> dict[str, Any]:
+    content = _read(fs, directory)
+    try:
+        check_seal(content)
+    except WrongChecksum as error:
+        raise ConfigError(KEY, str(error), where=f"{directory}/{FILE_NAME}") from error
+    return content
+
+
+def _resealed(content: dict[str, Any]) -> dict[str, Any]:
+    return sealed(content) if KEY in content else content
 
 
 def _places(content: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any]]]:

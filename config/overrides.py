@@ -1,7 +1,8 @@
 """The settings that clients change while the broker runs: what must survive a restart, as text.
 
 Immutable: a change makes a new `Overrides`, so that it can be written to disk before it counts.
-The text is JSON, versioned; a newer version is refused rather than half understood.
+The text is JSON, versioned and with a checksum; a newer version is refused rather than half
+understood.
 """
 
 import json
@@ -12,6 +13,7 @@ from config.alter import Lookup, read_setting
 from config.errors import ConfigError
 from config.layers import Setting
 from config.names import broker_name, topic_name
+from config.sealed_json import KEY, WrongChecksum, check_seal, sealed
 
 VERSION = 1
 Settings = Mapping[str, Setting]
@@ -39,7 +41,7 @@ class Overrides:
             "brokers": {node: _texts(settings) for node, settings in self.brokers.items()},
             "topics": {topic: _texts(settings) for topic, settings in self.topics.items()},
         }
-        return json.dumps(content, indent=1, sort_keys=True) + "\n"
+        return json.dumps(sealed(content), indent=1, sort_keys=True) + "\n"
 
 
 def restore(text: str) -> Overrides:
@@ -51,10 +53,13 @@ def restore(text: str) -> Overrides:
             raise ConfigError(
                 "version", f"stored settings have version {version}, this broker reads {VERSION}"
             )
+        check_seal(content)
         return Overrides(
             {name: _settings(each, topic_name) for name, each in content["topics"].items()},
             {name: _settings(each, broker_name) for name, each in content["brokers"].items()},
         )
+    except WrongChecksum as error:
+        raise ConfigError(KEY, f"stored settings: {error}") from error
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError("version", f"stored settings cannot be read: {error!r}") from error
 

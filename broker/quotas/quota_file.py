@@ -2,13 +2,15 @@
 
 Written as a whole and atomically before a change is answered. A part without a name is the default:
 
-    {"format": 1, "quotas": [{"entity": {"user": null}, "limits": {"producer_byte_rate": 1024.0}}]}
+    {"format": 1, "quotas": [{"entity": {"user": null}, "limits": {"producer_byte_rate": 1024.0}}],
+     "checksum": "0c4e7f21"}
 """
 
 import json
 from typing import Any
 
 from broker.quotas.table import Entity, Limits, QuotaTable, alter, entity_of
+from config.sealed_json import check_seal, sealed
 from protocol.errors import KafkaError
 from storage.errors import CorruptCheckpoint, NewerFormat
 
@@ -21,7 +23,7 @@ def render(table: QuotaTable) -> bytes:
     rows = [
         {"entity": dict(entity), "limits": dict(limits)} for entity, limits in table.entries.items()
     ]
-    return (json.dumps({"format": FORMAT, "quotas": rows}, indent=1) + "\n").encode()
+    return (json.dumps(sealed({"format": FORMAT, "quotas": rows}), indent=1) + "\n").encode()
 
 
 def parse(path: str, text: str) -> QuotaTable:
@@ -32,6 +34,8 @@ def parse(path: str, text: str) -> QuotaTable:
     try:
         document: Any = json.loads(text)
         number = document["format"]
+        if number == FORMAT:
+            check_seal(document)
         rows = dict(map(_row, document["quotas"])) if number == FORMAT else {}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, KafkaError) as error:
         raise CorruptCheckpoint(path, f"quotas cannot be read: {error}") from error

@@ -1,6 +1,7 @@
 """No request locks everybody out: not over a restart, not out of the listener of administrators."""
 
 import asyncio
+import json
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from broker.app import Broker
 from broker.cli import main
 from broker.connection_counts import ADMIN_CONNECTIONS
 from config.names import BROKER_KEYS
+from config.sealed_json import sealed
 from config.sources import load
 from config.store import ConfigStore
 from config.wire_rules import FIXED, LEAST_ON_WIRE
@@ -180,7 +182,9 @@ async def test_a_stored_key_is_taken_back_while_the_broker_is_stopped(
         assert await asyncio.to_thread(main, ["config", "unset", "max.connections", *where]) == 1
         assert "is in use: stop the broker" in capsys.readouterr().err
     file = data / "horolog-config.json"
-    file.write_text(file.read_text().replace('"max.connections": "1"', '"max.connections": "0"'))
+    content = json.loads(file.read_text())
+    content["brokers"][""]["max.connections"] = "0"  # as a version with other bounds stored it
+    file.write_text(json.dumps(sealed(content)))
     with pytest.raises(ValueError, match=r"max\.connections: 0 is out of bounds.*config unset"):
         async with running_broker(data):
             pass
