@@ -280,8 +280,8 @@ class BrokerConfig:
         Text(r"[a-zA-Z0-9._-]{0,249}", "a topic's name, or empty"),
         "",
         doc="Topic in which the broker notes who wrote which offsets with which times: a JSON row "
-        "for each client, partition and interval. Made when first needed, 256 MiB or a week at "
-        "most, and internal: clients read it alone; empty: none.",
+        "for each client, partition and interval. Internal: clients only read it. 256 MiB or a "
+        "week at most; empty: none.",
     )
     horolog_audit_interval_ms: int = broker_key(
         "horolog.audit.interval.ms",
