@@ -33,7 +33,7 @@ ALTERATIONS: list[tuple[Parts, dict[str, float | None]]] = [
     ([USER], {}),
     ([USER], {"producer_byte_rate": 2.0**40, "request_percentage": 12.5}),
     ([USER, CLIENT], {"consumer_byte_rate": 5.0}),
-    ([("user", None), ("client-id", None)], {"consumer_byte_rate": 7.0}),
+    ([("user", None), ("client-id", None)], {"consumer_byte_rate": 7000.0}),
     ([USER], {"request_percentage": None}),
 ]
 FILTERS: list[tuple[list[tuple[str, int, str | None]], bool]] = [
