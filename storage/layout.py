@@ -10,9 +10,10 @@ LOG = ".log"
 OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TXN_INDEX = ".txnindex"
+TXN_SUM = ".txnsum"
 ZONES = ".zones"
 SNAPSHOT = ".snapshot"
-SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES)
+SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, TXN_SUM, ZONES)
 
 DELETED = ".deleted"
 CLEANED = ".cleaned"

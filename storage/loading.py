@@ -15,7 +15,7 @@ from storage.batch_walk import batch_at, last_batch
 from storage.env import Env, File
 from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing
 from storage.index_rebuild import rebuild_indexes
-from storage.layout import LEADER_EPOCHS_FILE, LOG, OFFSET_INDEX, SNAPSHOT, TXN_INDEX
+from storage.layout import LEADER_EPOCHS_FILE, LOG, OFFSET_INDEX, SNAPSHOT, TXN_INDEX, TXN_SUM
 from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.old_segments import Upgraded, upgrade_segments
 from storage.partition_files import PartitionFiles
@@ -35,6 +35,7 @@ MAX_OFFSET = (1 << 63) - 1
 EMPTY_SNAPSHOT_BYTES = 10
 
 _INDEX_ENTRY_BYTES = 8
+_ABORTS = {TXN_INDEX, TXN_SUM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +110,12 @@ class _Loading:
         return tuple(segments)
 
     def _unsound_aborts(self) -> int:
-        """Base of the first segment whose index of aborted transactions contradicts itself.
+        """Base of the first segment whose index of aborted transactions is not as it was synced.
 
-        It is made anew from the log, or readers of committed data would be refused.
+        It is made anew from the log, or readers of committed data would be refused or misled.
         """
         for segment in self._segments:
-            if TXN_INDEX in self._listing.beside.get(segment.base_offset, ()):
+            if not _ABORTS.isdisjoint(self._listing.beside.get(segment.base_offset, ())):
                 try:
                     segment.aborted.check()
                 except CorruptIndex:

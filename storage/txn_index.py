@@ -3,7 +3,8 @@
 An entry is 34 bytes, big-endian: int16 version 0, int64 producer id, int64 first offset, int64
 last offset (of the marker), int64 last stable offset after the abort. Last offsets strictly rise.
 The file exists only if there were aborts. Entries count in memory at once; the file follows with
-`flush`, at the latest when its segment is synced, and recovery makes it anew from the log.
+`flush`, at the latest when its segment is synced, and recovery makes it anew from the log. Its
+checksum (`txn_sum`) is written after each sync and looked at when the log is opened.
 """
 
 from bisect import bisect_left
@@ -13,7 +14,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
-from storage import locks
+from storage import locks, txn_sum
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing, InvalidOffset
 
@@ -42,7 +43,7 @@ class AbortedSearch(NamedTuple):
 class TxnIndex:
     """Aborted transactions of one segment. Nothing is read before the first use."""
 
-    __slots__ = ("_entries", "_fs", "_unwritten", "base_offset", "path")
+    __slots__ = ("_entries", "_fs", "_is_shortened", "_unwritten", "base_offset", "path")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
         """Name the file."""
@@ -51,6 +52,8 @@ class TxnIndex:
         self._fs = fs
         self._entries: tuple[AbortedTransaction, ...] | None = None
         self._unwritten = 0
+        self._is_shortened = False
+        """Its checksum is of more entries; it stays until a sync, so that a crash is noticed."""
 
     @property
     def entries(self) -> tuple[AbortedTransaction, ...]:
@@ -103,10 +106,12 @@ class TxnIndex:
             finally:
                 file.close()
             self._entries = entries[:keep]
+            self._is_shortened = True
 
     def reset(self) -> None:
-        """Start again without entries; the file goes."""
+        """Start again without entries; the file goes, its checksum with the next `sync`."""
         self._entries = ()
+        self._is_shortened = True
         self._unwritten = 0
         if self._fs.exists(self.path):
             self._fs.remove(self.path)
@@ -115,6 +120,9 @@ class TxnIndex:
         """Make the file's bytes durable, if there is one (its name: the caller's). DiskError."""
         if self._entries if self._entries is not None else self._fs.exists(self.path):
             self._write(durable=True)
+        elif self._is_shortened:
+            txn_sum.remove(self._fs, self.path)
+        self._is_shortened = False
 
     def _write(self, *, durable: bool) -> None:
         entries = self.entries
@@ -122,24 +130,31 @@ class TxnIndex:
         file = self._fs.open(self.path, create=True)
         try:
             if self._unwritten:
-                data = b"".join(ENTRY.pack(VERSION, *each) for each in entries[first:])
-                file.write_at(first * ENTRY_BYTES, data)
+                file.write_at(first * ENTRY_BYTES, _packed(entries[first:]))
             self._unwritten = len(entries) if durable else 0  # a failed sync loses all of it
             if durable:
                 file.sync()
+                txn_sum.save(self._fs, self.path, _packed(entries))
                 self._unwritten = 0
         finally:
             file.close()
 
     def check(self) -> None:
-        """CorruptIndex if the file contradicts itself or its segment."""
-        self._entries = self._read()
+        """CorruptIndex if the file contradicts itself, its segment or its checksum."""
+        data = self._bytes()
+        txn_sum.check(self._fs, self.path, data)
+        self._entries = self._parsed(data)
 
     def _read(self) -> tuple[AbortedTransaction, ...]:
+        return self._parsed(self._bytes())
+
+    def _bytes(self) -> bytes:
         try:
-            data = self._fs.read_bytes(self.path)
+            return self._fs.read_bytes(self.path)
         except FileMissing:
-            return ()
+            return b""
+
+    def _parsed(self, data: bytes) -> tuple[AbortedTransaction, ...]:
         if len(data) % ENTRY_BYTES:
             raise CorruptIndex(self.path, f"{len(data)} bytes are not whole entries")
         return self._checked(ENTRY.iter_unpack(data))
@@ -154,3 +169,7 @@ class TxnIndex:
             last = aborted.last_offset
             entries.append(aborted)
         return tuple(entries)
+
+
+def _packed(entries: Iterable[AbortedTransaction]) -> bytes:
+    return b"".join(ENTRY.pack(VERSION, *each) for each in entries)

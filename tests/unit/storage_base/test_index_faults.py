@@ -1,15 +1,17 @@
 """Indexes and zones when the disk says no, when the power goes, and when readers are elsewhere."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from storage.errors import CorruptIndex, DiskError, NoSpace
+from storage.layout import TXN_INDEX, segment_name
 from storage.offset_index import OffsetIndex
 from storage.time_index import TimeIndex
 from storage.txn_index import AbortedTransaction, TxnIndex
 from storage.zone_map import ZoneMap
-from tests.support.simdisk import SimFileSystem
+from tests.support.simdisk import SimFileSystem, SimulatedCrash
 
 PATH = "/0.index"
 
@@ -142,9 +144,39 @@ def test_a_reader_keeps_what_it_found_while_the_index_is_dropped_or_cut() -> Non
 
 def test_the_transaction_index_is_made_durable_on_demand() -> None:
     fs = SimFileSystem()
-    index = TxnIndex(fs, PATH, 0)
+    path = f"/{segment_name(0, TXN_INDEX)}"
+    index = TxnIndex(fs, path, 0)
     index.append(AbortedTransaction(1, 0, 5, 6))
     index.sync()
     fs.sync_dir("/")
     for seed in range(20):
-        assert TxnIndex(fs.after_crash(seed), PATH, 0).entries == index.entries
+        again = TxnIndex(fs.after_crash(seed), path, 0)
+        again.check()
+        assert again.entries == index.entries
+
+
+def test_a_crash_while_the_transaction_index_is_made_durable_is_noticed_or_harmless() -> None:
+    """Whatever call it strikes: the index is that of before, of now, or made anew."""
+    path = f"/{segment_name(0, TXN_INDEX)}"
+    fates = set()
+    for step in range(30):
+        fs = SimFileSystem()
+        index = TxnIndex(fs, path, 0)
+        index.append(AbortedTransaction(1, 0, 5, 6))
+        index.sync()
+        fs.sync_dir("/")
+        fs.crash_at = fs.calls + step + 1
+        with suppress(SimulatedCrash):
+            index.reset()
+            index.append(AbortedTransaction(2, 1, 7, 8))
+            index.sync()
+            fs.sync_dir("/")
+        for seed in range(10):
+            again = TxnIndex(fs.after_crash(seed), path, 0)
+            try:
+                again.check()
+            except CorruptIndex:
+                fates.add(None)
+            else:
+                fates.add(again.entries)
+    assert fates == {None, (AbortedTransaction(1, 0, 5, 6),), (AbortedTransaction(2, 1, 7, 8),)}

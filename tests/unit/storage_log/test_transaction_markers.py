@@ -9,7 +9,7 @@ from protocol.records.batch import read_header
 from protocol.records.compression import Codec
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker, marker_of
 from storage.env import Env
-from storage.layout import TXN_INDEX, segment_name
+from storage.layout import TXN_INDEX, TXN_SUM, segment_name
 from storage.log import Log
 from storage.own_batch import own_batch
 from storage.snapshot import AppendResult
@@ -171,6 +171,45 @@ def test_a_damaged_index_of_aborts_is_made_anew() -> None:
     file = env.fs.open(f"{LOG_PATH}/{segment_name(3, TXN_INDEX)}")
     file.truncate(20)
     file.close()
+    assert aborts(open_log(env, CLEAN)) == told
+
+
+@pytest.mark.parametrize("suffix", [TXN_INDEX, TXN_SUM])
+def test_a_changed_bit_in_an_index_of_aborts_is_never_believed(suffix: str) -> None:
+    fs = SimFileSystem()
+    env = sim_env(fs=fs)
+    log = _with_history(env)
+    told, before = aborts(log), stable(log)
+    log.close()
+    names = [f"{LOG_PATH}/{segment_name(base, suffix)}" for base in (0, 3)]
+    for name in names:
+        for bit in range(8 * len(fs.read_bytes(name))):
+            disk = fs.after_kill()
+            file = disk.open(name)
+            file.write_at(bit // 8, bytes([file.read_at(bit // 8, 1)[0] ^ 1 << bit % 8]))
+            file.close()
+            again = open_log(sim_env(fs=disk), CLEAN)
+            assert (aborts(again), stable(again)) == (told, before), (name, bit)
+            assert disk.read_bytes(name) == fs.read_bytes(name)
+
+
+def test_an_index_of_aborts_that_is_gone_is_missed() -> None:
+    env = sim_env()
+    log = _with_history(env)
+    told = aborts(log)
+    log.close()
+    env.fs.remove(f"{LOG_PATH}/{segment_name(3, TXN_INDEX)}")
+    assert aborts(open_log(env, CLEAN)) == told
+
+
+def test_an_index_of_aborts_without_a_checksum_is_believed() -> None:
+    """As a Kafka leaves it."""
+    env = sim_env()
+    log = _with_history(env)
+    told = aborts(log)
+    log.close()
+    for base in (0, 3):
+        env.fs.remove(f"{LOG_PATH}/{segment_name(base, TXN_SUM)}")
     assert aborts(open_log(env, CLEAN)) == told
 
 
