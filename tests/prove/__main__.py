@@ -18,6 +18,7 @@ PROOFS: Final = {
     "bits": "every bit beside the logs flips once, the broker stopped and running",
     "fuzz": "decoders, walkers and files read at a start take any bytes (coverage-guided)",
     "interleavings": "threads change places between any two lines, by seed",
+    "mutants": "a line of the code is made wrong, and a test must notice",
     "power_cuts": "real file systems lose their power under a broker with clients at work",
     "hostile": "whatever strangers send, then time and restarts: every API answers as before",
     "sanitizers": "walkers under address and undefined-behaviour sanitizers: no report",
