@@ -48,7 +48,7 @@ class BrokerLife:
         self.points = 0
         self.damaged = 0
         self.step = ""
-        self.world = BrokerWorld(seed=seed)
+        self.world = self._born()
         self.producers: dict[str, Producer] = {}
         self._survivals = survivals
         self._nested = nested
@@ -57,6 +57,9 @@ class BrokerLife:
         self._counter = 0
         self._transactional_ids = 0
         self._watch()
+
+    def _born(self) -> BrokerWorld:
+        return BrokerWorld(seed=self.seed)
 
     # --- what is looked at ---
 

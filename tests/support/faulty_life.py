@@ -13,10 +13,12 @@ from typing import Any
 from protocol.errors import KafkaError
 from storage.errors import StorageError
 from tests.support.broker_life import BrokenPromiseError, BrokerLife
+from tests.support.broker_world import BrokerWorld
 from tests.support.handler_world import batch, produce_request
 from tests.support.logs import records_of
 from tests.support.promises import Fact, TopicFacts, Written
 from tests.support.simdisk import SimFileSystem
+from tests.support.simenv import SimClock
 
 CUTS = 2
 Producing = tuple[int, int]
@@ -30,15 +32,32 @@ class FaultyLife(BrokerLife):
         """The call with this number fails so: eio, enospc, short. None: nothing fails."""
         self.refusals = 0
         self.calls: list[tuple[str, str]] = []
-        """Of each mutating call the kind and the path, as far as the first disk made them."""
+        """Of each mutating call the kind and the path, over all disks, each start included."""
         self._resends: dict[tuple[str, int], tuple[TopicFacts, Written, int, int]] = {}
         self._producing: dict[tuple[str, int], Producing] = {}
-        self._has_fault = fail_at is not None
+        self._fault = fail_at
         super().__init__(seed, 1)
-        self.world.fs.fail_at = fail_at
+
+    def _born(self) -> BrokerWorld:
+        fs = SimFileSystem(clock=SimClock())
+        self._watch_disk(fs)
+        try:
+            return BrokerWorld(fs, self.seed)
+        except StorageError:
+            self.refusals += 1
+            after = fs.after_kill()
+            self._watch_disk(after)
+            return BrokerWorld(after, self.seed)
 
     def _watch(self) -> None:
-        self.world.fs.on_mutation = self._note
+        """A disk is watched before the start on it."""
+
+    def _watch_disk(self, fs: SimFileSystem) -> None:
+        """The call with the life's number fails, whichever disk it is made on."""
+        fs.on_mutation = self._note
+        number, error = self._fault or (0, "")
+        if number > len(self.calls):
+            fs.fail_at = fs.calls + number - len(self.calls), error
 
     def _note(self, operation: str, path: str) -> None:
         self.calls.append((operation, path))
@@ -128,12 +147,12 @@ class FaultyLife(BrokerLife):
 
     async def _stopped_well(self) -> None:
         """The directory is marked clean: a cut changes nothing, and what was served counts."""
-        for seed in range(CUTS if self._has_fault else 0):
+        for seed in range(CUTS if self._fault else 0):
             await self._judged("a clean stop, then a cut", self.world.fs.after_crash(seed))
 
     async def end(self) -> None:
         """A cut now; a restart, the retry of what was refused, and a cut then."""
-        self.world.fs.fail_at = None
+        assert self._fault is None or self._fault[0] <= len(self.calls), "no call has failed"
         for seed in range(CUTS):
             await self._judged("a cut", self.world.fs.after_crash(seed))
         await self.restart() if self.dice.random() < 0.3 else await self.kill()
@@ -145,17 +164,14 @@ class FaultyLife(BrokerLife):
 
     async def _start(self, fs: SimFileSystem) -> None:
         self.world.ends()
-        rest = self.world.fs.fail_at
-        done = len(self.calls)
-        if rest is not None and rest[0] > done:  # the calls of one disk go on on the next
-            fs.fail_at = rest[0] - done, rest[1]
-        fs.on_mutation = self._note
+        self._watch_disk(fs)
         try:
             self.world = await self.world.reborn(fs)
         except StorageError:  # it said so, and is started again
             self.refusals += 1
-            self.world = await self.world.reborn(fs.after_kill())
-        self._watch()
+            after = fs.after_kill()
+            self._watch_disk(after)
+            self.world = await self.world.reborn(after)
         for each in self.producers.values():
             each.world = self.world
 
