@@ -14,7 +14,7 @@ from tests.prove import Outcome, Work, quietly, spread
 from tests.support.broker_lives import LIVES, LONGEST_SECONDS, live
 from tests.support.faulty_life import FaultyLife
 
-SLICE_POINTS = 100
+SLICE_POINTS = 240
 STEPS = 16
 ERRORS = ("eio", "enospc", "short")
 WRITE = "write"

@@ -132,12 +132,18 @@ class FaultyLife(BrokerLife):
     # --- the end ---
 
     async def _all_is_durable(self) -> None:
-        """What a start serves is on the disk; what was refused need not be among it."""
+        """What a start serves is on the disk; what it does not, and nobody promised, is gone.
+
+        Its offset may be another record's now: what is said of that one means nothing for it.
+        """
         for topic in self.ledger.living():
             for index, facts in enumerate(topic.partitions):
-                for record in records_of(self.world.log(topic.name, index)):
-                    for row in facts.sent.get(record.offset, ()):
-                        row.is_durable |= row.value == record.value
+                records = records_of(self.world.log(topic.name, index))
+                found = {each.offset: each.value for each in records}
+                for offset, rows in facts.sent.items():
+                    for row in rows:
+                        row.is_durable |= found.get(offset) == row.value
+                        row.is_refused |= not row.is_durable
 
     async def restart(self) -> None:
         if await self.world.stop():
