@@ -1,9 +1,10 @@
 """Index and zone files are hints: compared with the log before they are believed, else made anew.
 
 On the first use of a segment's indexes in a process: the order of all entries, the last entries
-against the batches that they speak of, and that no later batch has a larger time. At every use: the
-entry of the offset index against the batch at its position. The time index is entered one entry
-early, so that one wrong entry cannot make a search begin too late. What fails is rebuilt.
+against the batches that they speak of, that no later batch has a larger time, and that no entry is
+of an offset behind the end. At every use: the entry of the offset index against the batch at its
+position. The time index is entered one entry early, so that one wrong entry cannot make a search
+begin too late. What fails is rebuilt.
 """
 
 from contextlib import suppress
@@ -196,4 +197,19 @@ def _largest(segment: Segment, indexes: Indexes, limit: int) -> tuple[int, int] 
         return None
     if find_time(file, zones, place.end_position, limit, largest + 1) is not None:
         return None
+    if not _is_within(segment, indexes, limit):
+        return None
     return largest, place.last_offset
+
+
+def _is_within(segment: Segment, indexes: Indexes, limit: int) -> bool:
+    """Whether the time index's last entry is of an offset that exists, or the next one.
+
+    An entry behind the end would refuse those that appends bring.
+    """
+    offsets, times, _ = indexes
+    last = times.last_entry.offset
+    if last <= offsets.last_entry.offset + 1:
+        return True
+    batch = last_batch(segment.file(), offsets.last_entry.position, limit)
+    return batch is not None and last <= batch.last_offset + 1

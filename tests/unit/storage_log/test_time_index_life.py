@@ -2,11 +2,20 @@
 
 import pytest
 
-from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
+from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
 from storage.log import Log
 from storage.log_times import lookup
 from tests.support.clock_logs import NOW, env_of, filled, fs_of
-from tests.support.logs import CLEAN, UNCLEAN, append, make_durable, open_log, reopened
+from tests.support.logs import (
+    CLEAN,
+    LOG_PATH,
+    UNCLEAN,
+    append,
+    make_durable,
+    open_log,
+    reopened,
+)
+from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SimClock, sim_env
 
 DAY_MS = 86_400_000
@@ -197,3 +206,21 @@ def test_a_cut_by_recovery_takes_the_entries_behind_it_along(meaning: str) -> No
     assert lookup(log, NOW + 481) is None
     append(log, NOW + 485, value=bytes(5000))
     assert lookup(log, NOW + 481) == (NOW + 485, 49, 0)
+
+
+@pytest.mark.parametrize("suffix", [TIME_INDEX, OFFSET_INDEX])
+def test_a_changed_bit_in_the_last_segments_index_stops_no_producer(suffix: str) -> None:
+    fs = SimFileSystem()
+    log = open_log(sim_env(fs=fs), index_interval_bytes=1)
+    for time in range(1000, 1004):
+        append(log, time)
+    log.close()
+    name = f"{LOG_PATH}/{segment_name(0, suffix)}"
+    for bit in range(8 * len(fs.read_bytes(name))):
+        disk = fs.after_kill()
+        file = disk.open(name)
+        file.write_at(bit // 8, bytes([file.read_at(bit // 8, 1)[0] ^ 1 << bit % 8]))
+        file.close()
+        again = open_log(sim_env(fs=disk), CLEAN, index_interval_bytes=1)
+        assert append(again, 2000).base_offset == 4, bit
+        again.close()
