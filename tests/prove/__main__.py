@@ -24,7 +24,7 @@ PROOFS: Final = {
     "sanitizers": "walkers under address and undefined-behaviour sanitizers: no report",
 }
 """Name of a proof (a module here) and what it searches for."""
-ON_DEMAND: Final = {"failing_disks", "hostile", "sanitizers"}
+ON_DEMAND: Final = {"hostile", "sanitizers"}
 """Proofs that run only when they are named: they have findings that are not mended, or are slow."""
 
 
