@@ -255,6 +255,10 @@ class Broker:
             self._bind()
             self.not_ready_because = "recovering the logs"
             await self.lanes.run(self.log_dir, self._load)
+            self.clock_watch.started(self.log_manager.last_write_ms)
+            if not self.clock_watch.is_held:
+                expiration_ms = self.config.broker_config.producer_id_expiration_ms
+                self.log_manager.expire_restored_producers(expiration_ms)
             self.groups.begin_load()
             self.transactions.begin_load()
             await self.server.accept(self.config.broker_config.socket_listen_backlog_size)
@@ -262,7 +266,6 @@ class Broker:
             await self._stop_network()
             await self._stop_threads()
             raise
-        self.clock_watch.started(self.log_manager.last_write_ms)
         schedule(self)
         self.tasks.start()
         self.disk_watch.start()

@@ -140,6 +140,15 @@ class LogManager:
             with suppress(DiskError):  # what was scanned once need not be again; tried anew on time
                 self.checkpoint()
 
+    def expire_restored_producers(self, expiration_ms: int) -> None:
+        """Forget producers that snapshots held and that have been silent for so long.
+
+        Between `load` and the first append, once the clock of this start is believed.
+        """
+        now_ms = self._env.clock.now_ms()
+        for log in self.logs.values():
+            log.producers.expire_restored(now_ms, expiration_ms)
+
     def create_log(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
         """Make a partition's directory and empty log, durably. DiskError: it does not exist.
 

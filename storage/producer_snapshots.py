@@ -96,7 +96,8 @@ def load_newest(
     """Fill `states` (emptied first) from the newest sound snapshot at or below `at_most`.
 
     `offsets` are those of the snapshots that exist. Damaged ones are removed and named in the
-    answer. Nobody is too old to be restored: who is, is judged once the clock is believed.
+    answer. Nobody is too old to be restored: `ProducerStates.expire_restored` judges that once the
+    clock is believed.
     """
     damaged: list[str] = []
     states.clear(0)
@@ -112,7 +113,7 @@ def load_newest(
             continue
         for producer_id, entry in entries:
             states.restore(producer_id, entry)
-        states.end_offset = offset
+        states.end_offset = states.restored_below = offset
         return SnapshotLoad(offset, tuple(damaged))
     return SnapshotLoad(None, tuple(damaged))
 

@@ -100,11 +100,13 @@ class ProducerStates:
     `end_offset` moves with `update`; the log moves it itself past batches without a producer.
     """
 
-    __slots__ = ("_completed", "_open", "_producers", "end_offset")
+    __slots__ = ("_completed", "_open", "_producers", "end_offset", "restored_below")
 
     def __init__(self) -> None:
         """No producers, from offset 0."""
         self.end_offset = 0
+        self.restored_below = 0
+        """Offset of the snapshot that they were restored from; 0 if they were not."""
         self._producers: dict[int, ProducerEntry] = {}
         self._open: dict[int, int] = {}  # first offset -> producer id, in the order of offsets
         self._completed: dict[int, int] = {}  # first offset -> offset of the marker, not yet stable
@@ -239,6 +241,16 @@ class ProducerStates:
             del self._producers[producer_id]
         return expired
 
+    def expire_restored(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that a snapshot held, that wrote nothing behind it and are expired.
+
+        As Kafka does when it reads a snapshot; here it waits until the clock of a start is judged.
+        """
+        for producer_id, entry in tuple(self._producers.items()):
+            is_silent = entry.last_offset < self.restored_below
+            if is_silent and is_expired(entry, now_ms, expiration_ms):
+                del self._producers[producer_id]
+
     def restore(self, producer_id: int, entry: ProducerEntry) -> None:
         """Put an entry back that a snapshot held."""
         self._producers[producer_id] = entry
@@ -277,6 +289,7 @@ class ProducerStates:
         self._open.clear()
         self._completed.clear()
         self.end_offset = end_offset
+        self.restored_below = 0
 
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:

@@ -82,6 +82,7 @@ READERS: Mapping[str, str] = {
     "storage/appender.py": _REFERENCE,
     "storage/cleaner.py": "taken when the run is decided, after the watch was asked",
     "storage/data_directory.py": _STAMPS,
+    "storage/manager.py": "restored producers are judged at a start that is not held",
     "storage/segments.py": _STAMPS,
 }
 """Modules that read wall time; commands, HTTP pages and metrics tell of it and do not act."""

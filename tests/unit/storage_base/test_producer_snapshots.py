@@ -44,6 +44,19 @@ def test_a_load_keeps_the_last_batch_of_each_producer() -> None:
     assert states.end_offset == 21
 
 
+def test_who_is_expired_in_a_snapshot_is_forgotten_when_the_clock_is_believed() -> None:
+    fs = SimFileSystem()
+    save(fs, "/", states_at(21))
+    states = ProducerStates()
+    load_newest(fs, "/", [21], states, at_most=30)
+    states.restore(9, ProducerEntry(0, batches=(RememberedBatch(0, 21, 0, 500),)))
+    assert sorted(states.ids()) == [7, 8, 9]
+    states.expire_restored(now_ms=1600, expiration_ms=1101)
+    assert sorted(states.ids()) == [7, 8, 9]
+    states.expire_restored(now_ms=1600, expiration_ms=1100)
+    assert sorted(states.ids()) == [7, 9]  # an open transaction, and a batch behind the snapshot
+
+
 def test_a_durable_snapshot_survives_a_power_cut() -> None:
     fs = SimFileSystem()
     path = save(fs, "", states_at(21))
