@@ -141,9 +141,8 @@ class Durability:
         unsynced = [segment for segment in snapshot.segments[:-1] if not segment.synced]
         with self._first_failure_is_final():
             for segment in unsynced:
-                _sync_log(
-                    segment
-                )  # its length, too: what a failed write left may have been cut off
+                # Its length, too: what a failed write left may have been cut off.
+                _sync_log(segment)
         done = list(takewhile(_sync_files, unsynced))
         if done:
             with self._first_failure_is_final():

@@ -30,7 +30,7 @@ def started(fs: SimFileSystem) -> LogManager:
 
 
 @functools.cache
-def _made(*, cleanly: bool) -> tuple[SimFileSystem, tuple[str, ...]]:
+def made(*, cleanly: bool) -> tuple[SimFileSystem, tuple[str, ...]]:
     """A directory with a few segments and an open producer, and the paths of its files."""
     fs = SimFileSystem()
     manager = started(fs)
@@ -61,8 +61,8 @@ def start_on(data: bytes) -> None:
     """
     if not data:
         return
-    made, paths = _made(cleanly=bool(data[0] & 1))
-    fs = made.after_kill()
+    whole, paths = made(cleanly=bool(data[0] & 1))
+    fs = whole.after_kill()
     file = fs.open(paths[(data[0] >> 1) % len(paths)])
     file.truncate(0)
     file.write_at(0, data[1:])

@@ -13,8 +13,8 @@ from protocol.records.batch import HEADER_BYTES
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, deflate
 from protocol.records.legacy_builder import build_set
-from tests.fuzz.directory import _made
-from tests.fuzz.targets import SINGLE, _versions
+from tests.fuzz.directory import made
+from tests.fuzz.targets import SINGLE, versions
 
 ROWS: Any = [(5, b"k", b"v", [("h", b"x")]), (6, None, b"", [])]
 SEEDS_OF_ONE = 10
@@ -43,12 +43,12 @@ def _everything() -> Iterator[bytes]:
 
 
 def _headers() -> Iterator[bytes]:
-    for api, version in _versions():
+    for api, version in versions():
         yield request_header_bytes(api, version, 7, "client")
 
 
 def _requests() -> Iterator[bytes]:
-    for number, (api, version) in enumerate(_versions()):
+    for number, (api, version) in enumerate(versions()):
         yield number.to_bytes(2, "big") + encode_bytes(api.request(), version)
 
 
@@ -96,7 +96,7 @@ def _settings() -> Iterator[bytes]:
 
 def _starts() -> Iterator[bytes]:
     for cleanly in (False, True):
-        fs, paths = _made(cleanly=cleanly)
+        fs, paths = made(cleanly=cleanly)
         for number, path in enumerate(paths):
             yield bytes([number << 1 | cleanly]) + fs.read_bytes(path)
 

@@ -43,7 +43,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 @functools.cache
-def _versions() -> Sequence[tuple[Api, int]]:
+def versions() -> Sequence[tuple[Api, int]]:
     return [
         (api, version)
         for api in apis().values()
@@ -61,7 +61,7 @@ def requests(data: bytes) -> None:
     """The body of a request of any API and version; what is read can be written again."""
     if len(data) < 2:
         return
-    api, version = _versions()[int.from_bytes(data[:2], "big") % len(_versions())]
+    api, version = versions()[int.from_bytes(data[:2], "big") % len(versions())]
     with contextlib.suppress(DecodeError):
         message: Any = decode(api.request, version, memoryview(data), 2)
         again = decode(api.request, version, memoryview(encode_bytes(message, version)))
