@@ -16,7 +16,9 @@ from storage.txn_index import TxnIndex
 from tests.support import interleaved_life
 from tests.support.interleaved_life import play
 
-TRANSACTION_FILES = ("/storage/txn_index.py", "/storage/segment.py", __file__)
+TRANSACTION_FILES = ("/storage/segment.py", __file__)
+MOST_LIVES = 600
+"""Of which one must show a race: each shows it in 3 of 100 or more, whatever the lines are."""
 CLEAN_LIVES = 30
 
 
@@ -40,19 +42,23 @@ def aborted_made_twice() -> Iterator[None]:
 
     def aborted(self: Segment) -> TxnIndex:
         if self._aborted is None:
-            self._aborted = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
+            made = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
+            _takes_long()
+            self._aborted = made
         return self._aborted
 
     def entries(self: TxnIndex) -> Any:
         if self._entries is None:
-            self._entries = self._read()
+            read = self._read()
+            _takes_long()
+            self._entries = read
         return self._entries
 
     with (
         patch.object(Segment, "aborted", property(aborted)),
         patch.object(TxnIndex, "entries", property(entries)),
         patch.object(interleaved_life, "WATCHED", TRANSACTION_FILES),
-        patch.object(interleaved_life, "WEIGHTS", ((0, 0, 6, 8, 9, 0, 3, 0, 0),)),
+        patch.object(interleaved_life, "WEIGHTS", ((0, 0, 6, 8, 12, 0, 1, 0, 0),)),
     ):
         yield
 
@@ -74,17 +80,10 @@ def rebuilt_under_a_writer() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(
-    ("race", "seeds"),
-    [
-        (shown_at_once, range(60)),
-        (aborted_made_twice, range(300, 330)),
-        (rebuilt_under_a_writer, range(50, 130)),
-    ],
-)
-def test_a_race_is_found(race: Callable[[], Any], seeds: range) -> None:
+@pytest.mark.parametrize("race", [shown_at_once, aborted_made_twice, rebuilt_under_a_writer])
+def test_a_race_is_found(race: Callable[[], Any]) -> None:
     with race():
-        assert any(map(_is_broken, seeds)), "no order of threads shows it"
+        assert any(map(_is_broken, range(MOST_LIVES))), "no order of threads shows it"
 
 
 def test_no_order_breaks_a_promise() -> None:
@@ -93,6 +92,12 @@ def test_no_order_breaks_a_promise() -> None:
 
 def test_a_seed_is_an_order() -> None:
     assert [play(seed) for seed in range(5)] == [play(seed) for seed in range(5)]
+
+
+def _takes_long() -> None:
+    """Many lines at which another thread may go on: a window as wide as on a slow disk."""
+    for _ in range(20):
+        pass
 
 
 def _is_broken(seed: int) -> bool:

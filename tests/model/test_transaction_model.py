@@ -104,8 +104,8 @@ class Transactions(RuleBasedStateMachine):
         if commit:
             for index, at, value in owner.written:
                 self.committed[index].append((at, value))
-            if owner.offset is not None:
-                self.offset = owner.offset
+            if owner.offset is not None:  # the commit asked for last stands, whoever ends last
+                self.offset = max(self.offset, owner.offset)
         owner.forget()
 
     def _is_well(self, number: int, code: int) -> bool:
