@@ -2,7 +2,8 @@
 
 Headers only: no record is unpacked and no CRC checked; the bytes were checked when they were
 written, or by recovery. A header that no batch can have is a `CorruptLog`, as is a batch that runs
-past the limit. What is returned lies within `limit`: the end of the log, or the begin of a batch.
+past the limit, or, of several, one whose offsets do not lie behind those before it: no CRC covers
+them. What is returned lies within `limit`: the end of the log, or the begin of a batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -76,6 +77,7 @@ def last_batch(file: Readable, position: int, limit: int) -> BatchPlace | None:
 
 def batches(file: Readable, position: int, limit: int) -> Iterator[BatchPlace]:
     """The batches from `position` to `limit`, which must end with one, by their headers."""
+    before = -1
     while position < limit:
         chunk = file.read_at(position, min(FIRST_READ_BYTES, limit - position))
         at = 0
@@ -83,6 +85,11 @@ def batches(file: Readable, position: int, limit: int) -> Iterator[BatchPlace]:
             if chunk[at + 16] != MAGIC:
                 raise CorruptLog(file.path, f"no batch begins at {position + at}")
             place = _place(file, chunk, at, position, limit)
+            if place.base_offset <= before:
+                raise CorruptLog(
+                    file.path, f"offset {place.base_offset} at {place.position} follows {before}"
+                )
+            before = place.last_offset
             yield place
             at += place.size_bytes
         if not at:

@@ -126,10 +126,13 @@ class _Loading:
         """The segments that do not lie wholly before the log start; those that do go.
 
         A crash during their removal may have kept any of them: between others, they are no hole.
+        They are gone durably: no checkpoint tells a start offset at which a segment begins.
         """
         removed = wholly_before(segments, self._known.start_offset)
         for segment in removed:
             remove_segment(self._env.fs, segment)
+        if removed:
+            self._env.fs.sync_dir(self._files.path)
         return segments[len(removed) :]
 
     def _without_old_formats(self) -> tuple[PartitionListing, Upgraded]:

@@ -2,16 +2,21 @@
 
 They keep offsets, times, keys, values and codec, as when a broker is started on their
 directory (`storage.old_segments`). A batch made of them has the position of its first message.
+
+Offsets rise from batch to batch, or it is damage: no CRC covers them, and a torn write may have
+left a batch that lacks nothing else.
 """
 
 from collections.abc import Generator, Iterator
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from pipeline import lockstep
 from pipeline.columns import Origin
 from pipeline.decoder import DEFAULT_ENGINE, Table, is_old_format, tabulate
 from pipeline.errors import DamagedLog
-from pipeline.rows import LAST_OFFSET
+from pipeline.rows import BASE_OFFSET, LAST_OFFSET, POSITION
 from protocol.errors import DecodeError
 from protocol.records.compression import DEFAULT_LIMIT_BYTES
 from storage.old_segments import converted_run, end_of_message
@@ -66,8 +71,13 @@ def parts_of(data: memoryview, origin: Origin) -> Parts:
             return Parts(found, ended.value.fault)
 
 
-def tables_in(data: memoryview, origin: Origin) -> Generator[Batched, None, Rest]:
-    """The whole batches that `data` begins with; `origin` says where that is."""
+def tables_in(
+    data: memoryview, origin: Origin, next_offset: int = 0
+) -> Generator[Batched, None, Rest]:
+    """The whole batches that `data` begins with; `origin` says where that is.
+
+    None may have an offset below `next_offset`, nor below one before it.
+    """
     at = 0
     while True:
         place = origin._replace(position=origin.position + at)
@@ -82,11 +92,15 @@ def tables_in(data: memoryview, origin: Origin) -> Generator[Batched, None, Rest
                     f"{place}, at byte {place.position}: {error.message}; horolog verify tells more"
                 )
                 return Rest(at, 0, DamagedLog(told))
-            yield Batched(memoryview(batch), tabulate(batch, place), place.position)
-            at = end
+            table = _in_order(tabulate(batch, place), place, next_offset)
+            if table.fault is not None:
+                return Rest(at, 0, table.fault)
+            yield Batched(memoryview(batch), table, place.position)
+            at, next_offset = end, _end_offset(table)
             continue
-        table = tabulate(data[at:], place)
+        table = _in_order(tabulate(data[at:], place), place, next_offset)
         if len(table.rows):
+            next_offset = _end_offset(table)
             yield Batched(data[at:], table, place.position)
         at += table.end
         if table.fault is None or not is_old_format(data, at):
@@ -106,7 +120,7 @@ def read_tables(
 
     DamagedLog for a batch that is wrong or cut off before that offset.
     """
-    position, size = start, read_bytes
+    position, size, next_offset = start, read_bytes, origin.segment or 0
     buffer = bytearray()
     while position < end:
         size = min(size, end - position)
@@ -114,7 +128,7 @@ def read_tables(
             buffer = bytearray(size)
         data = memoryview(buffer)[:size]
         data = data[: file.read_into(position, data)]
-        found = tables_in(data, origin._replace(position=position))
+        found = tables_in(data, origin._replace(position=position), next_offset)
         while True:
             try:
                 part = next(found)
@@ -122,7 +136,8 @@ def read_tables(
                 rest: Rest = ended.value
                 break
             yield part
-            if part.table.rows[-1, LAST_OFFSET] >= last_offset:
+            next_offset = _end_offset(part.table)
+            if next_offset > last_offset:
                 return
         if _is_behind(data, rest.end, last_offset):
             return
@@ -135,6 +150,26 @@ def read_tables(
             end = max(end, file.size())
             if not 0 < size <= min(end - position, MOST_BATCH_BYTES):
                 raise _cut_off(origin, position, last_offset)
+
+
+def _in_order(table: Table, place: Origin, next_offset: int) -> Table:
+    """The table up to the first batch whose offsets do not lie behind those before it."""
+    rows = table.rows
+    ends = np.concatenate(([next_offset], rows[:-1, LAST_OFFSET] + 1))
+    wrong = np.flatnonzero(rows[:, BASE_OFFSET] < ends[: len(rows)])
+    if not len(wrong):
+        return table
+    row = wrong[0]
+    at = int(rows[row, POSITION])
+    fault = DamagedLog(
+        f"{place}, at byte {place.position + at}: offset {rows[row, BASE_OFFSET]} follows "
+        f"{ends[row] - 1}; horolog verify tells more"
+    )
+    return Table(rows[:row], at, 0, fault)
+
+
+def _end_offset(table: Table) -> int:
+    return int(table.rows[-1, LAST_OFFSET]) + 1
 
 
 def _is_behind(data: memoryview, end: int, last_offset: int) -> bool:

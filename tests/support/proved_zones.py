@@ -2,15 +2,20 @@
 
 from pipeline.sources.zone_proof import SeenLog, proved_rows
 from protocol.records.record import read_records
-from protocol.records.scan import scan_batches
 from storage.env import FileSystem
 from storage.layout import LOG, ZONES, segment_name
+from storage.log_scan import LogScan
 from storage.partition_listing import look_at
+from storage.zone_columns import ZoneColumns
 from storage.zone_rows import UNREAD
 
 
 def judge_zones(fs: FileSystem, path: str) -> int:
-    """Hold every believed row against the records that lie there; how many there were."""
+    """Hold every believed row against the records that lie there; how many there were.
+
+    Records are those of sound batches, with offsets in order: a sector that never came leaves zeros
+    where a batch has its offset, which no CRC covers, and every reader ends before it.
+    """
     if not fs.exists(path):
         return 0
     listing = look_at(fs, path)
@@ -18,19 +23,28 @@ def judge_zones(fs: FileSystem, path: str) -> int:
 
 
 def _judge_segment(fs: FileSystem, path: str, base: int) -> int:
-    data = memoryview(fs.read_bytes(f"{path}/{segment_name(base, LOG)}"))
     file = fs.open(f"{path}/{segment_name(base, LOG)}", write=False)
-    zones = proved_rows(fs, f"{path}/{segment_name(base, ZONES)}", SeenLog(file, base, len(data)))
-    file.close()
+    size = file.size()
+    zones = proved_rows(fs, f"{path}/{segment_name(base, ZONES)}", SeenLog(file, base, size))
     if zones is None:
         return 0
-    ends = [*zones.positions[1:], len(data)]
-    for row in scan_batches(data).batches:
-        index = next(at for at, end in enumerate(ends) if row[0] < end)
-        assert zones.positions[index] <= row[0], "a batch lies before its zone"
-        assert base + zones.offsets[index] <= row[1], "an offset lies before its zone"
-        if not zones.flags[index] & UNREAD:
-            times = [record.timestamp for record in read_records(data[row[0] : row[0] + row[5]])]
-            assert zones.lows[index] <= min(times), "a time lies before its zone's"
-            assert max(times) <= zones.highs[index], "a time lies behind its zone's"
+    assert sorted(zones.offsets) == list(zones.offsets), "offsets of zones run back"
+    ends = [*zones.positions[1:], size]
+    for chunk in LogScan(file, limit=size, next_offset=base).chunks():
+        for row in chunk.rows:
+            begin = chunk.position + row[0]
+            zone = next(at for at, end in enumerate(ends) if begin < end)
+            assert zones.positions[zone] <= begin, "a batch lies before its zone"
+            assert base + zones.offsets[zone] <= row[1], "an offset lies before its zone"
+            if zone + 1 < len(zones):
+                assert row[2] < base + zones.offsets[zone + 1], "an offset lies behind its zone"
+            if not zones.flags[zone] & UNREAD:
+                _judge_times(zones, zone, chunk.data[row[0] : row[0] + row[5]])
+    file.close()
     return sum(not flags & UNREAD for flags in zones.flags)
+
+
+def _judge_times(zones: ZoneColumns, zone: int, batch: memoryview) -> None:
+    times = [record.timestamp for record in read_records(batch)]
+    assert zones.lows[zone] <= min(times), "a time lies before its zone's"
+    assert max(times) <= zones.highs[zone], "a time lies behind its zone's"
