@@ -113,8 +113,10 @@ class Durability:
         if self.failed is not None:
             raise self.failed
         began_at = self._clock.monotonic()
+        zones = _closed_zones(snapshot.active)  # before its sync, which therefore covers them
         self._sync_logs(snapshot)
         closed_by = self._sync_indexes(snapshot)
+        _write_zones(snapshot.active, zones)
         self._synced = _Synced(snapshot.log_end_offset, snapshot.total_bytes, began_at)
         self.recovery_point = min(closed_by, snapshot.log_end_offset)
         return snapshot.log_end_offset
@@ -152,7 +154,6 @@ class Durability:
         if len(done) < len(unsynced):
             return unsynced[len(done)].base_offset
         active = snapshot.active
-        _write_zones(active)
         # Its index of aborted transactions is not on the disk. A new segment that begins right here
         # must not let recovery pass over it, so its last offset counts as above the point.
         return snapshot.log_end_offset - active.has_aborted
@@ -187,11 +188,19 @@ def _sync_names(segment: Segment) -> None:
     segment.files.fs.sync_dir(segment.files.path)
 
 
-def _write_zones(segment: Segment) -> None:
-    """Arrival times cannot be made again, so they do not wait for the segment's end."""
+def _closed_zones(segment: Segment) -> int:
+    """How many zones of it are closed: the bytes that they speak of are written by now."""
+    zones = None if segment.indexes is None else segment.indexes.zones
+    return 0 if zones is None or not zones.is_loaded else zones.row_count
+
+
+def _write_zones(segment: Segment, count: int) -> None:
+    """The first so many rows. Arrival times cannot be made again, so they do not wait for the
+    segment's end; and what a row speaks of is on the disk before it.
+    """
     if segment.indexes is None:
         return
     try:
-        segment.indexes.zones.flush()
+        segment.indexes.zones.flush(count)
     except DiskError:
         return

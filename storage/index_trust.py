@@ -149,7 +149,8 @@ class TrustedIndexes:
         with self.gate:
             if may_replace(segment, limit):
                 with suppress(DiskError):
-                    zones.flush()
+                    if segment.synced:  # else the next sync does, behind the log's
+                        zones.flush()
                 segment.indexes = known
         return known
 

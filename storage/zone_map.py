@@ -50,6 +50,7 @@ __all__ = [
 
 NO_TIMESTAMP = -1
 MIN_TIMED_ZONE_BYTES = 4096
+MAX_ROWS = 1 << 31
 
 _FLAGS, _SIZE, _MIN, _FIRST_ARRIVAL = 3, 4, 5, 7  # fields of the open zone
 _ABSENT = -1
@@ -273,9 +274,11 @@ class ZoneMap:
         self._load()
         return self.damage
 
-    def flush(self) -> None:
-        """Write the closed zones that are not in the file yet; makes the file in any case."""
-        self._write(durable=False)
+    def flush(self, at_most: int = MAX_ROWS) -> None:
+        """Write the first so many closed zones, all that are not in the file yet; makes the file in
+        any case.
+        """
+        self._write(durable=False, at_most=at_most)
 
     def sync(self) -> None:
         """As `flush`, and the file's bytes are durable afterwards (its name: the caller's)."""
@@ -329,12 +332,12 @@ class ZoneMap:
             file.close()
         self._written = rows
 
-    def _write(self, *, durable: bool) -> None:
+    def _write(self, *, durable: bool, at_most: int = MAX_ROWS) -> None:
         columns = self._columns
         if columns is None:
             return
-        count, written = len(columns), max(self._written, 0)
-        if self._written == count and not durable:
+        count, written = min(len(columns), at_most), max(self._written, 0)
+        if self._written >= count and not durable:
             return
         file = self._fs.open(self.path, create=True)
         try:
@@ -342,7 +345,9 @@ class ZoneMap:
                 file.truncate(0)
             if count > written:
                 file.write_at(written * ROW_BYTES, columns.bytes_of(written, count))
-            self._written = 0 if durable else count  # a failed sync loses all that was not synced
+            self._written = (
+                0 if durable else max(written, count)
+            )  # a failed sync loses all that was not synced
             if durable:
                 file.sync()
                 self._written = count

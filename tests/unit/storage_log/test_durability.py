@@ -5,6 +5,7 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import DiskError
 from storage.log import Log
+from storage.zone_rows import sound_rows
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env
@@ -148,3 +149,32 @@ def test_marks_that_come_during_a_change_are_not_lost() -> None:
         assert watermark(log) == 0
     append(log, 2)
     assert watermark(log) == 2
+
+
+def test_a_zone_is_told_on_the_disk_when_what_it_speaks_of_is_there() -> None:
+    """Batches come while a sync is under way: rows of theirs wait for the next one."""
+    env = sim_env()
+    fs = env.fs
+    assert isinstance(fs, SimFileSystem)
+    log = open_log(env, horolog_zone_bytes=200)
+    append(log, 5)
+    log.roll()
+    path = log.files.name_of(1, ".zones")
+    for _ in range(4):
+        append(log, 5, value=bytes(100))
+
+    def appends_meanwhile(operation: str, name: str) -> None:
+        if operation == "sync directory":  # the segment's name; its bytes were synced just now
+            fs.on_mutation = None
+            for _ in range(4):
+                append(log, 5, value=bytes(100))
+
+    fs.on_mutation = appends_meanwhile
+    make_durable(log)
+    assert fs.on_mutation is None
+    size = len(fs.durable_bytes(log.files.name_of(1, ".log")))
+    rows, _ = sound_rows(fs.read_bytes(path))
+    assert log.snapshot.end_position == 2 * size
+    assert rows == 2, "a row speaks of bytes that are not on the disk"
+    make_durable(log)
+    assert sound_rows(fs.read_bytes(path)) == (4, None)
