@@ -29,12 +29,12 @@ def _created(request: Any, response: Any) -> Changes:
     settings = {each.name: _texts(each.configs) for each in request.topics}
     for each in response.topics:
         detail = f"partitions={each.num_partitions} {settings.get(each.name, '')}".strip()
-        yield _change("create topic", each.name, detail, each)
+        yield change("create topic", each.name, detail, each)
 
 
 def _deleted(_: Any, response: Any) -> Changes:
     for each in response.responses:
-        yield _change("delete topic", each.name or str(each.topic_id), f"id={each.topic_id}", each)
+        yield change("delete topic", each.name or str(each.topic_id), f"id={each.topic_id}", each)
 
 
 def _grown(request: Any, response: Any) -> Changes:
@@ -42,13 +42,13 @@ def _grown(request: Any, response: Any) -> Changes:
         return
     counts = {each.name: each.count for each in request.topics}
     for each in response.results:
-        yield _change("add partitions", each.name, f"partitions={counts.get(each.name)}", each)
+        yield change("add partitions", each.name, f"partitions={counts.get(each.name)}", each)
 
 
 def _emptied(_: Any, response: Any) -> Changes:
     for topic in response.topics:
         for each in topic.partitions:
-            yield _change(
+            yield change(
                 "delete records",
                 f"{topic.name}-{each.partition_index}",
                 f"before={each.low_watermark}",
@@ -62,36 +62,21 @@ def _altered(request: Any, response: Any) -> Changes:
     for resource, each in zip(request.resources, response.responses, strict=True):
         kind = _KINDS.get(each.resource_type, str(each.resource_type))
         name = f"{kind} {each.resource_name}".strip()
-        yield _change("alter settings", name, _texts(resource.configs), each)
+        yield change("alter settings", name, _texts(resource.configs), each)
 
 
 def _groups_deleted(_: Any, response: Any) -> Changes:
     for each in response.results:
-        yield _change("delete group", each.group_id, "", each)
+        yield change("delete group", each.group_id, "", each)
 
 
 def _offsets_deleted(request: Any, response: Any) -> Changes:
     if response.error_code:
-        yield _change("delete offsets", request.group_id, "", response)
+        yield change("delete offsets", request.group_id, "", response)
     for topic in response.topics:
         for each in topic.partitions:
             name = f"{request.group_id} {topic.name}-{each.partition_index}"
-            yield _change("delete offsets", name, "", each)
-
-
-def _offsets_set(request: Any, response: Any) -> Changes:
-    """Only those of no member: an administrator, or a consumer that assigns itself."""
-    if request.member_id or request.generation_id_or_member_epoch >= 0:
-        return
-    for topic, answers in zip(request.topics, response.topics, strict=True):
-        name = topic.name or str(topic.topic_id)
-        for asked, each in zip(topic.partitions, answers.partitions, strict=True):
-            yield _change(
-                "set offset",
-                f"{request.group_id} {name}-{asked.partition_index}",
-                f"offset={asked.committed_offset}",
-                each,
-            )
+            yield change("delete offsets", name, "", each)
 
 
 def _quotas(request: Any, response: Any) -> Changes:
@@ -104,7 +89,7 @@ def _quotas(request: Any, response: Any) -> Changes:
             f"{op.key} deleted" if op.remove else f"{op.key}={op.value:g}"
             for op in ops.get(name, ())
         )
-        yield _change("alter quota", name, detail, each)
+        yield change("alter quota", name, detail, each)
 
 
 def _transactions_ended(request: Any, response: Any) -> Changes:
@@ -115,7 +100,7 @@ def _transactions_ended(request: Any, response: Any) -> Changes:
             for each in topic.partitions:
                 name = f"{topic.name}-{each.partition_index}"
                 detail = f"producer_id={marker.producer_id} {end}"
-                yield _change("end transaction", name, detail, each)
+                yield change("end transaction", name, detail, each)
 
 
 ACTIONS: Mapping[str, Described] = MappingProxyType(
@@ -128,7 +113,6 @@ ACTIONS: Mapping[str, Described] = MappingProxyType(
         "IncrementalAlterConfigs": _altered,
         "DeleteGroups": _groups_deleted,
         "OffsetDelete": _offsets_deleted,
-        "OffsetCommit": _offsets_set,
         "AlterClientQuotas": _quotas,
         "WriteTxnMarkers": _transactions_ended,
     }
@@ -153,7 +137,10 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
         "it is what clients do all day",
     )
     | dict.fromkeys(("ElectLeaders", "AlterPartitionReassignments"), "one node changes nothing")
-    | {"Metadata": "it makes topics, and tells so itself"}
+    | {
+        "Metadata": "it makes topics, and tells so itself",
+        "OffsetCommit": "it sets offsets for who is no member, and tells so itself",
+    }
 )  # fmt: skip
 
 
@@ -211,7 +198,8 @@ def _note(
     return response
 
 
-def _change(operation: str, resource: str, detail: str, answered: Any) -> Change:
+def change(operation: str, resource: str, detail: str, answered: Any) -> Change:
+    """What was asked for; `answered` has its error code, and perhaps a message."""
     reason = getattr(answered, "error_message", None) if answered.error_code else None
     return Change(
         operation, resource[:MAX_NAME], detail[:MAX_DETAIL], answered.error_code, reason or ""

@@ -41,7 +41,12 @@ class Change(NamedTuple):
     @property
     def outcome(self) -> str:
         """In a word and a number."""
-        return f"refused {self.code}" if self.code else "done"
+        return outcome_of(self.code)
+
+
+def outcome_of(code: int) -> str:
+    """What came of a change, by its error code."""
+    return f"refused {code}" if code else "done"
 
 
 @dataclass(slots=True)
@@ -76,6 +81,20 @@ class AdminTrail:
         else:
             self._add(who, change)
 
+    def counted(self, who: Who, operation: str, code: int) -> bool:
+        """Counts a change of a burst that has told its names; False: it has to be `noted` instead.
+
+        For who does this many times a second, and has no time to put names into words.
+        """
+        found = self._sums.get((who, operation, outcome_of(code)))
+        if found is None or len(found.names) < NAMES_TOLD:
+            return False
+        if int(self._monotonic()) != self._second:
+            return False
+        self.changes += 1
+        found.count += 1
+        return True
+
     def flush(self) -> None:
         """Tells what was added up; called once a second, and at the end."""
         sums, self._sums = self._sums, {}
@@ -84,9 +103,11 @@ class AdminTrail:
 
     def _add(self, who: Who, change: Change) -> None:
         key = (who, change.operation, change.outcome)
-        if key not in self._sums and len(self._sums) >= MAX_SUMS:
-            key = (Who(OTHERS, OTHERS, who.by), change.operation, change.outcome)
-        found = self._sums.setdefault(key, _Sum())
+        found = self._sums.get(key)
+        if found is None:
+            if len(self._sums) >= MAX_SUMS:
+                key = (Who(OTHERS, OTHERS, who.by), change.operation, change.outcome)
+            found = self._sums.setdefault(key, _Sum())
         found.count += 1
         if len(found.names) < NAMES_TOLD:
             found.names.append(change.resource)

@@ -17,6 +17,9 @@ from protocol.errors import ErrorCode, KafkaError
 
 NO_GENERATION = -1
 
+Growth = tuple[int, int]
+"""Offsets in new places, and bytes that all take more; the latter may be negative."""
+
 
 class Commits:
     """Stores and forgets offsets of groups. Used from the event loop only."""
@@ -47,15 +50,16 @@ class Commits:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalances.alive(member)
 
-    def store(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> Deferred[None]:
-        """Settled when all are durable, or none is."""
+    def store(
+        self, group: Group, offsets: Mapping[Place, OffsetCommitValue], size_bytes: int = 0
+    ) -> Deferred[None]:
+        """Settled when all are durable, or none is; they take `size_bytes` more on their way."""
         answer: Deferred[None] = Deferred()
         rows = [
             (offset_key(group.group_id, *place), offset_value(value))
             for place, value in offsets.items()
         ]
         on_the_way = dict(offsets)
-        size_bytes = sum(map(bytes_of, offsets.values()))
         self.stored_bytes += size_bytes
         number = group.begin_write(on_the_way)
 
@@ -75,19 +79,23 @@ class Commits:
 
     def replay(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> None:
         """These are what the log says now."""
-        before = len(group.offsets)
-        growth = self.growth(group, offsets)
+        count, size_bytes = self.growth(group, offsets)
         group.offsets.update(offsets)
-        self.stored += len(group.offsets) - before
-        self._grow(group, growth)
+        self.stored += count
+        if size_bytes:
+            self._grow(group, size_bytes)
 
-    def growth(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> int:
-        """How many bytes more these take than what is stored in their places; may be negative."""
-        known = group.offsets
-        return sum(
-            bytes_of(value) - (bytes_of(known[place]) if place in known else 0)
-            for place, value in offsets.items()
-        )
+    def growth(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> Growth:
+        """How many offsets and bytes more these take than what is stored in their places."""
+        known, count, size_bytes = group.offsets, 0, 0
+        for place, value in offsets.items():
+            before = known.get(place)
+            if before is None:
+                count += 1
+                size_bytes += bytes_of(value)
+            elif before.metadata != value.metadata:
+                size_bytes += bytes_of(value) - bytes_of(before)
+        return count, size_bytes
 
     def _grow(self, group: Group, size_bytes: int) -> None:
         group.offset_bytes += size_bytes

@@ -6,13 +6,13 @@ wrong data. Used from the event loop only.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.deferred import Deferred
 from broker.gathering import wait_for
-from broker.groups.commits import Commits
+from broker.groups.commits import Commits, Growth
 from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups
@@ -21,7 +21,7 @@ from broker.groups.consumer.topic_matching import Surroundings, match_all
 from broker.groups.deadlines import Deadlines, GroupTime
 from broker.groups.expiry import expired_offsets
 from broker.groups.group import Group, Place, State
-from broker.groups.group_records import OffsetCommitValue, group_key
+from broker.groups.group_records import group_key
 from broker.groups.loading import Remembered, remembered
 from broker.groups.members import Footprint
 from broker.groups.membership import Membership
@@ -193,10 +193,9 @@ class GroupCoordinator:
                 "(horolog.group.members.max.bytes)",
             )
 
-    def check_offsets_room(
-        self, group: Group, offsets: Mapping[Place, OffsetCommitValue], more: int
-    ) -> None:
-        """Room for offsets, `more` of them in new places: INVALID_COMMIT_OFFSET_SIZE (28)."""
+    def check_offsets_room(self, group: Group, growth: Growth) -> None:
+        """Room for what offsets take more: INVALID_COMMIT_OFFSET_SIZE (28)."""
+        more, size_bytes = growth
         limit = self._settings.horolog_max_committed_offsets
         if more and self.commits.stored + len(self.pending) + more > limit:
             raise KafkaError(
@@ -204,15 +203,14 @@ class GroupCoordinator:
                 f"There are {self.commits.stored} committed offsets: "
                 f"horolog.max.committed.offsets allows {limit}",
             )
-        growth = self.commits.growth(group, offsets)
-        if growth <= 0:
+        if size_bytes <= 0:
             return
         memory = self._broker.memory
-        if not memory.has_room(MemoryClass.OFFSETS, growth):
-            raise memory.refuse(MemoryClass.OFFSETS, growth)
+        if not memory.has_room(MemoryClass.OFFSETS, size_bytes):
+            raise memory.refuse(MemoryClass.OFFSETS, size_bytes)
         most = int(memory.share(MemoryClass.OFFSETS) * MOST_OF_ONE_GROUP)
-        if group.offset_bytes and group.offset_bytes + growth > most:
-            raise memory.refuse(MemoryClass.OFFSETS, growth)
+        if group.offset_bytes and group.offset_bytes + size_bytes > most:
+            raise memory.refuse(MemoryClass.OFFSETS, size_bytes)
 
     # --- groups and offsets that go ---
 

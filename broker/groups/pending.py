@@ -69,6 +69,8 @@ class PendingOffsets:
 
     def supersede(self, group_id: str, places: Iterable[Place], before: int | None = None) -> None:
         """Other offsets, later in the log, count: those that wait (from `before` that) never do."""
+        if not self._waiting:
+            return
         for place in places:
             if (group_id, place) in self._waiting:
                 self._supersede(group_id, place, before)

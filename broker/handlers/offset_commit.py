@@ -6,6 +6,7 @@ pass are stored as one batch.
 
 from functools import partial
 
+from broker.admin_actions import change, who_asks
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.gathering import after
@@ -26,6 +27,7 @@ from protocol.apis.offset_commit import (
 from protocol.errors import ErrorCode, KafkaError
 
 NO_GROUP_SINCE_VERSION = 9
+SET_OFFSET = "set offset"
 
 Judged = list[tuple[OffsetCommitRequestTopic, list[tuple[int, int]]]]
 """Topics as asked for, with the numbers of their partitions and the codes so far."""
@@ -37,16 +39,16 @@ def handle(
     """One code for each offset."""
     offsets: dict[Place, OffsetCommitValue] = {}
     judged = [(topic, _judge(topic, request, offsets, context)) for topic in request.topics]
-    respond = partial(_respond, judged, context)
+    respond = partial(_respond, request, judged, context)
     try:
         group = _group(request, offsets, context)
-        _check_room(group, offsets, context)
+        size_bytes = _grown(group, offsets, context)
     except KafkaError as error:
         return respond(error.code)
     if not offsets:
         context.broker.groups.drop_unused(group)
         return respond(ErrorCode.NONE)
-    stored = context.broker.groups.commits.store(group, offsets)
+    stored = context.broker.groups.commits.store(group, offsets, size_bytes)
     return after(stored, lambda _: respond(ErrorCode.NONE), lambda error: respond(_code_of(error)))
 
 
@@ -66,15 +68,15 @@ def _group(
     return group
 
 
-def _check_room(
-    group: Group, offsets: dict[Place, OffsetCommitValue], context: RequestContext
-) -> None:
-    more = sum(place not in group.offsets for place in offsets)
+def _grown(group: Group, offsets: dict[Place, OffsetCommitValue], context: RequestContext) -> int:
+    """How many bytes more these take; INVALID_COMMIT_OFFSET_SIZE (28) if there is no room."""
+    growth = context.broker.groups.commits.growth(group, offsets)
     try:
-        context.broker.groups.check_offsets_room(group, offsets, more)
+        context.broker.groups.check_offsets_room(group, growth)
     except KafkaError:
         context.broker.groups.drop_unused(group)
         raise
+    return growth[1]
 
 
 def _judge(
@@ -129,7 +131,9 @@ def _code_of(error: KafkaError) -> int:
     return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if error.code in too_large else error.code
 
 
-def _respond(judged: Judged, context: RequestContext, code: int) -> OffsetCommitResponse:
+def _respond(
+    request: OffsetCommitRequest, judged: Judged, context: RequestContext, code: int
+) -> OffsetCommitResponse:
     """`code` is that of all offsets that were not refused by themselves."""
     context.count_error(code)
     topics = []
@@ -145,4 +149,20 @@ def _respond(judged: Judged, context: RequestContext, code: int) -> OffsetCommit
         )
         for _, own in codes:
             context.count_error(own)
-    return OffsetCommitResponse(topics=topics)
+    response = OffsetCommitResponse(topics=topics)
+    if not request.member_id and request.generation_id_or_member_epoch < 0:
+        _note(request, response, context)
+    return response
+
+
+def _note(
+    request: OffsetCommitRequest, response: OffsetCommitResponse, context: RequestContext
+) -> None:
+    """Who is no member is an administrator, or a consumer that assigns itself."""
+    trail, who = context.broker.trail, who_asks(context)
+    for topic, answers in zip(request.topics, response.topics, strict=True):
+        for asked, each in zip(topic.partitions, answers.partitions, strict=True):
+            if not trail.counted(who, SET_OFFSET, each.error_code):
+                name = f"{topic.name or topic.topic_id}-{asked.partition_index}"
+                detail = f"offset={asked.committed_offset}"
+                trail.noted(who, change(SET_OFFSET, f"{request.group_id} {name}", detail, each))

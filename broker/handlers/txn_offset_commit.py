@@ -5,6 +5,7 @@ from broker.gathering import wait_for
 from broker.groups.group import Group, Place
 from broker.groups.group_records import OffsetCommitValue
 from broker.groups.members import Claim as MemberClaim
+from broker.groups.pending import bytes_of
 from broker.groups.requests import check_group_id
 from broker.state_topic import Transactional
 from broker.topic_names import CONSUMER_OFFSETS
@@ -120,7 +121,8 @@ async def _store(
 ) -> None:
     transaction = Transactional(request.producer_id, request.producer_epoch)
     try:
-        context.broker.groups.check_offsets_room(group, offsets, len(offsets))
+        growth = len(offsets), sum(map(bytes_of, offsets.values()))
+        context.broker.groups.check_offsets_room(group, growth)
         stored = context.broker.groups.transactional_commits.store(group, offsets, transaction)
         await wait_for(stored)
     except KafkaError:
