@@ -3,10 +3,16 @@
 Kafka's format: a line `0`, a line with the count, then `topic partition offset` a line. Written
 new, synced, renamed, directory synced. Reading is all or nothing: a file that is missing or
 cannot be read is absent, never zero, and the reason is handed to the caller to report.
+
+The last row of a file of ours is a checksum, as that of a partition whose name no topic can have:
+`#crc32c 0 <CRC-32C of all that stands before the row>`. Kafka takes it for a partition that is
+gone, and leaves it out of the file that it writes: one without the row is believed as it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from crc32c import crc32c
 
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint, FileMissing
@@ -15,6 +21,7 @@ from storage.layout import PartitionName
 MAX_INT64 = 2**63 - 1
 MOST_DIGITS = 20
 VERSION = "0"
+SUM_NAME = "#crc32c"
 
 
 class OffsetsLoad(NamedTuple):
@@ -22,6 +29,8 @@ class OffsetsLoad(NamedTuple):
 
     offsets: dict[PartitionName, int]
     damage: str | None
+    is_ours: bool = False
+    """Whether the file, sound or damaged, was written here last, and not by a Kafka."""
 
 
 class OffsetCheckpoint:
@@ -38,14 +47,16 @@ class OffsetCheckpoint:
     def load(self) -> OffsetsLoad:
         """Read the file. Missing: no offsets, no damage. DiskError if the disk fails."""
         try:
-            rows = decode_rows(self.path, self._fs.read_text(self.path), columns=3)
-            offsets = dict(map(self._offset_of, rows))
+            text = self._fs.read_text(self.path)
         except FileMissing:
-            offsets = {}
+            text = ""
+        is_ours = _has_sum(text)
+        try:
+            offsets = dict(map(self._offset_of, decode_offsets(self.path, text)))
         except CorruptCheckpoint as error:
-            return OffsetsLoad({}, str(error))
+            return OffsetsLoad({}, str(error), is_ours)
         self._names = set(offsets)
-        return OffsetsLoad(offsets, None)
+        return OffsetsLoad(offsets, None, is_ours)
 
     def may_hold(self, name: tuple[str, int]) -> bool:
         """Whether the file may say something of that partition. Reads nothing."""
@@ -56,12 +67,33 @@ class OffsetCheckpoint:
         rows = [(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         if self._names is not None:
             self._names.update(offsets)  # when it fails, the old file may be there or the new one
-        self._fs.write_atomically(self.path, encode_rows(rows))
+        self._fs.write_atomically(self.path, encode_offsets(rows))
         self._names = set(offsets)
 
     def _offset_of(self, row: Sequence[str]) -> tuple[PartitionName, int]:
         partition, offset = numbers(self.path, row[1:])
         return PartitionName(row[0], partition), offset
+
+
+def encode_offsets(rows: Sequence[Sequence[object]]) -> bytes:
+    """The text of a checkpoint of offsets, its checksum in the last row."""
+    body = encode_rows([*rows, ()])[:-1]
+    return body + f"{SUM_NAME} 0 {crc32c(body)}\n".encode()
+
+
+def decode_offsets(path: str, text: str) -> list[list[str]]:
+    """The rows without the checksum, which is compared if there is one; CorruptCheckpoint."""
+    rows = decode_rows(path, text, columns=3)
+    if not _has_sum(text):
+        return rows
+    body = text[: text.rindex(SUM_NAME)]
+    if rows[-1] != [SUM_NAME, "0", str(crc32c(body.encode()))]:
+        raise CorruptCheckpoint(path, "its bytes are not those of its checksum")
+    return rows[:-1]
+
+
+def _has_sum(text: str) -> bool:
+    return text[text.rfind("\n", 0, -1) + 1 :].startswith(SUM_NAME)
 
 
 def encode_rows(rows: Iterable[Sequence[object]]) -> bytes:

@@ -7,7 +7,7 @@ its CRC, a checkpoint with its count.
 from collections.abc import Iterator
 
 from storage import producer_snapshots
-from storage.checkpoints import decode_rows, numbers
+from storage.checkpoints import decode_offsets, decode_rows, numbers
 from storage.dump_rows import Damage, Dumped, Row, Value
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint
@@ -46,7 +46,9 @@ def _checkpoint(fs: FileSystem, path: str, size: int, names: tuple[str, ...]) ->
         return
     words = [name for name in names if name == "topic"]
     try:
-        for row in decode_rows(path, fs.read_text(path), columns=len(names)):
+        text = fs.read_text(path)
+        rows = decode_offsets(path, text) if words else decode_rows(path, text, columns=len(names))
+        for row in rows:
             values: list[Value] = [*row[: len(words)], *numbers(path, row[len(words) :])]
             yield Row("checkpoint", dict(zip(names, values, strict=True)))
     except CorruptCheckpoint as error:

@@ -14,12 +14,12 @@ from storage.compaction import CleanerOffsets
 from storage.env import FileSystem
 from storage.layout import (
     HIGH_WATERMARKS_FILE,
-    LOG_START_OFFSETS_FILE,
     RECOVERY_POINTS_FILE,
     PartitionName,
 )
 from storage.locks import Lock
 from storage.log import Log
+from storage.start_offsets import StartOffsets
 
 Logs = Mapping[tuple[str, int], Log]
 
@@ -36,7 +36,7 @@ class LogCheckpoints:
         """As `load` found them."""
         self._logs = logs
         self._recovery_points = OffsetCheckpoint(fs, f"{log_dir}/{RECOVERY_POINTS_FILE}")
-        self._start_offsets = OffsetCheckpoint(fs, f"{log_dir}/{LOG_START_OFFSETS_FILE}")
+        self._start_offsets = StartOffsets(fs, log_dir)
         self._high_watermarks = OffsetCheckpoint(fs, f"{log_dir}/{HIGH_WATERMARKS_FILE}")
         self._turn = Lock()
 

@@ -25,13 +25,14 @@ from storage.layout import (
 from storage.leader_epochs import LeaderEpochs
 from storage.loading import DAMAGE_MARK
 from storage.partition_listing import PartitionListing, look_at
+from storage.start_offsets import StartOffsets
 from storage.verify_producers import ProducerProof
 from storage.verify_report import PartitionReport
 from storage.verify_segment import SegmentProof, WholeLog
 
 ATTEMPTS = 3
 """How often a log is read that changes while it is read."""
-_CHECKPOINTS = (LOG_START_OFFSETS_FILE, HIGH_WATERMARKS_FILE, RECOVERY_POINTS_FILE)
+_CHECKPOINTS = (HIGH_WATERMARKS_FILE, RECOVERY_POINTS_FILE)
 
 Progress = Callable[[int], object]
 Checkpoints = Mapping[str, Mapping[PartitionName, int]]
@@ -67,6 +68,7 @@ def survey(fs: FileSystem, path: str) -> Survey:
     if not found and not is_clean:
         raise NoDataDirectory(path, "no partition (NAME-0, ...) and no .log file lies there")
     loads = {name: OffsetCheckpoint(fs, f"{top}/{name}").load() for name in _CHECKPOINTS}
+    loads[LOG_START_OFFSETS_FILE] = StartOffsets(fs, top).load()
     size = sum(entry.size_bytes for each in found for entry in look_at(fs, each).logs.values())
     return Survey(
         found,

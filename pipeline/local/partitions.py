@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pipeline.errors import NothingThere
 from pipeline.sources.log_files import Files, refuse_stores, shown
-from storage.checkpoints import OffsetCheckpoint
 from storage.env import FileSystem
-from storage.layout import LOG_START_OFFSETS_FILE, PartitionName, parse_partition_dir
+from storage.layout import PartitionName, parse_partition_dir
+from storage.start_offsets import StartOffsets
 
 
 class LocalPartition(NamedTuple):
@@ -44,7 +44,7 @@ def partitions_in(
 
 
 def _inside(fs: FileSystem, directory: str) -> Iterator[LocalPartition]:
-    starts = OffsetCheckpoint(fs, f"{directory}/{LOG_START_OFFSETS_FILE}").load().offsets
+    starts = StartOffsets(fs, directory).load().offsets
     for entry in fs.list_dir(directory):
         name = parse_partition_dir(entry.name) if entry.is_dir else None
         if name is not None:

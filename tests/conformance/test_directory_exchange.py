@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from storage.checkpoints import SUM_NAME
+from storage.layout import LOG_START_OFFSETS_FILE
 from tests.conformance.conftest import NO_RETENTION, create_topic, start_node
 from tests.conformance.variety import CUT_TOPIC, everything, fill, offsets_by_time, topics_on
 from tests.support.kafka_oracle import available, start_kafka
@@ -69,8 +71,12 @@ def test_kafka_serves_the_partitions_that_we_wrote(tmp_path: Path) -> None:
             create_topic(admin, topic, partitions)
     replace_files(ours, theirs, topics)
     same_checkpoints(ours, theirs)
+    assert SUM_NAME in (theirs / LOG_START_OFFSETS_FILE).read_text()
     with start_kafka(theirs) as kafka:
         assert_same(before, facts(kafka, topics))
+    kept = (theirs / LOG_START_OFFSETS_FILE).read_text()
+    assert f"{CUT_TOPIC} 0 " in kept
+    assert SUM_NAME not in kept  # else it would be held against offsets that Kafka has changed
 
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])

@@ -23,16 +23,7 @@ from tests.support.faulty_life import FaultyLife
 from tests.support.simdisk import SimFileSystem
 
 SLICE_POINTS = 250
-UNCHECKED = {
-    "cleaner-offset-checkpoint",
-    "horolog-delete-horizon-checkpoint",
-    "leader-epoch-checkpoint",
-    "log-start-offset-checkpoint",
-    "meta.properties",
-    "partition.metadata",
-    "recovery-point-offset-checkpoint",
-    "replication-offset-checkpoint",
-}
+UNCHECKED = {"leader-epoch-checkpoint", "meta.properties", "partition.metadata"}
 """Kafka's text without a checksum, tried when points are asked for. All other kinds carry one, or
 are compared with the log: none may be believed."""
 

@@ -23,6 +23,7 @@ NEW_ID = UUID(int=43)
 CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",
+    "horolog-log-start-offset-checkpoint",
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
     "horolog-delete-horizon-checkpoint",

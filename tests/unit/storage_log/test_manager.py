@@ -119,9 +119,9 @@ def test_checkpoints_are_in_kafka_s_format_and_say_the_truth() -> None:
     log.delete_records(3)
     append(log, 5, acks_all=True)
     manager.checkpoint()
-    assert text(env, "recovery-point-offset-checkpoint") == "0\n1\nt 0 20\n"
-    assert text(env, "log-start-offset-checkpoint") == "0\n1\nt 0 3\n"
-    assert text(env, "replication-offset-checkpoint") == "0\n1\nt 0 20\n"
+    assert text(env, "recovery-point-offset-checkpoint").startswith("0\n2\nt 0 20\n#crc32c 0 ")
+    assert text(env, "log-start-offset-checkpoint").startswith("0\n2\nt 0 3\n#crc32c 0 ")
+    assert text(env, "replication-offset-checkpoint").startswith("0\n2\nt 0 20\n#crc32c 0 ")
 
 
 def test_a_start_offset_is_durable_when_it_is_answered() -> None:
@@ -138,7 +138,37 @@ def test_a_start_offset_is_durable_when_it_is_answered() -> None:
 def test_start_offsets_at_a_segment_s_base_are_not_listed() -> None:
     env = sim_env()
     with_log(env).close()
-    assert text(env, "log-start-offset-checkpoint") == "0\n0\n"
+    assert text(env, "log-start-offset-checkpoint").startswith("0\n1\n#crc32c 0 ")
+
+
+@pytest.mark.parametrize("digit", [b"2", b"4", b"9"])
+def test_a_changed_digit_of_a_start_offset_neither_hides_records_nor_brings_deleted_ones_back(
+    digit: bytes,
+) -> None:
+    env = sim_env()
+    manager = with_log(env)
+    make_durable(manager.logs["t", 0])
+    manager.logs["t", 0].delete_records(3)
+    manager.close()
+    path = f"{LOG_DIR}/log-start-offset-checkpoint"
+    changed = env.fs.read_bytes(path).replace(b"t 0 3\n", b"t 0 " + digit + b"\n")
+    env.fs.write_atomically(path, changed)
+    again = started(env)
+    assert again.logs["t", 0].snapshot.log_start_offset == 3
+    assert [path in each for each in again.damage] == [True]
+
+
+def test_a_changed_digit_of_a_recovery_point_makes_recovery_look_at_everything() -> None:
+    env = sim_env()
+    manager = with_log(env)
+    make_durable(manager.logs["t", 0])
+    manager.checkpoint()
+    env = sim_env(fs=disk_of(env).after_kill())
+    path = f"{LOG_DIR}/recovery-point-offset-checkpoint"
+    env.fs.write_atomically(path, env.fs.read_bytes(path).replace(b"t 0 20\n", b"t 0 30\n"))
+    again = started(env)
+    assert again.logs["t", 0].snapshot.log_end_offset == 20
+    assert [path in each for each in again.damage] == [True]
 
 
 @pytest.mark.parametrize("content", [b"1\n0\n", b"0\n5\nt 0 1\n", b"\xff\xfe", b"0\n1\nt 0 x\n"])
