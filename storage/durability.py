@@ -17,6 +17,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from config.topic import TopicConfig
+from storage import synced_mark
 from storage.env import Clock
 from storage.errors import DiskError, FileMissing
 from storage.segment import Segment
@@ -117,6 +118,9 @@ class Durability:
         self._sync_logs(snapshot)
         closed_by = self._sync_indexes(snapshot)
         _write_zones(snapshot.active, zones)
+        if snapshot.log_end_offset > self._synced.end_offset:
+            files = snapshot.active.files
+            synced_mark.save(files.fs, files.path, snapshot.log_end_offset)
         self._synced = _Synced(snapshot.log_end_offset, snapshot.total_bytes, began_at)
         self.recovery_point = min(closed_by, snapshot.log_end_offset)
         return snapshot.log_end_offset

@@ -31,6 +31,7 @@ CLEANER_HORIZONS_FILE = "horolog-delete-horizon-checkpoint"
 BALLAST_FILE = "horolog-ballast"
 LOG_STARTS_COPY_FILE = "horolog-log-start-offset-checkpoint"
 SCRUB_FILE = "horolog-scrub-checkpoint"
+SYNCED_MARK = "horolog-synced"
 PARTITION_METADATA_FILE = "partition.metadata"
 LEADER_EPOCHS_FILE = "leader-epoch-checkpoint"
 

@@ -10,12 +10,20 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from config.topic import TopicConfig
-from storage import producer_snapshots
+from storage import producer_snapshots, synced_mark
 from storage.batch_walk import batch_at, last_batch
 from storage.env import Env, File
 from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing
 from storage.index_rebuild import rebuild_indexes
-from storage.layout import LEADER_EPOCHS_FILE, LOG, OFFSET_INDEX, SNAPSHOT, TXN_INDEX, TXN_SUM
+from storage.layout import (
+    LEADER_EPOCHS_FILE,
+    LOG,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    SYNCED_MARK,
+    TXN_INDEX,
+    TXN_SUM,
+)
 from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.old_segments import Upgraded, upgrade_segments
 from storage.partition_files import PartitionFiles
@@ -207,16 +215,20 @@ class _Loading:
         self._load_producers(
             tuple(each for each in segments if each.base_offset < first_scanned), first_scanned
         )
+        durable = known.recovery_point if damaged_from == NOT_DAMAGED else damaged_from
+        synced = synced_mark.load(self._env.fs, self._files.path)
         result = LogRecovery(
             segments,
             scan_from,
             IndexRules.of(self._config),
             synced_below=known.recovery_point,
-            durable_below=known.recovery_point if damaged_from == NOT_DAMAGED else damaged_from,
+            durable_below=max(durable, synced),
             gaps_below=self._gaps_below(),
         ).run(self._producers, epochs)
         self._producers.end_offset = result.end_offset
         self._settle_mark(result)
+        if synced > result.end_offset and result.corruption is None:
+            self._env.fs.remove(f"{self._files.path}/{SYNCED_MARK}")  # others will have its offsets
         start_offset = max(known.start_offset, segments[0].base_offset)
         if result.end_offset < start_offset and result.corruption is None:
             for segment in reversed(result.segments):

@@ -11,6 +11,7 @@ from protocol.errors import KafkaError
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
 from storage.env import Env
 from storage.errors import DiskError
+from storage.layout import SYNCED_MARK
 from storage.log import Log
 from storage.manager import LogManager
 from storage.own_batch import own_batch
@@ -101,6 +102,8 @@ def files_of(fs: SimFileSystem) -> dict[str, bytes]:
     for folder in fs.list_dir(LOG_DIR):
         path = f"{LOG_DIR}/{folder.name}"
         for entry in fs.list_dir(path) if folder.is_dir else ():
+            if entry.name == SYNCED_MARK:
+                continue  # read after an unclean stop alone, and never synced
             found[f"{path}/{entry.name}"] = fs.read_bytes(f"{path}/{entry.name}")
         if not folder.is_dir and not folder.name.endswith(".tmp"):
             found[path] = fs.read_bytes(path)

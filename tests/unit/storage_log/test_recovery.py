@@ -25,10 +25,15 @@ FIRST_LOG = f"{LOG_PATH}/{0:020d}.log"
 
 
 def written(env: Env, count: int = 10, **settings: object) -> Log:
+    log = unsynced(env, count, **settings)
+    make_durable(log)
+    return log
+
+
+def unsynced(env: Env, count: int = 10, **settings: object) -> Log:
     log = open_log(env, **settings)
     for offset in range(count):
         append(log, 1000 + offset)
-    make_durable(log)
     return log
 
 
@@ -43,7 +48,7 @@ def size_of(env: Env, path: str = FIRST_LOG) -> int:
 @pytest.mark.parametrize("kept", [1, 11, 30, 61, 71])
 def test_a_torn_tail_is_cut(kept: int) -> None:
     env = sim_env()
-    written(env)
+    unsynced(env)
     env.fs.open(FIRST_LOG).truncate(9 * BATCH_BYTES + kept)
     log = open_log(env)
     assert offsets_of(records_of(log)) == list(range(9))
@@ -116,7 +121,7 @@ def test_damage_below_the_recovery_point_is_no_torn_tail() -> None:
 
 def test_segments_behind_a_torn_one_go() -> None:
     env = sim_env()
-    written(env, 20, segment_bytes=500)
+    unsynced(env, 20, segment_bytes=500)
     env.fs.open(FIRST_LOG).truncate(400)
     log = open_log(env, segment_bytes=500)
     assert log.snapshot.log_end_offset == 5
@@ -124,9 +129,9 @@ def test_segments_behind_a_torn_one_go() -> None:
     assert names == [f"{0:020d}.log"]
 
 
-def test_a_missing_segment_ends_the_log() -> None:
+def test_a_missing_segment_that_was_never_synced_ends_the_log() -> None:
     env = sim_env()
-    log = written(env, 20, segment_bytes=500)
+    log = unsynced(env, 20, segment_bytes=500)
     second = log.snapshot.segments[1].base_offset
     env.fs.remove(f"{LOG_PATH}/{second:020d}.log")
     assert open_log(env, segment_bytes=500).snapshot.log_end_offset == second
@@ -185,7 +190,7 @@ def sequenced(sequence: int) -> bytearray:
 def test_a_cut_begins_a_new_leader_epoch() -> None:
     """So that readers notice that the log was shorter than they thought (KIP-320)."""
     env = sim_env()
-    written(env)
+    unsynced(env)
     env.fs.open(FIRST_LOG).truncate(9 * BATCH_BYTES + 5)
     log = open_log(env)
     assert log.leader_epoch == 1
