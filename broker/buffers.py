@@ -9,6 +9,9 @@ Rule: a frame's bytes are valid until the handler returns. Whoever needs them lo
 """
 
 from broker.limits import UNLIMITED, CloseConnection
+from protocol.records.blank import blank
+
+Body = bytearray | memoryview
 
 SHARED_BYTES = 256 * 1024
 SMALLEST_BODY = 256 * 1024
@@ -28,7 +31,7 @@ class BufferPool:
         self._kept_limit = kept_bytes
         self._kept = 0
         self._used_since_trim = False
-        self._free: dict[int, list[bytearray]] = {}
+        self._free: dict[int, list[Body]] = {}
         self._most = most_bytes
         self.used_bytes = 0
         """In body buffers that were taken and not given back."""
@@ -37,7 +40,7 @@ class BufferPool:
         """Whether a buffer of `size` bytes can be taken now."""
         return not self.used_bytes or self.used_bytes + _capacity(size) <= self._most
 
-    def take(self, size: int) -> bytearray:
+    def take(self, size: int) -> Body:
         """A buffer of at least `size` bytes, with whatever lies in it.
 
         CloseConnection (request_memory) when all together would be over their limit.
@@ -55,9 +58,9 @@ class BufferPool:
         if free:
             self._kept -= capacity
             return free.pop()
-        return bytearray(capacity)
+        return blank(capacity)
 
-    def give_back(self, buffer: bytearray) -> None:
+    def give_back(self, buffer: Body) -> None:
         """The frame was handled; nobody may look at the buffer any more."""
         capacity = len(buffer)
         self.used_bytes -= capacity

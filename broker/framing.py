@@ -12,7 +12,7 @@ until it returns.
 from collections.abc import Callable
 from struct import Struct
 
-from broker.buffers import SHARED_BYTES, SMALLEST_BODY, BufferPool
+from broker.buffers import SHARED_BYTES, SMALLEST_BODY, Body, BufferPool
 from broker.limits import CloseConnection
 from protocol.errors import DecodeError
 from protocol.frames import MIN_FRAME_BYTES, check_length, foreign_protocol
@@ -56,7 +56,7 @@ class FrameReader:
         self._pool = pool
         self._limit = limit
         self._handle = handle
-        self._body: bytearray | None = None
+        self._body: Body | None = None
         self._filled = 0
         self._need = PREFIX  # bytes until the frame in progress is complete or its length known
         self._largest = 0
@@ -153,7 +153,7 @@ class FrameReader:
             self._working = False
         return position
 
-    def _consume_body(self, body: bytearray) -> None:
+    def _consume_body(self, body: Body) -> None:
         filled = self._filled
         try:
             position = self._consume(memoryview(body), filled)
@@ -186,14 +186,14 @@ class FrameReader:
                 raise ForeignProtocol(kind) from None
             raise CloseConnection("frame_size", str(error)) from None
 
-    def _begin(self, size: int, start: "bytes | bytearray | memoryview") -> bytearray:
+    def _begin(self, size: int, start: "bytes | bytearray | memoryview") -> Body:
         body = self._body = self._pool.take(size)
         self._filled = len(start)
         body[: self._filled] = start
         self._stash = b""
         return body
 
-    def _grow(self, body: bytearray) -> bytearray:
+    def _grow(self, body: Body) -> Body:
         larger = self._begin(min(self._need, 2 * len(body)), memoryview(body))
         self._pool.give_back(body)
         return larger

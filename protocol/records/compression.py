@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from protocol.errors import DecodeError
+from protocol.records.blank import blank
 from protocol.records.framing import (
     XERIAL_HEADER,
     CorruptCompression,
@@ -222,7 +223,7 @@ def _inflate_snappy(data: memoryview, limit_bytes: int) -> Buffer:
     size_of = cramjam.snappy.decompress_raw_len
     position = 0
     try:
-        joined = bytearray(_snappy_claims(data, limit_bytes, size_of))
+        joined = blank(_snappy_claims(data, limit_bytes, size_of))
         with memoryview(joined) as whole:
             for block in snappy_blocks(data):
                 end = position + size_of(block)

@@ -42,7 +42,8 @@ from protocol.records.legacy import (
 from protocol.records.legacy_builder import wrap
 from protocol.records.walk import check_records
 
-NO_ROOM_LIMIT = (1 << 31) - 1  # bytes: more than any answer has
+SURE_BYTES = 80 * 1024 * 1024
+"""Messages that a packed batch may become whatever the limit: 16 MiB of the smallest records."""
 
 
 class Converted(NamedTuple):
@@ -117,10 +118,10 @@ def down_convert(
     )  # fmt: skip
     if codec is Codec.NONE:
         made = messages_of(*fields, from_offset, False, max(room, 0))
-        return Converted(made.messages, made.is_whole)
-    made = messages_of(*fields, MIN_INT64, magic == 1, NO_ROOM_LIMIT)
+        return Converted(_owned(made.messages), made.is_whole)
+    made = messages_of(*fields, MIN_INT64, magic == 1, max(limit_bytes, SURE_BYTES))
     if not made.count:
-        return Converted(made.messages, is_whole=True)
+        return Converted(bytearray(), is_whole=True)
     if not made.is_whole:
         raise InflateLimit(codec, limit_bytes)
     wrapper = wrap(
@@ -132,3 +133,7 @@ def down_convert(
         attributes=LOG_APPEND_TIME if header.is_log_append_time and magic else 0,
     )
     return Converted(bytearray(wrapper), is_whole=True)
+
+
+def _owned(messages: bytearray | memoryview) -> bytearray:
+    return messages if isinstance(messages, bytearray) else bytearray(messages)

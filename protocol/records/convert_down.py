@@ -14,7 +14,10 @@ from zlib import crc32
 
 import cython
 
+from protocol.records.blank import blank
+
 STAMPED_BIT = cython.declare(cython.int, 8)
+STRETCH_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)  # then other threads may run
 
 Buffer = bytes | bytearray | memoryview
 
@@ -22,7 +25,7 @@ Buffer = bytes | bytearray | memoryview
 class Messages(NamedTuple):
     """Messages of an old format, and what their wrapper would say of them."""
 
-    messages: bytearray
+    messages: bytearray | memoryview
     count: int  # type: ignore[assignment]  # likewise
     first_offset: int
     last_offset: int
@@ -56,6 +59,7 @@ def messages_of(  # noqa: PLR0917 - called by position from one place
     value_size: cython.Py_ssize_t
     delta: cython.longlong
     at: cython.Py_ssize_t = 0
+    rest_at: cython.Py_ssize_t = STRETCH_BYTES
     written: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t
     total: cython.Py_ssize_t
@@ -68,13 +72,14 @@ def messages_of(  # noqa: PLR0917 - called by position from one place
     timestamp: cython.longlong
     attributes: cython.int = STAMPED_BIT if stamped and magic else 0
     total, taken, left = measured(octets, count, base_offset, magic, from_offset, room)
-    made: bytearray = bytearray(total)
+    made: bytearray | memoryview = blank(total)
     out: cython.uchar[::1] = made
     count = taken
     with memoryview(made) as view:
         while count > 0:
             end, delta, offset, key_at, key_size, value_at, value_size = fields_at(octets, at)
             at = end
+            rest_at = next_rest(at, rest_at)
             offset += base_offset
             if offset < from_offset:
                 continue
@@ -97,6 +102,18 @@ def messages_of(  # noqa: PLR0917 - called by position from one place
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+def next_rest(at: cython.Py_ssize_t, rest_at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Let other threads run at `rest_at`; where to do so again."""
+    if at < rest_at:
+        return rest_at
+    with cython.nogil:
+        pass
+    return at + STRETCH_BYTES
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
 def measured(  # noqa: PLR0917 - likewise
     octets: cython.const[cython.uchar][::1],
     count: cython.longlong,
@@ -114,12 +131,14 @@ def measured(  # noqa: PLR0917 - likewise
     _delta: cython.longlong
     offset: cython.longlong
     at: cython.Py_ssize_t = 0
+    rest_at: cython.Py_ssize_t = STRETCH_BYTES
     total: cython.Py_ssize_t = 0
     size: cython.Py_ssize_t
     taken: cython.longlong = 0
     while count > 0:
         end, _delta, offset, _key_at, key_size, _value_at, value_size = fields_at(octets, at)
         at = end
+        rest_at = next_rest(at, rest_at)
         if base_offset + offset >= from_offset:
             size = least_size(magic) + max(key_size, 0) + max(value_size, 0)
             if taken and total + size > room:
