@@ -334,13 +334,15 @@ class Broker:
     def _load(self) -> None:
         """On a lane: everything that reads the data directory before clients may come."""
         manager = self.log_manager = LogManager(self.env, self.log_dir, self.config.topic_config)
+        unpacking = Unpacking(self.lanes, self.log_dir, self.probes.monotonic)
+        self.memory.watch(MemoryClass.LANES, lambda: unpacking.under_way_bytes)
         serving = Serving(
             self.log_dir,
             self.lanes,
             self.commit,
             self.waiters,
             self.quarantine,
-            Unpacking(self.lanes, self.log_dir, self.probes.monotonic),
+            unpacking,
             self.memory,
         )
         self.catalog = TopicCatalog(self.env, self.config, manager, serving)

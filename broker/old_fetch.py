@@ -2,6 +2,8 @@
 
 The plan has read slices of files as for everybody; here a lane converts them, a bounded step at a
 time, one partition after the other, so that other work of the lane and the loop comes in between.
+What an answer takes is bounded: after `MOST_BYTES` of records or `MOST_SECONDS` it has what there
+is, and the client asks for the rest. What it holds is in the account of memory until it goes out.
 Where a slice holds markers of transactions only, which old formats lack, reading goes on behind it.
 """
 
@@ -12,12 +14,15 @@ from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.fetch_plan import FetchPlan
 from broker.gathering import wait_for
+from broker.memory_account import MemoryClass
 from broker.partition import Partition
+from broker.unpacking import REQUEST_BYTES
 from protocol.apis.fetch import FetchResponse, PartitionData
 from protocol.errors import ErrorCode, KafkaError
 from storage.file_slice import FileSlice
 from storage.old_reader import OldReader, Oversize
 
+MOST_BYTES, MOST_SECONDS = REQUEST_BYTES, 1.0
 FORMAT_1_SINCE_VERSION = 2
 WHOLE_FIRST_SINCE_VERSION = 3
 FORMAT_2_SINCE_VERSION = 4
@@ -26,7 +31,16 @@ FORMAT_2_SINCE_VERSION = 4
 class OldFetch:
     """One request of an old client, whose answer is being converted."""
 
-    __slots__ = ("_context", "_deadline", "_has_given", "_plan", "_room")
+    __slots__ = (
+        "_context",
+        "_deadline",
+        "_ends",
+        "_has_given",
+        "_held_bytes",
+        "_plan",
+        "_room",
+        "_unpacked_bytes",
+    )
 
     def __init__(self, plan: FetchPlan, deadline: float, context: RequestContext) -> None:
         """`deadline` (monotonic) is when the client wants an answer even without records."""
@@ -35,6 +49,9 @@ class OldFetch:
         self._context = context
         self._room = plan.max_bytes
         self._has_given = False
+        self._ends = 0.0
+        self._unpacked_bytes = 0
+        self._held_bytes = 0
 
     def convert(self, response: FetchResponse | Deferred[FetchResponse]) -> Deferred[FetchResponse]:
         """The response with messages in place of batches."""
@@ -55,6 +72,8 @@ class OldFetch:
                 response.abandon()
         except Exception as error:  # noqa: BLE001 - handed on
             answer.fail(error)
+        finally:
+            self._context.broker.memory.release(MemoryClass.ANSWERS, self._held_bytes)
 
     async def _converted(self, response: FetchResponse | Deferred[FetchResponse]) -> FetchResponse:
         if isinstance(response, Deferred):
@@ -62,6 +81,7 @@ class OldFetch:
         answers = [data for topic in response.responses for data in topic.partitions]
         had_records = any(data.records for data in answers)
         watched = []
+        self._ends = self._context.broker.probes.monotonic() + MOST_SECONDS
         for wanted, data in zip(self._plan.wanted, answers, strict=True):
             if data.error_code or not data.records:
                 continue
@@ -86,7 +106,7 @@ class OldFetch:
         part: FileSlice | None = data.records
         data.records = b""
         room = min(max_bytes, self._room)
-        if self._has_given and room <= 0:
+        if self._has_given and (room <= 0 or self._is_spent()):
             return
         oversize = Oversize.NOTHING if self._has_given else Oversize.WHOLE
         if version < WHOLE_FIRST_SINCE_VERSION and room == max_bytes:
@@ -100,13 +120,36 @@ class OldFetch:
                 oversize=oversize,
                 limit_bytes=partition.log.config.max_decompressed_message_bytes,
             )
-            while not reader.is_done:
-                await wait_for(partition.alone_on_lane(reader.step, self._context.budget))
-            data.records = bytes(reader.messages)
+            await self._go_through(reader, partition)
+            if not self._give(data, reader.messages):
+                return
             part = _behind(partition, offset, reader.next_offset, max_bytes)
             offset = reader.next_offset
         self._room -= len(data.records)
         self._has_given = self._has_given or bool(data.records)
+
+    async def _go_through(self, reader: OldReader, partition: Partition) -> None:
+        """Up to the end of its slice, or of what an answer may take."""
+        while not reader.is_done:
+            before = reader.unpacked_bytes
+            await wait_for(partition.alone_on_lane(reader.step, self._context.budget))
+            self._unpacked_bytes += reader.unpacked_bytes - before
+            if reader.messages and self._is_spent():
+                return
+
+    def _is_spent(self) -> bool:
+        is_late = self._context.broker.probes.monotonic() >= self._ends
+        return is_late or self._unpacked_bytes >= MOST_BYTES
+
+    def _give(self, data: PartitionData, messages: bytearray) -> bool:
+        """False when memory for answers is used up: it is counted, and the client asks again."""
+        try:
+            self._context.broker.memory.charge(MemoryClass.ANSWERS, len(messages))
+        except KafkaError:
+            return False
+        self._held_bytes += len(messages)
+        data.records = messages
+        return True
 
     def _refuse(self, data: PartitionData, error: KafkaError) -> None:
         self._context.count_error(error.code)

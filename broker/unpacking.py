@@ -9,11 +9,14 @@ unpacks to, and goes on where there is more time when it needs more:
 - as the only one on the lanes: up to what its request may take. The next is of another connection,
   if one waits, so that none stands behind all of another's.
 
+A connection has four batches on the lanes at once; its others wait for these, and leave the lanes
+to everybody else's work in between.
+
 A request unpacks 64 MiB and walks a million records in all, and as much more as it is large itself.
 """
 
 from asyncio import Future
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -28,6 +31,8 @@ RATIO = 16
 """Bytes that each byte sent may always unpack to; each also allows for a record."""
 AT_ONCE_LEAST_BYTES, AT_ONCE_BYTES, AT_ONCE_RECORDS = 16 * 1024, MIB + MIB // 8, 100_000
 LANE_BYTES = 8 * MIB
+OF_A_CONNECTION = 4
+"""Batches of one connection that are on the lanes, or wait to be the only one there."""
 LOOP_SHARE, LOOP_BURST_SECONDS = 0.5, 0.01
 
 Attempt = Callable[[Work], T]
@@ -80,7 +85,10 @@ class Unpacking:
         "_log_dir",
         "_looked_at",
         "_monotonic",
+        "_of_owner",
         "_queues",
+        "_under_way",
+        "_waiting",
     )
 
     def __init__(self, lanes: Lanes, log_dir: str, monotonic: Callable[[], float]) -> None:
@@ -92,6 +100,14 @@ class Unpacking:
         self._looked_at = monotonic()
         self._queues: dict[int, deque[Callable[[], None]]] = {}
         self._is_busy = False
+        self._of_owner: Counter[int] = Counter()
+        self._waiting: dict[int, deque[Callable[[], None]]] = {}
+        self._under_way: set[tuple[int, Work]] = set()
+
+    @property
+    def under_way_bytes(self) -> int:
+        """What the attempts on the lanes have unpacked so far; from any thread."""
+        return sum(given - work.bytes_left for given, work in tuple(self._under_way))
 
     def at_once(self, size_bytes: int, budget: RequestBudget, attempt: Attempt[T]) -> T:
         """Try it on the loop, a batch of that packed size; TooMuchWork when it needs a lane."""
@@ -118,7 +134,35 @@ class Unpacking:
 
         That one has TooMuchWork for what the request may not take.
         """
-        self._try(budget, LANE_BYTES, attempt, done, None)
+        owner = budget.owner
+
+        def over(future: "Future[T]") -> None:
+            try:
+                self._left(owner)
+            finally:
+                done(future)
+
+        def begin() -> None:
+            self._try(budget, LANE_BYTES, attempt, over, None)
+
+        if self._of_owner[owner] >= OF_A_CONNECTION:
+            self._waiting.setdefault(owner, deque()).append(begin)
+            return
+        self._of_owner[owner] += 1
+        begin()
+
+    def _left(self, owner: int) -> None:
+        """One of the connection's batches is done: its next one has the place."""
+        waiting = self._waiting.get(owner)
+        if waiting is None:
+            self._of_owner[owner] -= 1
+            if not self._of_owner[owner]:
+                del self._of_owner[owner]
+            return
+        begin = waiting.popleft()
+        if not waiting:
+            del self._waiting[owner]
+        begin()
 
     def _try(
         self,
@@ -130,8 +174,11 @@ class Unpacking:
     ) -> None:
         work = budget.work(most_bytes)
         given = (work.bytes_left, work.records_left)
+        under_way = (work.bytes_left, work)
+        self._under_way.add(under_way)
 
         def tried(future: "Future[T]") -> None:
+            self._under_way.discard(under_way)
             budget.spend(given, work)
             if over is not None:
                 over()

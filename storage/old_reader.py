@@ -48,6 +48,7 @@ class OldReader:
         "is_done",
         "messages",
         "next_offset",
+        "unpacked_bytes",
     )
 
     def __init__(
@@ -73,6 +74,8 @@ class OldReader:
         self._consumed = 0
         self.messages = bytearray()
         self.is_done = False
+        self.unpacked_bytes = 0
+        """Of the records that were gone through so far."""
         self.next_offset = from_offset
         """Where to go on when the slice gave no message, as one of markers only does."""
 
@@ -116,7 +119,7 @@ class OldReader:
         if not crc_matches(batch, 0, header):
             raise CorruptBatch(f"the batch at offset {header.base_offset} has a wrong CRC")
         room = self._room - len(self.messages)
-        messages, is_whole = down_convert(
+        messages, is_whole, unpacked_bytes = down_convert(
             batch,
             header,
             self._magic,
@@ -124,6 +127,7 @@ class OldReader:
             room=room,
             limit_bytes=self._limit_bytes,
         )
+        self.unpacked_bytes += unpacked_bytes
         if len(messages) > room:
             is_whole = False
             if self.messages or self._oversize is Oversize.NOTHING:

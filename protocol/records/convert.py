@@ -52,6 +52,8 @@ class Converted(NamedTuple):
     messages: bytearray
     is_whole: bool
     """False when messages were left out for want of room."""
+    unpacked_bytes: int = 0
+    """Of the records that were gone through."""
 
 
 def up_convert(
@@ -118,10 +120,10 @@ def down_convert(
     )  # fmt: skip
     if codec is Codec.NONE:
         made = messages_of(*fields, from_offset, False, max(room, 0))
-        return Converted(_owned(made.messages), made.is_whole)
+        return Converted(_owned(made.messages), made.is_whole, len(payload))
     made = messages_of(*fields, MIN_INT64, magic == 1, max(limit_bytes, SURE_BYTES))
     if not made.count:
-        return Converted(bytearray(), is_whole=True)
+        return Converted(bytearray(), is_whole=True, unpacked_bytes=len(payload))
     if not made.is_whole:
         raise InflateLimit(codec, limit_bytes)
     wrapper = wrap(
@@ -132,7 +134,7 @@ def down_convert(
         timestamp=made.max_timestamp,
         attributes=LOG_APPEND_TIME if header.is_log_append_time and magic else 0,
     )
-    return Converted(bytearray(wrapper), is_whole=True)
+    return Converted(bytearray(wrapper), is_whole=True, unpacked_bytes=len(payload))
 
 
 def _owned(messages: bytearray | memoryview) -> bytearray:

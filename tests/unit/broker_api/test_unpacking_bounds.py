@@ -6,7 +6,7 @@ import pytest
 
 from broker.gathering import wait_for
 from broker.memory_account import MemoryAccount, MemoryClass
-from broker.unpacking import RequestBudget, Unpacking
+from broker.unpacking import OF_A_CONNECTION, RequestBudget, Unpacking
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
@@ -121,6 +121,42 @@ async def test_large_ones_take_turns_between_connections(world: World) -> None:
         await asyncio.sleep(0)
     assert order.index("other") < 3
     assert order[0] == "a"
+
+
+async def test_a_connection_has_four_batches_on_the_lanes_and_others_go_before_its_fifth(
+    world: World,
+) -> None:
+    order: list[str] = []
+    unpacking = Unpacking(world.lanes, "/d", world.clock.monotonic)  # type: ignore[arg-type]
+
+    def attempt(name: str, work: Work) -> None:
+        order.append(name)
+
+    world.lanes.held = True
+    names = [f"first {i}" for i in range(40)]
+    for owner, name in (*((1, name) for name in names), (2, "other")):
+        unpacking.on_lane(
+            RequestBudget(owner), lambda work, name=name: attempt(name, work), lambda future: None
+        )
+    assert len(world.lanes.waiting) == OF_A_CONNECTION + 1
+    while world.lanes.waiting:
+        world.lanes.release()
+        await asyncio.sleep(0)
+    assert order == [*names[:OF_A_CONNECTION], "other", *names[OF_A_CONNECTION:]]
+
+
+async def test_what_is_unpacked_on_the_lanes_is_in_the_account(world: World) -> None:
+    unpacking = Unpacking(world.lanes, "/d", world.clock.monotonic)  # type: ignore[arg-type]
+    seen = []
+
+    def attempt(work: Work) -> None:
+        work.bytes_left -= 5 * MIB
+        seen.append(unpacking.under_way_bytes)
+
+    unpacking.on_lane(RequestBudget(1), attempt, lambda future: None)
+    await asyncio.sleep(0)
+    assert seen == [5 * MIB]
+    assert unpacking.under_way_bytes == 0
 
 
 async def test_too_many_headers_are_refused_and_named(world: World) -> None:
