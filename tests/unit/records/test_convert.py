@@ -209,7 +209,7 @@ def test_headers_and_producers_are_left_behind(magic: int) -> None:
 def test_markers_of_transactions_are_left_out(magic: int) -> None:
     marker = build_batch([(5, b"\0\0\0\1", b"\0\0\0\0\0\0")], control=True, transactional=True)
 
-    assert down(marker, magic) == (b"", True)
+    assert down(marker, magic) == (b"", True, 0)
 
 
 @both
@@ -221,7 +221,7 @@ def test_zstd_has_no_old_form(magic: int) -> None:
 @both
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
 def test_a_batch_that_compaction_emptied_gives_nothing(magic: int, codec: Codec) -> None:
-    assert down(build_batch([], codec=codec), magic) == (b"", True)
+    assert down(build_batch([], codec=codec), magic)[:2] == (b"", True)
 
 
 @both
@@ -248,7 +248,7 @@ def test_whole_messages_while_there_is_room_and_one_at_least(magic: int) -> None
     for room in range(sizes[-1] + 2):
         converted = down(batch_of(ROWS), magic, room=room)
         fitting = max(1, sum(size <= room for size in sizes))
-        assert converted == (build_set(ROWS[:fitting], magic), fitting == 4)
+        assert converted[:2] == (build_set(ROWS[:fitting], magic), fitting == 4)
 
 
 @both
