@@ -1,86 +1,21 @@
 """The power goes at every call while a run of the cleaner is given up: its files count or they do
 not, never some of them, and readers of committed data get no aborted record."""
 
-import random
 from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from protocol.records.batch import iter_headers
-from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
-from protocol.records.record import read_records
 from storage.cleaner import Cleaning
 from storage.compaction import CleanerOffsets
 from storage.env import Env
 from storage.log import Log
-from storage.own_batch import own_batch
 from storage.partition_listing import list_partition
-from tests.support.cleaning import COMPACT, MEMORY, verdict
-from tests.support.logs import CLEAN, UNCLEAN, append, make_durable, open_log
+from tests.support.aborting_logs import NOW, AbortingLife, committed, filled, opened
+from tests.support.cleaning import MEMORY, verdict
+from tests.support.logs import CLEAN
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock
-
-NOW = 1_700_000_000_000
-SETTINGS = {"cleanup_policy": COMPACT, "segment_bytes": 700, "delete_retention_ms": 1}
-
-
-def opened(fs: SimFileSystem, *, clean: bool = False) -> Log:
-    env = Env(SimClock(NOW), fs, SeededRng(1))
-    return open_log(env, CLEAN if clean else UNCLEAN, **SETTINGS)
-
-
-def filled(fs: SimFileSystem, seed: int) -> Log:
-    """Transactions of three producers, interleaved, most of them aborted; plain records between."""
-    dice, log = random.Random(seed), opened(fs)
-    sequences = [0, 0, 0]
-    is_open = [False, False, False]
-    for step in range(60):
-        producer, key = dice.randrange(4), b"%d" % dice.randrange(4)
-        if producer == 3:
-            append(log, NOW, key=key, value=b"plain %d" % step)
-        elif is_open[producer] and dice.random() < 0.5:
-            kind = dice.choice((ABORT, ABORT, COMMIT))
-            marker = own_batch(build_marker(Marker(kind, 0), producer, 0, NOW), NOW)
-            log.append_own(marker, acks_all=False, leader_epoch=0)
-            is_open[producer] = False
-        else:
-            append(
-                log, NOW, key=key, value=b"%d of %d" % (step, producer), producer_id=producer,
-                producer_epoch=0, base_sequence=sequences[producer], transactional=True,
-            )  # fmt: skip
-            sequences[producer] += 1
-            is_open[producer] = True
-    for producer in range(3):
-        if is_open[producer]:
-            marker = own_batch(build_marker(Marker(ABORT, 0), producer, 0, NOW), NOW)
-            log.append_own(marker, acks_all=False, leader_epoch=0)
-    log.roll()
-    make_durable(log)
-    return log
-
-
-def committed(log: Log) -> dict[bytes | None, bytes | None]:
-    """The last value of each key as a reader of committed data gets it."""
-    found: dict[bytes | None, bytes | None] = {}
-    at, end = log.snapshot.log_start_offset, log.snapshot.high_watermark
-    aborted = log.aborted_transactions(at, end)
-    while at < end:
-        data = log.read(at, 1 << 20, up_to=end, min_one_batch=True).read()
-        for begin, header in iter_headers(memoryview(data)):
-            batch = memoryview(data)[begin : begin + header.size_bytes]
-            last = header.base_offset + header.last_offset_delta
-            is_out = header.is_control or any(
-                header.is_transactional
-                and each.producer_id == header.producer_id
-                and each.first_offset <= header.base_offset <= each.last_offset
-                for each in aborted
-            )
-            if not is_out:
-                found.update({each.key: each.value for each in read_records(batch)})
-            at = last + 1
-    return found
-
 
 FIRST_LOG = f"{0:020d}.log"
 
@@ -156,7 +91,7 @@ def test_a_run_that_is_given_up_leaves_the_log_whole_at_every_call(way: str) -> 
                 disk = fs.after_crash(call * 31 + cut)
                 settled = settled_files(disk.after_kill())
                 assert settled == before or settled[FIRST_LOG] != before[FIRST_LOG], "a mixture"
-                assert committed(opened(disk, clean=True)) == expected, "after a cut"
+                assert committed(opened(disk, CLEAN)) == expected, "after a cut"
                 assert committed(opened(disk.after_kill())) == expected, "a second start differs"
                 left = [entry.name for entry in disk.list_dir("/data/t-0")]
                 assert not [name for name in left if name.endswith((".swap", ".cleaned"))]
@@ -165,7 +100,7 @@ def test_a_run_that_is_given_up_leaves_the_log_whole_at_every_call(way: str) -> 
             run_until_given_up(fs, log, WAYS[way], partial(setattr, fs, "on_call", look))
         fs.on_call = None
         look(0)
-        assert committed(opened(fs.after_kill(), clean=True)) == expected
+        assert committed(opened(fs.after_kill(), CLEAN)) == expected
     assert points > 20
 
 
@@ -186,4 +121,11 @@ def test_files_that_cannot_be_removed_wait_for_the_next_start(operation: str, sk
         fs._faults.clear()
         assert log.compaction.is_stuck
         for cut in range(5):
-            assert committed(opened(fs.after_crash(cut), clean=True)) == expected
+            assert committed(opened(fs.after_crash(cut), CLEAN)) == expected
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_runs_that_end_and_runs_that_are_given_up_change_nothing_for_readers(seed: int) -> None:
+    life = AbortingLife(seed, 1)
+    life.live()
+    assert life.points > 100

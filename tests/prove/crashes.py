@@ -1,22 +1,29 @@
 """The power goes at every call: of a partition's life, and of a whole broker's, by seed.
 
-Partitions: `crash_scenarios`, `removal_world`, `cleaning_world`. Brokers: `broker_lives`, with
-transactions, groups, topics that come again, settings, quotas and ids, and an oracle that asks what
-clients ask.
+Partitions: `crash_scenarios`, `removal_world`, `cleaning_world`, `aborting_logs`. Brokers:
+`broker_lives`, with transactions, groups, topics that come again, settings, quotas and ids, and an
+oracle that asks what clients ask.
 """
 
+from collections.abc import Callable
 from itertools import count, islice
 
 from tests.prove import Outcome, Work, quietly, spread
 from tests.support import broker_lives, crash_scenarios, removal_world
+from tests.support.aborting_logs import AbortingLife
 from tests.support.cleaning_world import CleaningWorld
 from tests.support.cleaning_world import live as live_cleaning
 
-SLICE_POINTS = 4_000
+SLICE_POINTS = 10_000  # a round: each life with two seeds
 LIVES_AT_ONCE = 2
 
 Tally = tuple[int, int]
 """Points visited, logs that ended read-only."""
+
+
+def is_nested(seed: int) -> bool:
+    """Whether the start after a cut is cut as well."""
+    return seed % 3 == 2
 
 
 def partition_life(name: str, seed: int, *, nested: bool) -> Tally:
@@ -25,8 +32,9 @@ def partition_life(name: str, seed: int, *, nested: bool) -> Tally:
     return world.points, world.damaged
 
 
-def removal(seed: int, *, nested: bool) -> Tally:
+def removal(seed: int) -> Tally:
     """Retention beside appends."""
+    nested = is_nested(seed)
     settings = removal_world.SETTINGS[seed % len(removal_world.SETTINGS)]
     world = removal_world.RemovalWorld(seed, 2, nested=nested, **settings)
     removal_world.live(world)
@@ -40,6 +48,18 @@ def cleaning(seed: int) -> Tally:
     return world.points, world.damaged
 
 
+def aborting(seed: int) -> Tally:
+    """Compaction of aborted transactions; runs come to their end, or are given up."""
+    life = AbortingLife(seed, survivals=1 + seed % 2)
+    life.live()
+    return life.points, 0
+
+
+PARTITIONS: dict[str, Callable[..., Tally]] = {
+    "removed": removal, "cleaned": cleaning, "aborting": aborting
+}  # fmt: skip
+
+
 def broker_life(name: str, seed: int, *, nested: bool) -> Tally:
     """A life of a broker."""
     life = broker_lives.run(name, seed, nested=nested)
@@ -49,7 +69,7 @@ def broker_life(name: str, seed: int, *, nested: bool) -> Tally:
 def one_life(life: tuple[str, int]) -> tuple[int, int, list[str]]:
     """One life with one seed: points visited, logs that ended read-only, findings."""
     name, seed = life
-    nested = seed % 3 == 2
+    nested = is_nested(seed)
     try:
         with quietly():
             if name in crash_scenarios.SCENARIOS:
@@ -57,27 +77,23 @@ def one_life(life: tuple[str, int]) -> tuple[int, int, list[str]]:
             elif name in broker_lives.LIVES:
                 points, damaged = broker_life(name, seed, nested=nested)
             else:
-                points, damaged = (
-                    removal(seed, nested=nested) if name == "removed" else cleaning(seed)
-                )
+                points, damaged = PARTITIONS[name](seed)
     except AssertionError as error:
         return 0, 0, [f"{name}, seed {seed}: {error} (scripts/prove crashes --seed {seed})"]
     return points, damaged, []
 
 
-LIVES = (*crash_scenarios.SCENARIOS, "removed", "cleaned", *broker_lives.LIVES)
-PROVED = (*crash_scenarios.SCENARIOS, "removed", "cleaned")
-"""The lives of the slice: those without a known finding."""
+LIVES = (*broker_lives.LIVES, *crash_scenarios.SCENARIOS, *PARTITIONS)
+"""The longest first, so that no process waits for the last."""
 
 
 def prove(work: Work) -> Outcome:
     """Lives of all kinds until enough points were visited."""
     wanted, points, damaged = work.wanted(SLICE_POINTS), 0, 0
-    names = PROVED if work.points is None else LIVES
     findings: list[str] = []
     seeds = count(work.seed)
     while points < wanted:
-        lives = [(name, seed) for seed in islice(seeds, LIVES_AT_ONCE) for name in names]
+        lives = [(name, seed) for seed in islice(seeds, LIVES_AT_ONCE) for name in LIVES]
         for found in spread(work, one_life, lives):
             points, damaged = points + found[0], damaged + found[1]
             findings += found[2]
