@@ -5,16 +5,17 @@ promise. A finding names life, seed, call and error; `--seed` replays its life.
 """
 
 import asyncio
+import random
 import re
 from collections import Counter
-from itertools import count
+from itertools import count, zip_longest
 from typing import NamedTuple
 
 from tests.prove import Outcome, Work, quietly, spread
 from tests.support.broker_lives import LIVES, LONGEST_SECONDS, live
 from tests.support.faulty_life import FaultyLife
 
-SLICE_POINTS = 240
+SLICE_POINTS = 360
 STEPS = 16
 ERRORS = ("eio", "enospc", "short")
 WRITE = "write"
@@ -74,6 +75,17 @@ def cases_of(name: str, seed: int) -> tuple[list[Case], list[tuple[str, str]]]:
     return cases, calls
 
 
+def some_of_each_kind(cases: list[Case], calls: list[tuple[str, str]], wanted: int) -> list[Case]:
+    """So many cases of a life; rare files and calls come as often as others, as far as they go."""
+    dice = random.Random(f"slice {cases[0]}")
+    kinds: dict[tuple[str, str], list[Case]] = {}
+    for case in dice.sample(cases, len(cases)):
+        operation, path = calls[case.call - 1]
+        kinds.setdefault((operation, kind_of(path)), []).append(case)
+    turns = zip_longest(*kinds.values())
+    return [case for turn in turns for case in turn if case is not None][:wanted]
+
+
 def one_case(case: Case) -> str | None:
     """The finding, if there is one."""
     try:
@@ -85,7 +97,7 @@ def one_case(case: Case) -> str | None:
 
 
 def prove(work: Work) -> Outcome:
-    """Whole lives when points are asked for; the slice takes some cases of each life."""
+    """Whole lives when points are asked for; the slice takes cases of each kind of each life."""
     wanted, tried = work.wanted(SLICE_POINTS), 0
     table: Counter[tuple[str, str, str]] = Counter()
     broken: Counter[tuple[str, str, str]] = Counter()
@@ -96,8 +108,8 @@ def prove(work: Work) -> Outcome:
         seed = next(seeds)
         name = names[seed % len(names)]
         cases, calls = cases_of(name, seed)
-        if work.points is None:  # some of each life, other ones in each
-            cases = cases[seed % 7 :: max(1, len(cases) * len(names) // wanted)]
+        if work.points is None:
+            cases = some_of_each_kind(cases, calls, wanted // len(names))
         for case, finding in zip(cases, spread(work, one_case, cases), strict=True):
             operation, path = calls[case.call - 1]
             where = kind_of(path), operation, case.error

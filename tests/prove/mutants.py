@@ -33,6 +33,8 @@ class Mutant:
     after: str
     caught_by: tuple[str, ...]
     """Arguments of pytest: what is to notice it."""
+    proof: str = ""
+    """The proof that finds it, too, without being told: the tests run lives or cases of it."""
 
     def plant(self, tree: Path) -> None:
         """Change the file of that tree. AssertionError when the text is not there once."""

@@ -157,10 +157,11 @@ class FaultyLife(BrokerLife):
             await self._judged("a clean stop, then a cut", self.world.fs.after_crash(seed))
 
     async def end(self) -> None:
-        """A cut now; a restart, the retry of what was refused, and a cut then."""
+        """A cut now and one later; a restart, the retry of what was refused, and a cut then."""
         assert self._fault is None or self._fault[0] <= len(self.calls), "no call has failed"
-        for seed in range(CUTS):
-            await self._judged("a cut", self.world.fs.after_crash(seed))
+        await self._judged("a cut", self.world.fs.after_crash(0))
+        await self.attempt(_time_passes)
+        await self._judged("syncs, checkpoints and a cut", self.world.fs.after_crash(1))
         await self.restart() if self.dice.random() < 0.3 else await self.kill()
         await self._judged("a restart", self.world.fs.after_kill())
         await self._send_again()
@@ -188,3 +189,10 @@ class FaultyLife(BrokerLife):
             await self._judge(0, disk)
         except BrokenPromiseError as error:
             raise BrokenPromiseError(f"after {when}: {error}") from error.__cause__
+
+
+async def _time_passes(life: BrokerLife) -> None:
+    """All is synced, what an earlier sync could not store as well, and checkpoints vouch for it."""
+    for topic in life.ledger.living():
+        await life.sync(topic)
+    life.world.broker.log_manager.checkpoint()
