@@ -2,31 +2,39 @@
 
 After a flip a start either refuses, by name, or serves what the ledger says: readers of committed
 data, searches by time, offsets, groups, settings, quotas, ids. The matrix tells for each kind of
-file how many flips did no harm, were refused, or were believed.
+file how many flips did no harm, were refused, or were believed. What a running
+broker neither reads nor writes it cannot notice: such a flip is made when it has stopped, in what
+one run left to all of them.
 """
 
 import asyncio
+import gc
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from config.errors import ConfigError
 from storage.errors import StorageError
+from storage.log import Log
 from tests.prove import Outcome, Work, quietly, spread
 from tests.prove.failing_disks import kind_of
 from tests.support.broker_judge import judge
 from tests.support.broker_lives import live
 from tests.support.broker_world import BrokerWorld
 from tests.support.faulty_life import FaultyLife
-from tests.support.simdisk import SimFileSystem
+from tests.support.simdisk import SimFile, SimFileSystem
 
 SLICE_POINTS = 250
+STEPS = 4
 UNCHECKED = {"leader-epoch-checkpoint", "meta.properties", "partition.metadata"}
 """Kafka's text without a checksum, tried when points are asked for. All other kinds carry one, or
 are compared with the log: none may be believed."""
 
+USES = ("read_at", "read_into", "read_into_if_cached", "write_at", "write_parts_at", "truncate")
 HARMLESS, REFUSED, BELIEVED = "harmless", "refused", "believed"
 
 
@@ -44,6 +52,12 @@ class Home(NamedTuple):
 
     life: FaultyLife
     disk: SimFileSystem
+    later: SimFileSystem
+    """The same after a start, the judge's requests and a stop."""
+    used: frozenset[str]
+    """Files that were read or written meanwhile, after the start."""
+    kept: frozenset[str]
+    """Files that `later` still has, and did not replace."""
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +66,7 @@ def home(seed: int) -> Home:
 
     async def lived() -> Home:
         life = FaultyLife(seed, None)
-        await live(life, "transactions", 12)
+        await live(life, "transactions", STEPS)
         for log in life.world.logs():
             log.roll()
         topic = life.ledger.topics["t"].latest
@@ -61,15 +75,57 @@ def home(seed: int) -> Home:
         await life.alter(topic, "index.interval.bytes", "99")
         await life.alter_broker("log.cleaner.backoff.ms", "77")
         await life.set_quota("u", 1234.0)
-        await life.delete_records(topic)
+        while not any(map(_begins_inside_a_segment, life.world.logs())):
+            await life.write(topic, acks=-1)
+            await life.delete_records(topic)
         await life.commit_offset("h", topic, 5)
         life.world.broker.log_manager.checkpoint()
         assert await life.world.stop()
         await super(FaultyLife, life)._all_is_durable()
-        return Home(life, life.world.fs.after_kill())
+        disk = life.world.fs.after_kill()
+        return Home(life, disk, *await _run(life, disk.after_kill()))
 
     with quietly():
-        return asyncio.run(lived())
+        found = asyncio.run(lived())
+    gc.freeze()
+    return found
+
+
+def _begins_inside_a_segment(log: Log) -> bool:
+    """So that the checkpoint of starts says something of it."""
+    return log.snapshot.log_start_offset > log.snapshot.segments[0].base_offset
+
+
+async def _run(
+    life: FaultyLife, disk: SimFileSystem
+) -> tuple[SimFileSystem, frozenset[str], frozenset[str]]:
+    """What a broker without any flip uses while it runs, and what it leaves."""
+    world = await life.world.reborn(disk)
+    paths = [path for path, _ in files_of(disk)]
+    before = {path: disk._find(path) for path in paths}
+    with watched() as used:
+        await judge(world, life.ledger, random.Random(0))
+        await world.stop()
+    kept = {path for path in paths if disk.exists(path) and disk._find(path) is before[path]}
+    return disk, frozenset(used), frozenset(kept)
+
+
+@contextmanager
+def watched() -> Iterator[set[str]]:
+    """The paths of files that are read or written in place."""
+    used: set[str] = set()
+
+    def noting(method: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(file: SimFile, *args: Any) -> Any:
+            used.add(file.path)
+            return method(file, *args)
+
+        return noted
+
+    with ExitStack() as stack:
+        for name in USES:
+            stack.enter_context(patch.object(SimFile, name, noting(getattr(SimFile, name))))
+        yield used
 
 
 def files_of(fs: SimFileSystem, path: str = "/data") -> Iterator[tuple[str, int]]:
@@ -91,10 +147,13 @@ def flip(fs: SimFileSystem, path: str, bit: int) -> None:
 
 
 async def _tried(each: Flip) -> str:
-    life, disk = home(each.seed)
-    disk = disk.after_kill()
+    life, disk, later, used, kept = home(each.seed)
+    is_used = each.path in used
+    if each.running and not is_used and each.path not in kept:
+        return HARMLESS  # replaced without a look at it
+    disk = (later if each.running and not is_used else disk).after_kill()
     world: BrokerWorld | None = None
-    if each.running:
+    if each.running and is_used:
         world = await life.world.reborn(disk)
         if not disk.exists(each.path):
             return HARMLESS

@@ -50,6 +50,7 @@ from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SimClock, sim_env
 
 LOG_DIR = "/data"
+SERVED = tuple(route.api for route in routes().values())
 NODE_ID = 1
 BATCH_TIME = 1_700_000_000_000
 
@@ -140,7 +141,7 @@ class World:
             trail=AdminTrail(self.clock.monotonic),
             memory=MemoryAccount(1 << 32),
             answers=Answers(self.clock.monotonic),
-            served=tuple(route.api for route in routes().values()),
+            served=SERVED,
             node_id=NODE_ID,
             cluster_id="test-cluster",
             log_dir=LOG_DIR,
