@@ -154,7 +154,6 @@ class Broker:
         self.probes = BrokerProbes(machine.monotonic)
         room = min(MOST_BYTES, self.memory.share(MemoryClass.ANSWERS))
         self.answers = Answers(machine.monotonic, room)
-        self.memory.watch(MemoryClass.ANSWERS, lambda: self.answers.under_way_bytes)
         self.dirty_clients = DirtyClients(env.clock, self.probes)
         audit = settings.horolog_audit_topic
         self.audit = AuditStream(self, audit) if audit else None
@@ -165,7 +164,10 @@ class Broker:
         self.lanes = DiskLanes(loop)
         self.waiters = FetchWaiters(loop)
         self.fetch_sessions = FetchSessions(
-            env.clock, env.rng, settings.max_incremental_fetch_session_cache_slots
+            env.clock,
+            env.rng,
+            settings.max_incremental_fetch_session_cache_slots,
+            max_bytes=self.memory.share(MemoryClass.SESSIONS),
         )
         self.commit = self._make_commit(machine.monotonic)
         served = routes()
@@ -187,6 +189,15 @@ class Broker:
         self.damage = DamageMet(self)
         self.http_token = HttpToken(env.fs, settings.horolog_http_token_file)
         self._door: HttpDoor | None = None
+        self._watch_memory()
+
+    def _watch_memory(self) -> None:
+        """What is counted where it is held; the rest is charged."""
+        memory, sessions = self.memory, self.fetch_sessions
+        memory.watch(MemoryClass.ANSWERS, lambda: self.answers.under_way_bytes)
+        memory.watch(MemoryClass.SESSIONS, lambda: sessions.size_bytes)
+        memory.watch_refusals(MemoryClass.SESSIONS, lambda: sessions.refusals)
+        memory.watch(MemoryClass.CLEANER, lambda: self.cleaner.memory_bytes)
 
     def _make_commit(self, monotonic: Callable[[], float]) -> GroupCommit:
         settings = self.config.broker_config
@@ -336,6 +347,7 @@ class Broker:
         manager = self.log_manager = LogManager(self.env, self.log_dir, self.config.topic_config)
         unpacking = Unpacking(self.lanes, self.log_dir, self.probes.monotonic)
         self.memory.watch(MemoryClass.LANES, lambda: unpacking.under_way_bytes)
+        self.memory.watch(MemoryClass.PRODUCERS, lambda: manager.producers_bytes)
         serving = Serving(
             self.log_dir,
             self.lanes,

@@ -1,20 +1,24 @@
 """Fetch sessions (KIP-227): the partitions a consumer follows, remembered between its fetches.
 
-With a session, request and response name only what changed. The cache is bounded twice: by sessions
-and by the partitions in them all, so that no crowd of clients can fill the memory. A new session
-takes the place of one unused for two minutes, else of a smaller one that has lived for two minutes;
-else the client gets none and sends full requests (Kafka's FetchSession rules).
+With a session, request and response name only what changed. The cache is bounded by sessions, by
+the partitions in them all and by the bytes of these, so that no crowd of clients can fill the
+memory. A new session takes the place of one unused for two minutes, else of a smaller one that has
+lived for two minutes; else the client gets none and sends full requests (Kafka's FetchSession
+rules).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from broker.limits import UNLIMITED
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Clock, Rng
 
 MAX_SESSIONS = 1000
 MAX_PARTITIONS = 500_000
+FOLLOWED_BYTES = 400
+"""About what a followed partition takes beside the topic's name."""
 EVICTION_SECONDS = 120.0
 MAX_EPOCH = 2**31 - 1
 
@@ -44,6 +48,11 @@ class FollowedPartition:
         """Identity within a session."""
         return self.topic, self.topic_id, self.index
 
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory; a name need not be that of a topic."""
+        return FOLLOWED_BYTES + len(self.topic)
+
     def asks(self, newer: "FollowedPartition") -> None:
         """Takes over a newer request for the same partition; what was told stays."""
         if (newer.leader_epoch, newer.last_fetched_epoch) != (
@@ -60,7 +69,15 @@ class FollowedPartition:
 class FetchSession:
     """One client's session. `epoch` is the one its next request must carry."""
 
-    __slots__ = ("by_topic_id", "created", "epoch", "partitions", "session_id", "used")
+    __slots__ = (
+        "by_topic_id",
+        "created",
+        "epoch",
+        "partitions",
+        "session_id",
+        "size_bytes",
+        "used",
+    )
 
     def __init__(
         self, session_id: int, partitions: Iterable[FollowedPartition], now: float, *, by_id: bool
@@ -69,6 +86,7 @@ class FetchSession:
         self.session_id = session_id
         self.epoch = 1
         self.partitions = {partition.key: partition for partition in partitions}
+        self.size_bytes = sum(each.size_bytes for each in self.partitions.values())
         self.created = now
         self.used = now
         self.by_topic_id = by_id
@@ -89,12 +107,18 @@ class FetchSessions:
         rng: Rng,
         max_sessions: int = MAX_SESSIONS,
         max_partitions: int = MAX_PARTITIONS,
+        max_bytes: int = UNLIMITED,
     ) -> None:
         """Empty; `max_sessions` 0 turns sessions off."""
         self._clock = clock
         self._rng = rng
         self._max_sessions = max_sessions
         self._max_partitions = max_partitions
+        self._max_bytes = max_bytes
+        self.size_bytes: int = 0
+        """What all sessions take."""
+        self.refusals: int = 0
+        """Sessions that were not begun, or ended, for want of memory."""
         self._sessions: dict[int, FetchSession] = {}  # least recently used first
         self._partition_count = 0
 
@@ -111,11 +135,13 @@ class FetchSessions:
         self, partitions: Sequence[FollowedPartition], *, by_id: bool
     ) -> FetchSession | None:
         """A session for a client that sent a full request; None when there is no room for it."""
-        if not partitions or not self._make_room(len(partitions)):
+        size_bytes = sum(each.size_bytes for each in partitions)
+        if not partitions or not self._make_room(len(partitions), size_bytes):
             return None
         session = FetchSession(self._unused_id(), partitions, self._clock.monotonic(), by_id=by_id)
         self._sessions[session.session_id] = session
         self._partition_count += len(session.partitions)
+        self.size_bytes += session.size_bytes
         return session
 
     def resume(self, session_id: int, epoch: int, *, by_id: bool) -> FetchSession:
@@ -153,17 +179,23 @@ class FetchSessions:
         A session that grows over the bound ends with FETCH_SESSION_ID_NOT_FOUND (70).
         """
         partitions = session.partitions
-        before = len(partitions)
+        before, bytes_before = len(partitions), session.size_bytes
         for partition in changed:
             known = partitions.get(partition.key)
             if known is None:
                 partitions[partition.key] = partition
+                session.size_bytes += partition.size_bytes
             else:
                 known.asks(partition)
         for key in forgotten:
-            partitions.pop(key, None)
+            gone = partitions.pop(key, None)
+            if gone is not None:
+                session.size_bytes -= gone.size_bytes
         self._partition_count += len(partitions) - before
-        if self._partition_count > self._max_partitions:
+        self.size_bytes += session.size_bytes - bytes_before
+        is_too_much = self.size_bytes > self._max_bytes
+        if is_too_much or self._partition_count > self._max_partitions:
+            self.refusals += is_too_much
             self.close(session.session_id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "The fetch session is too large")
 
@@ -172,14 +204,20 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partition_count -= len(session.partitions)
+            self.size_bytes -= session.size_bytes
 
-    def _make_room(self, size: int) -> bool:
+    def _make_room(self, size: int, size_bytes: int) -> bool:
+        if size_bytes > self._max_bytes:
+            self.refusals += 1
+            return False
         while (
             len(self._sessions) >= self._max_sessions
             or self.partition_count + size > self._max_partitions
+            or self.size_bytes + size_bytes > self._max_bytes
         ):
             victim = self._victim(size)
             if victim is None:
+                self.refusals += self.size_bytes + size_bytes > self._max_bytes
                 return False
             self.close(victim.session_id)
         return True

@@ -43,6 +43,8 @@ class MemoryClass(StrEnum):
     """Committed offsets and their metadata."""
     PRODUCERS = "producers"
     """What partitions remember of producers."""
+    SESSIONS = "sessions"
+    """Fetch sessions: the partitions that clients follow, and their names."""
     CLEANER = "cleaner"
     """Compaction: its map of keys, and what it unpacks."""
 
@@ -54,12 +56,13 @@ class _Share(NamedTuple):
 
 
 _SHARES = {
-    MemoryClass.REQUESTS: _Share(0.25, ErrorCode.KAFKA_STORAGE_ERROR),
+    MemoryClass.REQUESTS: _Share(0.20, ErrorCode.KAFKA_STORAGE_ERROR),
     MemoryClass.ANSWERS: _Share(0.15, ErrorCode.MESSAGE_TOO_LARGE),
     MemoryClass.LANES: _Share(0.20, ErrorCode.KAFKA_STORAGE_ERROR),
     MemoryClass.GROUPS: _Share(0.10, ErrorCode.GROUP_MAX_SIZE_REACHED),
     MemoryClass.OFFSETS: _Share(0.10, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
     MemoryClass.PRODUCERS: _Share(0.05, ErrorCode.KAFKA_STORAGE_ERROR),
+    MemoryClass.SESSIONS: _Share(0.05, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
     MemoryClass.CLEANER: _Share(0.15, ErrorCode.KAFKA_STORAGE_ERROR),
 }
 
@@ -67,7 +70,7 @@ _SHARES = {
 class MemoryAccount:
     """What each class may hold and holds. Any thread."""
 
-    __slots__ = ("_lock", "_refusals", "_used", "_watched", "limit_bytes")
+    __slots__ = ("_lock", "_refusals", "_used", "_watched", "_watched_refusals", "limit_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
         """`limit_bytes`: of all classes together; see `memory_limit`."""
@@ -78,6 +81,7 @@ class MemoryAccount:
         self._watched: dict[MemoryClass, tuple[Callable[[], int], ...]] = dict.fromkeys(
             MemoryClass, ()
         )
+        self._watched_refusals: dict[MemoryClass, Callable[[], int]] = {}
 
     def share(self, kind: MemoryClass) -> int:
         """What the class may hold, in bytes."""
@@ -90,7 +94,8 @@ class MemoryAccount:
 
     def refusals(self, kind: MemoryClass) -> int:
         """How often the class was said no."""
-        return self._refusals[kind]
+        counted = self._watched_refusals.get(kind)
+        return self._refusals[kind] + (counted() if counted is not None else 0)
 
     def has_room(self, kind: MemoryClass, size_bytes: int) -> bool:
         """Whether `size_bytes` more fit into the class's share."""
@@ -115,6 +120,10 @@ class MemoryAccount:
     def watch(self, kind: MemoryClass, used_bytes: Callable[[], int]) -> None:
         """Let a class be told also of what somebody counts for himself; asked from any thread."""
         self._watched[kind] = (*self._watched[kind], used_bytes)
+
+    def watch_refusals(self, kind: MemoryClass, refusals: Callable[[], int]) -> None:
+        """Likewise of how often he has said no."""
+        self._watched_refusals[kind] = refusals
 
     def refuse(self, kind: MemoryClass, size_bytes: int) -> KafkaError:
         """As `refusal`, and it is counted: for who has asked `has_room` himself."""

@@ -99,6 +99,11 @@ class BatchCleaner:
         self._inflate_limit = inflate_limit
         self._room = bytearray()
 
+    @property
+    def room_bytes(self) -> int:
+        """For what the largest batch unpacks to, and for what stays of it; from any thread."""
+        return 2 * len(self._room)
+
     def clean(self, data: memoryview, row: BatchRow) -> CleanedBatch | None:
         """What stays of the batch at `row`; None if nothing does. DecodeError if it is damaged."""
         begin, _, _, base_timestamp, max_timestamp, size, count, attributes = row[:8]

@@ -70,12 +70,19 @@ class Cleaning:
         """Old segments whose files have their `.deleted` names and still have to go."""
         self.map_utilisation = 0.0
         """Share of what the map may hold that keys were noted in."""
+        self._fixed_bytes = 0
+        self._cleaner: BatchCleaner | None = None
         self._verdict = verdict
         self._memory = memory
         self._env = env
         self._now_ms = env.clock.now_ms()  # as it was believed when the run was decided
         self._segments: tuple[Segment, ...] = ()
         self._producers: dict[int, LastOfProducer] = {}
+
+    @property
+    def memory_bytes(self) -> int:
+        """For the map, for reading, and for what the largest batch unpacks to; from any thread."""
+        return self._fixed_bytes + (0 if self._cleaner is None else self._cleaner.room_bytes)
 
     def slices(self) -> Generator[Slice, None, None]:
         """The whole run. CorruptLog: damaged, all is as before; DiskError."""
@@ -112,7 +119,7 @@ class Cleaning:
         keys = self._key_map()
         yield from self._map(keys)
         self.map_utilisation = len(keys) / (self._memory.map_slots * self._memory.load_factor)
-        cleaner = BatchCleaner(
+        cleaner = self._cleaner = BatchCleaner(
             keys,
             self.first_dirty,
             CleanedTransactions(self._aborted(0)),
@@ -135,6 +142,7 @@ class Cleaning:
             int(offsets / max(self._memory.load_factor, 0.01)) + 2,
             self._memory.map_slots,
         )
+        self._fixed_bytes = slots * ENTRY_BYTES + self._memory.chunk_bytes
         secret = self._env.rng.uint64().to_bytes(8) + self._env.rng.uint64().to_bytes(8)
         return KeyMap(memoryview(mmap(-1, slots * ENTRY_BYTES)), self._memory.load_factor, secret)
 

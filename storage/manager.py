@@ -29,6 +29,7 @@ from storage.log import Log
 from storage.log_checkpoints import LogCheckpoints
 from storage.meta_properties import read_partition_metadata, write_partition_metadata
 from storage.partition_files import FilePool, PartitionFiles
+from storage.producer_state import MAX_PRODUCERS, PRODUCER_BYTES
 from storage.segment import Segment
 from storage.segment_removal import RemovalStep, RemovedSegments
 
@@ -97,6 +98,24 @@ class LogManager:
             if segment.size_bytes
         )
         return max(written, default=None)
+
+    @property
+    def producers_bytes(self) -> int:
+        """About what the logs remember of producers; from any thread."""
+        return PRODUCER_BYTES * sum(len(log.producers) for log in self.logs.values())
+
+    def share_producers(self, most_bytes: int) -> bool:
+        """Have each log remember its part, when all together take more; whether they do.
+
+        A log that has more than its part forgets those idle for longest as new ones come.
+        """
+        is_too_much = self.producers_bytes > most_bytes
+        most = MAX_PRODUCERS
+        if is_too_much:
+            most = min(most, max(1, most_bytes // PRODUCER_BYTES // len(self.logs)))
+        for log in self.logs.values():
+            log.producers.most = most
+        return is_too_much
 
     def producer_ids(self) -> Iterator[int]:
         """Ids of the producers that the logs know of; from any thread."""

@@ -19,6 +19,9 @@ from protocol.records.batch import BatchHeader
 REMEMBERED_BATCHES = 5
 MAX_PRODUCERS = 20_000
 """Of a partition; 400 bytes each. A producer that was dropped goes on as one that is unknown."""
+PRODUCER_BYTES = 400
+DROPPED_AT_ONCE = 16
+"""For each new producer, when fewer may be remembered than are."""
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
@@ -100,11 +103,13 @@ class ProducerStates:
     `end_offset` moves with `update`; the log moves it itself past batches without a producer.
     """
 
-    __slots__ = ("_completed", "_open", "_producers", "end_offset", "restored_below")
+    __slots__ = ("_completed", "_open", "_producers", "end_offset", "most", "restored_below")
 
     def __init__(self) -> None:
         """No producers, from offset 0."""
         self.end_offset = 0
+        self.most = MAX_PRODUCERS
+        """How many are remembered; set from any thread."""
         self.restored_below = 0
         """Offset of the snapshot that they were restored from; 0 if they were not."""
         self._producers: dict[int, ProducerEntry] = {}
@@ -270,7 +275,7 @@ class ProducerStates:
         entry = producers.pop(producer_id, None)
         if entry is None:
             entry = ProducerEntry()
-            if len(producers) >= MAX_PRODUCERS:
+            for _ in range(min(DROPPED_AT_ONCE, len(producers) + 1 - self.most)):
                 self._drop_one()
         producers[producer_id] = entry
         return entry

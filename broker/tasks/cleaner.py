@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from broker.gathering import wait_for
 from broker.lanes import patient_threads
 from broker.logs import event
+from broker.memory_account import MemoryClass
 from broker.tasks.cleaner_tally import CleanerTally, LastRun
 from broker.tasks.set_aside import SetAside, set_aside
 from broker.tasks.throttle import Throttle
@@ -60,6 +61,7 @@ class Cleaner:
             broker.loop.time, lambda: self._settings.log_cleaner_io_max_bytes_per_second
         )
         self._busy: set[Log] = set()
+        self._running: set[Cleaning] = set()
         self._choosing = asyncio.Lock()
         self.verdicts: dict[Log, Verdict] = {}
         """As of the last look at the compacted logs; replaced, never changed."""
@@ -68,6 +70,11 @@ class Cleaner:
         self.last_runs: dict[Log, Cleaning] = {}
         """The last run over each log that ended well; likewise."""
         self.tally: CleanerTally = CleanerTally()
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the runs under way have taken; from any thread."""
+        return sum(each.memory_bytes for each in tuple(self._running))
 
     async def run(self) -> None:
         """One round; returns when nothing is left to clean, or on `stop`.
@@ -163,6 +170,7 @@ class Cleaner:
         manager = self._broker.log_manager
         cleaning = Cleaning(partition.log, verdict, self._memory(), self._broker.env)
         slices = cleaning.slices()
+        self._running.add(cleaning)
         started = self._broker.loop.time()
         try:
             while not self._stopping.is_set():
@@ -178,6 +186,7 @@ class Cleaner:
             else:
                 return
         finally:
+            self._running.discard(cleaning)
             await self._on_thread(slices.close)
             manager.bury(partition.log, cleaning.replaced)
         await self._on_thread(
@@ -225,8 +234,9 @@ class Cleaner:
 
     def _memory(self) -> CleaningMemory:
         settings, share = self._settings, self._settings.log_cleaner_threads
+        most = self._broker.memory.share(MemoryClass.CLEANER) // 2  # the rest is for unpacking
         return CleaningMemory(
-            max(settings.log_cleaner_dedupe_buffer_size // share, LEAST_MAP_BYTES),
+            max(min(settings.log_cleaner_dedupe_buffer_size, most) // share, LEAST_MAP_BYTES),
             settings.log_cleaner_io_buffer_load_factor,
             max(settings.log_cleaner_io_buffer_size // share // 2, LEAST_CHUNK_BYTES),
         )

@@ -31,6 +31,7 @@ TASKS: Mapping[str, Row] = {
     "rolling": Row(Held.WAITS, "segments end by their age, and what has ended may go"),
     "retention": Row(Held.PARTLY, "by size and start offset it goes on, by time it waits"),
     "cleaner": Row(Held.WAITS, "tombstones and markers go by their age; lags are ages"),
+    "memory": Row(Held.GOES_ON, "producers go by their number, not by their age"),
     "starts": Row(Held.GOES_ON, "how long the broker has lived is monotonic time"),
     "deletion": Row(Held.GOES_ON, "file.delete.delay.ms is monotonic; what goes was deleted"),
     "offsets": Row(Held.WAITS, "committed offsets go by the age of their commit or group"),

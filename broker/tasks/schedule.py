@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from broker.commit import Durable
 from broker.gathering import wait_for
 from broker.logs import event
+from broker.memory_account import MemoryClass
 from broker.tasks.rolling import CHECK_SECONDS
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ DELETION_SECONDS = 1.0
 FLUSH_CHECK_SECONDS = 1.0
 CLOCK_CHECK_SECONDS = 1.0
 STARTS_CHECK_SECONDS = 5.0
+MEMORY_SECONDS = 5.0
 
 
 def schedule(broker: "Broker") -> None:
@@ -46,6 +48,7 @@ def schedule(broker: "Broker") -> None:
         lambda: broker.config.broker_config.log_cleaner_backoff_ms / 1000,
         broker.cleaner.run,
     )
+    every("memory", lambda: MEMORY_SECONDS, lambda: share_memory(broker))
     every("starts", lambda: STARTS_CHECK_SECONDS, lambda: watch_starts(broker))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(broker))
     every(
@@ -99,6 +102,13 @@ async def sweep(broker: "Broker") -> None:
 async def watch_clock(broker: "Broker") -> None:
     """Notices a wall clock that steps."""
     broker.clock_watch.look()
+
+
+async def share_memory(broker: "Broker") -> None:
+    """What partitions remember of producers stays in its share of memory."""
+    share = broker.memory.share(MemoryClass.PRODUCERS)
+    if broker.log_manager.share_producers(share):
+        broker.memory.refuse(MemoryClass.PRODUCERS, 0)
 
 
 async def watch_starts(broker: "Broker") -> None:

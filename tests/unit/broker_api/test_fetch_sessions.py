@@ -141,3 +141,22 @@ def test_all_partitions_together_are_bounded(clock: SimClock) -> None:
 def test_no_sessions_when_there_are_no_slots_or_no_partitions(clock: SimClock) -> None:
     assert cache(clock, max_sessions=0).create(follow_many(1), by_id=False) is None
     assert cache(clock).create([], by_id=False) is None
+
+
+def test_names_of_topics_that_are_not_there_take_no_more_than_their_share(clock: SimClock) -> None:
+    sessions = cache(clock, max_bytes=100_000)
+    long = [follow(0, topic="x" * 30_000)]
+    made = [sessions.create(long, by_id=False) for _ in range(20)]
+    assert [each is not None for each in made] == [True] * 3 + [False] * 17
+    assert sessions.size_bytes <= 100_000
+    assert sessions.refusals == 17
+    first = made[0]
+    assert first is not None
+    with pytest.raises(KafkaError) as refusal:
+        sessions.update(first, [follow(0, topic="y" * 30_000)], [])
+    assert refusal.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    for each in made[1:3]:
+        assert each is not None
+        sessions.update(each, [], [long[0].key])
+        sessions.close(each.session_id)
+    assert sessions.size_bytes == 0

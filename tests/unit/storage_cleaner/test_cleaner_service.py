@@ -300,6 +300,20 @@ def test_a_run_that_is_given_up_leaves_nothing_behind() -> None:
         assert not leftovers(env)
 
 
+def test_a_run_tells_the_memory_that_it_has_taken() -> None:
+    env = sim_env()
+    log = three_segments(env)
+    run = Cleaning(log, verdict(log, env, offsets_on(env)), MEMORY, env)
+    assert run.memory_bytes == 0
+    seen = []
+    for part in run.slices():
+        if part.in_turn is not None:
+            part.in_turn()
+        seen.append(run.memory_bytes)
+    assert max(seen) > MEMORY.chunk_bytes
+    assert max(seen) <= MEMORY.map_bytes + MEMORY.chunk_bytes + 4096
+
+
 def test_no_segment_leaves_a_log_while_it_is_compacted() -> None:
     env = sim_env()
     log = three_segments(env)

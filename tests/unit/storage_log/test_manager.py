@@ -5,10 +5,13 @@ from uuid import UUID
 import pytest
 
 from config.topic import TopicConfig
+from protocol.records.builder import build_batch
 from storage.env import Env
 from storage.errors import DirectoryLocked, DiskError, NewerFormat, StorageError
+from storage.log import Log
 from storage.manager import LogManager
 from storage.meta_properties import read_meta_properties, read_partition_metadata
+from storage.producer_state import PRODUCER_BYTES
 from tests.support.logs import NO_BOUNDS, append, make_durable, offsets_of, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock, sim_env
@@ -272,3 +275,28 @@ def test_many_logs_keep_few_files_open() -> None:
     for index in range(300):
         append(manager.create_log("t", index, TOPIC_ID, CONFIG), 1)
     assert len(manager._pool) <= 256
+
+
+def test_what_all_logs_remember_of_producers_stays_in_its_share() -> None:
+    manager = started(sim_env())
+    crowded, quiet = (manager.create_log("t", index, TOPIC_ID, CONFIG) for index in range(2))
+    share = 100 * PRODUCER_BYTES
+
+    def come(log: Log, ids: range) -> None:
+        for producer in ids:
+            batch = build_batch(
+                [(1, None, b"v")], producer_id=producer, producer_epoch=0, base_sequence=0
+            )
+            log.append(memoryview(batch), acks_all=False, leader_epoch=0)
+
+    come(quiet, range(10))
+    come(crowded, range(1000, 1080))
+    assert not manager.share_producers(share)
+    come(crowded, range(1080, 1200))
+    assert manager.producers_bytes == 210 * PRODUCER_BYTES
+    assert manager.share_producers(share)
+    come(crowded, range(1200, 1215))
+    assert sorted(crowded.producers.ids()) == list(range(1165, 1215))
+    come(quiet, range(10, 20))
+    assert sorted(quiet.producers.ids()) == list(range(20)), "it has less than its part"
+    assert not manager.share_producers(share)
