@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from storage.env import Env
+from storage.errors import DiskError
 from storage.layout import SYNCED_MARK
 from storage.log import Log
+from storage.synced_mark import load
 from tests.support.app import real_env
 from tests.support.logs import LOG_PATH, append, make_durable, offsets_of, open_log, records_of
 from tests.support.simdisk import SimFileSystem
@@ -146,3 +148,12 @@ def test_a_mark_above_the_end_of_the_log_goes_before_its_offsets_are_used_again(
     zeroed(env, 40960, 512)
     log = open_log(env)
     assert (log.corruption, log.snapshot.log_end_offset) == (None, 1)
+
+
+def test_a_sync_that_failed_leaves_no_mark() -> None:
+    env = sim_env()
+    log = lived(env)
+    disk_of(env).inject("sync", path=".log", times=1)
+    with pytest.raises(DiskError):
+        make_durable(log)
+    assert load(env.fs, LOG_PATH) == BATCHES
