@@ -2,7 +2,8 @@
 
 A handler gives the pieces of its answer as a generator: items, and None wherever it may rest. What
 takes no longer than `AT_ONCE_SECONDS` is answered at once; a longer one goes on in turns of that
-length between which others are served, one such answer at a time, and ends when its client goes.
+length between which others are served, one such answer at a time, and ends when its client goes;
+it is encoded on a thread.
 What an item takes is asked of its `AnswerRoom` before it is made: beyond `MOST_BYTES` it is refused
 with POLICY_VIOLATION (44), and so is every later one. Items that are asked for twice are told once:
 `asked_once`. Used from the event loop only.
@@ -12,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-from broker.deferred import Deferred
+from broker.deferred import Deferred, LongAnswer
 from broker.memory_account import ENTRY_BYTES
 from protocol.errors import ErrorCode, KafkaError
 
@@ -80,7 +81,7 @@ class Answers:
         if self._advance(rest, items):
             return respond(items)
         self.long += 1
-        answer: Deferred[R] = Deferred()
+        answer: Deferred[R] = LongAnswer()
         task = asyncio.get_running_loop().create_task(
             self._go_on(answer, room, rest, items, respond)
         )

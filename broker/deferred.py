@@ -7,7 +7,7 @@ settled once, from the loop's thread only; settling after `abandon` is allowed a
 """
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from broker.callbacks import failed
 
@@ -29,6 +29,9 @@ class Deferred(Generic[T]):
         "is_urgent",
         "settled",
     )
+
+    is_long: ClassVar[bool] = False
+    """Whether what comes may take long to encode, so that this is done apart from the loop."""
 
     def __init__(self) -> None:
         """Nothing known, nobody listening."""
@@ -109,3 +112,11 @@ class Deferred(Generic[T]):
 
 def _heard(value: object, error: BaseException | None) -> None:
     """Stands for a listener that was told."""
+
+
+class LongAnswer(Deferred[T]):
+    """An answer that may be large."""
+
+    __slots__ = ()
+
+    is_long: ClassVar[bool] = True

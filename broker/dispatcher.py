@@ -91,7 +91,15 @@ class Call:
 class Pending:
     """A request that was taken and whose answer comes later."""
 
-    __slots__ = ("_call", "_context", "_deferred", "_dispatcher", "_listener", "_started")
+    __slots__ = (
+        "_call",
+        "_context",
+        "_deferred",
+        "_dispatcher",
+        "_is_abandoned",
+        "_listener",
+        "_started",
+    )
 
     def __init__(
         self,
@@ -107,6 +115,7 @@ class Pending:
         self._context = context
         self._deferred = deferred
         self._started = started
+        self._is_abandoned = False
 
     def listen(self, listener: Answered) -> None:
         """`listener(parts, error)` is called once, at once if the answer is there already."""
@@ -115,6 +124,7 @@ class Pending:
 
     def abandon(self) -> None:
         """The client is gone."""
+        self._is_abandoned = True
         self._deferred.abandon()
 
     def hurry(self) -> None:
@@ -126,11 +136,27 @@ class Pending:
         parts = None
         if error is None:
             try:
+                if self._deferred.is_long and response is not None:
+                    dispatcher.encode_apart(self._call, context, response, self._encoded)
+                    return
                 parts = dispatcher.finish(self._call, context, response, self._started)
             except Exception as fault:  # noqa: BLE001 - becomes the end of one connection
                 error = fault
-        refusal = None if error is None else dispatcher.judge(error, context.header)
-        self._listener(parts, refusal)
+        self._tell(parts, error)
+
+    def _encoded(self, encoded: "asyncio.Future[Parts]") -> None:
+        """On the loop again."""
+        if self._is_abandoned or encoded.cancelled():
+            return
+        error, parts = encoded.exception(), None
+        if error is None:
+            parts = encoded.result()
+            self._dispatcher.measure(self._call, self._context, self._started)
+        self._tell(parts, error)
+
+    def _tell(self, parts: Parts | None, error: BaseException | None) -> None:
+        header = self._context.header
+        self._listener(parts, None if error is None else self._dispatcher.judge(error, header))
 
 
 class Dispatcher:
@@ -191,11 +217,28 @@ class Dispatcher:
             self.quotas.answering(context, response)
         if response is not None:
             parts = call.encode(context.header.correlation_id, response)
+        self.measure(call, context, started)
+        return parts
+
+    def encode_apart(
+        self,
+        call: Call,
+        context: RequestContext,
+        response: Any,
+        done: "Callable[[asyncio.Future[Parts]], None]",
+    ) -> None:
+        """As `finish`, on a thread, so that a large answer keeps nobody waiting; not measured."""
+        if self.quotas is not None:
+            self.quotas.answering(context, response)
+        number = context.header.correlation_id
+        self._loop.run_in_executor(None, call.encode, number, response).add_done_callback(done)
+
+    def measure(self, call: Call, context: RequestContext, started: float) -> None:
+        """Counts an answer that is encoded."""
         seconds = self._monotonic() - started
         call.latency.observe(seconds)
         if call.unwaited is not None:
             call.unwaited.observe(max(0.0, seconds - context.waited_seconds))
-        return parts
 
     def judge(self, error: BaseException, header: RequestHeader | None) -> CloseConnection:
         """What an error while handling a request means for its connection."""

@@ -1,13 +1,14 @@
 """A frame is answered by its handler, or ends its connection with the right reason."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from broker.context import Peer, RequestContext
-from broker.deferred import Deferred
-from broker.dispatcher import Dispatcher, Pending
+from broker.deferred import Deferred, LongAnswer
+from broker.dispatcher import Call, Dispatcher, Pending
 from broker.limits import CloseConnection
 from broker.metrics.probes import BrokerProbes
 from broker.routes import Handler, Route
@@ -67,6 +68,42 @@ async def test_a_deferred_answer_is_encoded_when_it_comes() -> None:
     ((parts, error),) = heard
     assert error is None
     assert parse_response(API, VERSION, joined(parts))[1].cluster_id == "late"
+
+
+async def test_a_long_answer_is_encoded_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    encode = Call.encode
+
+    def told(call: Call, number: int, response: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return encode(call, number, response)
+
+    monkeypatch.setattr(Call, "encode", told)
+    answers: list[LongAnswer[MetadataResponse]] = []
+
+    def later(request: Any, context: RequestContext) -> LongAnswer[MetadataResponse]:
+        answers.append(LongAnswer())
+        return answers[-1]
+
+    dispatcher, probes = make(later)
+    heard: list[Any] = []
+    for is_gone in (False, True):
+        pending = dispatcher.dispatch(frame_of(MetadataRequest()), PEER)
+        assert isinstance(pending, Pending)
+        pending.listen(lambda parts, error: heard.append((parts, error)))
+        answers[-1].resolve(MetadataResponse(cluster_id="long"))
+        if is_gone:
+            pending.abandon()
+        async with asyncio.timeout(20):
+            while len(threads) < len(answers) or not (is_gone or heard):  # noqa: ASYNC110 - a thread
+                await asyncio.sleep(0.01)
+    await asyncio.sleep(0.02)
+    assert len(threads) == 2
+    assert threading.main_thread().name not in threads
+    ((parts, error),) = heard
+    assert error is None
+    assert parse_response(API, VERSION, joined(parts))[1].cluster_id == "long"
+    assert probes.latency[API.key].count == 1
 
 
 async def test_a_coroutine_is_a_deferred_answer_too() -> None:
