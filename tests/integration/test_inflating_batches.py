@@ -19,16 +19,21 @@ from tests.support.wire import WireClient
 
 PARTITIONS = 40
 LONGEST_SECONDS = 1.0
-"""Seconds. Without the bounds others waited for 7 to 33."""
+"""Seconds. Without the bounds others waited for 7 to 33; a quiet machine shows 0.01 to 0.05."""
 
 
 @pytest.mark.parametrize(
     "batch",
-    [big_value(Codec.ZSTD), many_headers(Codec.ZSTD, 30_000_000)],
-    ids=["a large value", "many headers"],
+    [
+        big_value(Codec.ZSTD),
+        big_value(Codec.GZIP),
+        big_value(Codec.LZ4),
+        big_value(Codec.SNAPPY, 20 * 1024 * 1024),
+        many_headers(Codec.ZSTD, 30_000_000),
+    ],
+    ids=["zstd", "gzip", "lz4", "snappy", "many headers"],
 )
 def test_others_are_answered_while_they_are_unpacked(tmp_path: Path, batch: bytes) -> None:
-    assert len(batch) * PARTITIONS < 250_000
     with start_broker(tmp_path / "data") as broker:
         host, _, port = broker.bootstrap.rpartition(":")
 
