@@ -123,7 +123,7 @@ async def test_large_ones_take_turns_between_connections(world: World) -> None:
     assert order[0] == "a"
 
 
-async def test_a_connection_has_four_batches_on_the_lanes_and_others_go_before_its_fifth(
+async def test_a_connection_has_so_many_batches_on_the_lanes_and_others_go_before_the_rest(
     world: World,
 ) -> None:
     order: list[str] = []
