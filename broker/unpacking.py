@@ -9,8 +9,8 @@ unpacks to, and goes on where there is more time when it needs more:
 - as the only one on the lanes: up to what its request may take. The next is of another connection,
   if one waits, so that none stands behind all of another's.
 
-A connection has sixteen batches on the lanes at once; its others wait for these, and leave the lanes
-to everybody else's work in between.
+A connection has sixteen batches on the lanes at once; its others wait for these, and leave the
+lanes to everybody else's work in between.
 
 A request unpacks 64 MiB and walks a million records in all, and as much more as it is large itself.
 """
