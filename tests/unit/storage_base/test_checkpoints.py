@@ -51,6 +51,7 @@ def test_a_file_that_a_kafka_wrote_later_is_believed() -> None:
     [
         (b"0\n1\nt 0 4\n", 4),  # a Kafka's
         (b"0\n2\nt 0 9\n#crc32c 0 7\n", 5),  # ours, damaged
+        (b"0\n2\nt 0 5\x08#crc32c 0 7\n", 5),  # the same, at the end of a line
         (b"0\n9\nt 0 4\n", None),  # a Kafka's, damaged: the copy may be of topics before it
     ],
 )
