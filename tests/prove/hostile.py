@@ -9,7 +9,7 @@ import asyncio
 from tests.prove import Outcome, Work, spread
 from tests.support.hostile_life import FindingError, HostileLife
 
-SLICE_SEQUENCES = 2
+SLICE_SEQUENCES = 6
 ROUNDS, REQUESTS = 2, 30
 Lived = tuple[int, str | None]
 """Requests that were sent, what was found."""

@@ -10,23 +10,32 @@ import asyncio
 import contextlib
 import gc
 import random
+import struct
 import threading
-import tracemalloc
 from typing import Any
 
 from broker.app import Broker
 from broker.logs import journal
+from broker.memory_account import MemoryClass
 from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
 from storage.env import Env
 from tests.support.app import frozen_at, make_broker
 from tests.support.damaged_requests import damaged, settle_in
 from tests.support.handler_world import BATCH_TIME
+from tests.support.held_memory import held_bytes
+from tests.support.hostile_oracle import (
+    CostError,
+    StrangersClient,
+    bounded_cost,
+    every_api_answers,
+    records_follow_one_another,
+)
 from tests.support.hostile_talk import ATTACKS, ODD_STATE
 from tests.support.plain_talk import Talk
 from tests.support.random_requests import random_request
 from tests.support.served_check import Checked
-from tests.support.simdisk import SimFileSystem
+from tests.support.simdisk import FileNode, SimFileSystem
 from tests.support.simenv import SeededRng
 from tests.support.wire import AsyncWireClient, frame
 
@@ -47,6 +56,10 @@ PATIENCE_SECONDS, ATTACK_SECONDS = 0.1, 2
 ATTACKS_SHARE = 0.5
 CHECK_SECONDS = 60
 CONNECTIONS = 4
+MOST_AT_A_TIME_BYTES = (256 + 96) << 20
+"""More than clients may make the broker hold, and what the strangers themselves hold."""
+SETTLES_TRIES, SETTLES_SECONDS = 20, 0.05
+DATA, TOPICS = "/data", ("t", "u0")
 UNEXPECTED = ("request_failed", "task_failed", "callback_failed", "load_groups", "load_trans")
 ENDS = ("stop", "kill", "cut")
 
@@ -61,6 +74,13 @@ class ThreadedDisk(SimFileSystem):
     def __init__(self, **how: Any) -> None:
         super().__init__(**how)
         self._guard = threading.RLock()
+
+    @property
+    def held_bytes(self) -> int:
+        """What all simulated files take in memory, those that are deleted in the cache, too."""
+        nodes = [each for each in gc.get_objects() if isinstance(each, FileNode)]
+        pending = sum(len(data or b"") for node in nodes for _, data in node.pending)
+        return pending + sum(len(node.cached) + len(node.durable) for node in nodes)
 
     def _mutate(self, *call: Any, **how: Any) -> None:
         with self._guard:
@@ -83,6 +103,7 @@ class HostileLife:
         self.disk = ThreadedDisk(clock=self.clock)
         self.broker: Broker = None  # type: ignore[assignment]
         self.requests = 0
+        self.attacks: list[str] = []
         self.step = "start"
         self._lines: list[str] = []
         self._checks = 0
@@ -96,12 +117,10 @@ class HostileLife:
         asyncio.get_running_loop().set_exception_handler(self._escaped)
         kept = journal.write, journal.now_ms
         journal.write, journal.now_ms = self._lines.append, self.clock.now_ms
-        if not tracemalloc.is_tracing():  # once: what was made untraced would be told wrongly
-            tracemalloc.start()
         try:
             await self._start()
             await self._check()
-            self._memory_before = _traced_bytes()
+            self._memory_before = held_bytes()
             for number in range(rounds):
                 await self._round(number, requests)
         finally:
@@ -110,7 +129,12 @@ class HostileLife:
 
     async def _round(self, number: int, requests: int) -> None:
         self.step = f"round {number}, attack"
-        await self._strangers(requests)
+        try:
+            await self._strangers(requests)
+        except CostError as error:
+            raise FindingError(f"{self.step}: {error}") from error
+        self.step = f"round {number}, right after the attack"
+        await self._is_as_promised()
         self.step = f"round {number}, time"
         await self._all_timers_fire()
         await self._is_sound()
@@ -130,7 +154,7 @@ class HostileLife:
 
     async def _start(self) -> None:
         env = Env(self.clock, self.disk, SeededRng(self.dice.getrandbits(32)))
-        self.broker = make_broker("/data", SETTINGS, env, self.clock)  # type: ignore[arg-type]
+        self.broker = make_broker(DATA, SETTINGS, env, self.clock)  # type: ignore[arg-type]
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await self.broker.start()
@@ -167,7 +191,7 @@ class HostileLife:
 
     async def _strangers(self, requests: int) -> None:
         (maker,) = await self._connected(1)
-        for name in ("t", "u0"):
+        for name in TOPICS:
             made = {"name": name, "num_partitions": 2, "replication_factor": 1}
             await Talk(maker).ask("CreateTopics", 7, topics=[made], timeout_ms=1000)
         for _ in range(requests):
@@ -181,27 +205,35 @@ class HostileLife:
         """Whether the connection is good for more."""
         with contextlib.suppress(OSError, EOFError, TimeoutError, AssertionError):
             if self.dice.random() < ATTACKS_SHARE:
-                talk = Talk(client)
-                async with asyncio.timeout(ATTACK_SECONDS):
-                    await self.dice.choice(ATTACKS)(talk, self.dice)
-                return not talk.waits
+                return await self._attack(Talk(client))
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await self._any_request(client)
             return True
         return False
 
+    async def _attack(self, talk: Talk) -> bool:
+        attack = self.dice.choice(ATTACKS)
+        self.attacks.append(attack.__name__)
+        with bounded_cost(attack.__name__, MOST_AT_A_TIME_BYTES):
+            async with asyncio.timeout(ATTACK_SECONDS):
+                await attack(talk, self.dice)
+        return not talk.waits
+
     async def _any_request(self, client: AsyncWireClient) -> None:
         api, request, version = random_request(self.dice)
         settle_in(request, self.dice, self)  # type: ignore[arg-type]
         header = request_header_bytes(api, version, 5, "stranger")
-        whole = header + encode_bytes(request, version)
+        try:
+            whole = header + encode_bytes(request, version)
+        except struct.error:  # a text too long for a version that counts in 16 bits
+            return
         await client.send_raw(frame(damaged(whole, self.dice)))
         await client.receive_frame()
 
     async def _connected(self, count: int) -> list[AsyncWireClient]:
         while len(self._clients) < count:
             try:
-                self._clients.append(await AsyncWireClient.connect(*self.broker.bootstrap))
+                self._clients.append(await StrangersClient.connect(*self.broker.bootstrap))
             except OSError as error:
                 raise FindingError(f"{self.step}: nobody can connect: {error!r}") from error
         return self._clients
@@ -220,6 +252,34 @@ class HostileLife:
         await self._hang_up()
 
     # --- what must be true ---
+
+    async def _is_as_promised(self) -> None:
+        """Before time or anybody helps: memory is accounted for, APIs answer, logs can be read."""
+        await self._hang_up()
+        await self._memory_is_accounted_for()
+        self._nothing_escaped()
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                async with await AsyncWireClient.connect(*self.broker.bootstrap) as client:
+                    await every_api_answers(client, self._advance)
+                    await records_follow_one_another(Talk(client), TOPICS)
+        except (OSError, EOFError, TimeoutError, AssertionError) as error:
+            raise FindingError(f"{self.step}: {error!r}") from error
+        self._nothing_escaped()
+
+    async def _advance(self, ms: int) -> None:
+        await self.broker.held_time.advance(ms)  # type: ignore[union-attr]
+
+    async def _memory_is_accounted_for(self) -> None:
+        """As soon as what was under way has ended."""
+        for _ in range(SETTLES_TRIES):
+            await asyncio.sleep(SETTLES_SECONDS)
+            told = sum(self.broker.memory.used(kind) for kind in MemoryClass)
+            grown = held_bytes() - self._memory_before - self.disk.held_bytes
+            if grown - told <= MEMORY_BOUND_BYTES:
+                return
+        sizes = f"{grown >> 20} MiB more, {told >> 20} of them known"
+        raise FindingError(f"{self.step}: memory that nobody accounts for: {sizes}")
 
     def _nothing_escaped(self) -> None:
         lines, self._lines[:] = self._lines[:], []
@@ -248,30 +308,20 @@ class HostileLife:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 async with await AsyncWireClient.connect(*self.broker.bootstrap) as client:
-                    advance = self.broker.held_time.advance  # type: ignore[union-attr]
                     now = self.clock.now_ms()
-                    await Checked(Talk(client), str(self._checks), now, advance).every_api()
+                    await Checked(Talk(client), str(self._checks), now, self._advance).every_api()
         except (OSError, EOFError, TimeoutError, AssertionError) as error:
             raise FindingError(f"{self.step}, then a sound request: {error!r}") from error
         self._nothing_escaped()
 
     def _memory_is_back(self) -> None:
-        grown = _traced_bytes() - self._memory_before
+        grown = held_bytes() - self._memory_before - self.disk.held_bytes
         if grown > MEMORY_BOUND_BYTES:
             raise FindingError(f"{self.step}: {grown >> 20} MiB more are held than before")
-        account = getattr(self.broker, "memory", None)
-        if account is None:
-            return
-        from broker.memory_account import MemoryClass
-
+        account = self.broker.memory
         held = {str(kind): account.used(kind) for kind in MemoryClass}
         if max(held.values()) > ACCOUNT_BOUND_BYTES:
             raise FindingError(f"{self.step}: the account of memory says {held}")
-
-
-def _traced_bytes() -> int:
-    gc.collect()
-    return tracemalloc.get_traced_memory()[0]
 
 
 def _internal_batch(now_ms: int, key: bytes, value: bytes | None) -> bytearray:

@@ -209,6 +209,51 @@ async def many_producers(talk: Talk, dice: random.Random) -> None:
         await produce(talk, data)
 
 
+async def last_offsets(talk: Talk, dice: random.Random) -> None:
+    """Offsets, times and epochs near the end of their numbers, wherever they may be said."""
+    at = dice.choice((2**63 - 1, 2**63 - 2, -(2**63), -2, 2**31))
+    part: dict[str, Any] = {"partition_index": 0, "committed_offset": at}
+    topics: list[dict[str, Any]] = [{"name": dice.choice(("t", "none")), "partitions": [part] * 2}]
+    await talk.ask(
+        "OffsetCommit", 8, group_id="last", generation_id_or_member_epoch=-1, topics=topics
+    )
+    asked = {"partition": 0, "fetch_offset": at, "partition_max_bytes": 1, "log_start_offset": at}
+    await talk.ask("Fetch", 12, topics=[{"topic": "t", "partitions": [asked] * 2}])
+    listed = {"name": "t", "partitions": [{"partition_index": 0, "timestamp": at}] * 3}
+    await talk.ask("ListOffsets", 7, replica_id=-1, topics=[listed] * 2)
+    epochs = {"partition": 0, "leader_epoch": dice.choice((2**31 - 1, -(2**31), -1, 1))}
+    asked = {"topic": "t", "partitions": [epochs] * 2}
+    await talk.ask("OffsetForLeaderEpoch", 4, topics=[asked] * 2)
+    if at >= 0:
+        cut = {"name": "t", "partitions": [{"partition_index": 0, "offset": at}] * 2}
+        await talk.ask("DeleteRecords", 2, topics=[cut], timeout_ms=1000)
+
+
+async def lists_of_nothing(talk: Talk, dice: random.Random) -> None:
+    """Empty lists, and lists that say everything twice, where groups and topics are made."""
+    group = f"nothing-{dice.randrange(3)}"
+    await join(talk, group, "consumer", [])
+    await join(talk, group, "", ["range"])
+    topic = {"name": "v", "num_partitions": -1, "replication_factor": -1}
+    for assignments in ([], [{"partition_index": 0, "broker_ids": [1, 1]}] * 2):
+        made = topic | {"assignments": assignments}
+        await talk.say("CreateTopics", 7, topics=[made, made], timeout_ms=1000)
+    gone = [{"name": "v"}] * dice.choice((1, 300))
+    await talk.say("DeleteTopics", 6, topics=gone, timeout_ms=1000)
+    await talk.say("DeleteGroups", 2, groups_names=[group] * 300)
+
+
+async def many_topic_names(talk: Talk, dice: random.Random) -> None:
+    """KIP-848: many members, each with what a request may hold, each by itself acceptable."""
+    for member in range(6):
+        names = [f"{member:02}{number:05}" + "n" * 230 for number in range(1500)]
+        await talk.say(
+            "ConsumerGroupHeartbeat", 1, group_id=f"wide-{member % 2}",
+            member_id=f"w{member}-{dice.randrange(9)}", member_epoch=0,
+            rebalance_timeout_ms=10_000, subscribed_topic_names=names, topic_partitions=[],
+        )  # fmt: skip
+
+
 async def fetches_that_wait(talk: Talk, dice: random.Random) -> None:
     """For ever, nearly."""
     asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
@@ -230,4 +275,5 @@ ATTACKS: tuple[Attack, ...] = (
     wild_offset_deltas, wild_times, records_that_inflate, records_that_are_none, huge_topic_lists,
     repeated_names, fat_offsets, nobody_may_connect, nobody_may_produce, odd_topics,
     open_transactions, many_producers, fetches_that_wait, half_frames,
+    last_offsets, lists_of_nothing, many_topic_names,
 )  # fmt: skip

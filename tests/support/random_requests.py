@@ -15,7 +15,20 @@ from protocol.structs import MessageStruct, NullableStruct, TagSection
 from protocol.types import Array, BytesType, StringType, UuidType
 
 BITS = {">b": 8, ">h": 16, ">l": 32, ">q": 64}
-TEXTS = ("", "a", "é" * 50, "..", "a/b", "x\n", "b" * 127, "é" * 8192, "{}", "%00")
+TEXTS = (
+    "",
+    "a",
+    "é" * 50,
+    "..",
+    "a/b",
+    "x\n",
+    "b" * 127,
+    "é" * 8192,
+    "c" * 32_767,
+    "d" * 40_000,
+    "{}",
+    "%00",
+)
 PAYLOADS = (b"", b"\0", b"\xff" * 9, b"y" * 127, b"z" * 16384)
 COMMON = (-1, 0, 1, 2, 3, 100)
 
@@ -48,7 +61,8 @@ def _value(wire: Construct, dice: random.Random) -> Any:
         case UuidType():
             return UUID(int=dice.choice((0, 1, dice.getrandbits(128))))
         case Array():
-            return [_value(wire.element, dice) for _ in range(dice.choice((0, 1, 1, 2, 3)))]
+            some = [_value(wire.element, dice) for _ in range(dice.choice((0, 1, 1, 2, 3)))]
+            return some * _times(wire.element, dice)
         case StringType():
             return dice.choice(TEXTS)
         case BytesType():
@@ -60,10 +74,16 @@ def _value(wire: Construct, dice: random.Random) -> Any:
     raise TypeError(wire)
 
 
+def _times(element: Construct, dice: random.Random) -> int:
+    """How often a list says the same: mostly once; names, ids and numbers very often, too."""
+    many = 3 if isinstance(element, Array | MessageStruct | NullableStruct) else 1000
+    return many if dice.random() < 0.05 else 1
+
+
 def _number(kind: str, dice: random.Random) -> Any:
     if kind == ">?":
         return dice.random() < 0.5
     if kind == ">d":
         return dice.choice((0.0, -1.0, 1e-300, float("inf"), dice.random() * 1e9))
     top = 1 << BITS[kind] - 1
-    return dice.choice((*COMMON, top - 1, -top, dice.randrange(-top, top)))
+    return dice.choice((*COMMON, top - 1, top - 2, -top, dice.randrange(-top, top)))
