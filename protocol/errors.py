@@ -188,10 +188,16 @@ class ErrorCode(enum.IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, True, "The limit of share sessions has been reached"
 
 
+MOST_MESSAGE_CHARACTERS = 8000
+"""Of the text of an error: in UTF-8 always short enough for a length of 16 bits."""
+
+
 class KafkaError(Exception):
     """An expected outcome that is told to the client by its code, with a text for people."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         self.code = code
+        if len(message) > MOST_MESSAGE_CHARACTERS:  # it has words of the client in it
+            message = f"{message[: MOST_MESSAGE_CHARACTERS - 3]}..."
         self.message = message or code.description
         super().__init__(f"{code.name}: {self.message}")
