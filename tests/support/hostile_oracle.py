@@ -4,6 +4,8 @@ Each check raises AssertionError, which tells what is broken.
 """
 
 import asyncio
+import ctypes
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -20,13 +22,24 @@ from protocol.registry import apis
 from tests.support.plain_talk import Talk
 from tests.support.wire import AsyncWireClient, frame, parse_response
 
-MOST_CPU_SECONDS = 1.5
-"""Of the loop, for what one connection sends in one attack; strangers' own part included."""
+MOST_CPU_SECONDS = 4.0
+"""Of the loop, for what one connection sends in one attack; strangers' own part included. Wide, so
+that a slow machine finds nothing."""
 SOON_SECONDS, MUTED_MS = 0.2, 61_000
 READ_BYTES, MOST_UNPACKED_BYTES = 1 << 20, 128 << 20
 PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 PROCESS = Path("/proc/self")
+PEAK_RESET = PROCESS / "clear_refs"
 Advance = Callable[[int], Awaitable[Any]]
+
+
+def missing() -> str | None:
+    """What this machine lacks of that by which memory is judged; None when it has all."""
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        return "the C library tells no memory (mallinfo2 of glibc 2.33)"
+    if not os.access(PEAK_RESET, os.W_OK):
+        return f"{PEAK_RESET} cannot be written"
+    return None
 
 
 class CostError(Exception):
@@ -47,7 +60,7 @@ class StrangersClient(AsyncWireClient):
 @contextmanager
 def bounded_cost(what: str, most_bytes: int) -> Iterator[None]:
     """What strangers do inside holds neither the loop nor more memory than that, at any moment."""
-    (PROCESS / "clear_refs").write_text("5")  # the peak begins anew
+    PEAK_RESET.write_text("5")  # the peak begins anew
     before, began = _peak_bytes(), time.thread_time()
     StrangersClient.largest = 0
     try:
