@@ -145,6 +145,12 @@ class TxnIndex:
         txn_sum.check(self._fs, self.path, data)
         self._entries = self._parsed(data)
 
+    def check_beside_writer(self) -> None:
+        """As `check`, for a reader of files: a broker may have written entries since a sync."""
+        data = self._bytes()
+        txn_sum.check_beside_writer(self._fs, self.path, data, ENTRY_BYTES)
+        self._entries = self._parsed(data)
+
     def _read(self) -> tuple[AbortedTransaction, ...]:
         return self._parsed(self._bytes())
 

@@ -21,12 +21,33 @@ _SUM = Struct(">hI")
 
 def check(fs: FileSystem, index_path: str, data: bytes) -> None:
     """CorruptIndex unless there is no checksum, or that of `data`, the whole index."""
-    try:
-        stored = fs.read_bytes(path_beside(index_path))
-    except FileMissing:
-        return
-    if stored != _SUM.pack(VERSION, crc32c(data)):
+    stored = _stored(fs, index_path)
+    if stored is not None and stored != _packed(crc32c(data)):
         raise CorruptIndex(index_path, f"{len(data)} bytes of another checksum")
+
+
+def check_beside_writer(fs: FileSystem, index_path: str, data: bytes, entry_bytes: int) -> None:
+    """As `check`, but entries that were written since the last sync may follow those it covers."""
+    stored = _stored(fs, index_path)
+    if stored is None or stored == _packed(crc32c(data)):
+        return
+    covered = 0
+    for at in range(0, len(data) + 1, entry_bytes):
+        if stored == _packed(covered):
+            return
+        covered = crc32c(data[at : at + entry_bytes], covered)
+    raise CorruptIndex(index_path, f"no entries of its {len(data)} bytes have its checksum")
+
+
+def _stored(fs: FileSystem, index_path: str) -> bytes | None:
+    try:
+        return fs.read_bytes(path_beside(index_path))
+    except FileMissing:
+        return None
+
+
+def _packed(value: int) -> bytes:
+    return _SUM.pack(VERSION, value)
 
 
 def save(fs: FileSystem, index_path: str, data: bytes) -> None:
@@ -34,7 +55,7 @@ def save(fs: FileSystem, index_path: str, data: bytes) -> None:
     file = fs.open(path_beside(index_path), create=True)
     try:
         file.truncate(_SUM.size)
-        file.write_at(0, _SUM.pack(VERSION, crc32c(data)))
+        file.write_at(0, _packed(crc32c(data)))
         file.sync()
     finally:
         file.close()

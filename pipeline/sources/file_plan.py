@@ -1,17 +1,18 @@
 """Cuts what is asked of partitions on disk into chunks, and chunks into tasks of like size."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pipeline.decoder import Selection
-from pipeline.errors import DataLost
+from pipeline.errors import DamagedLog, DataLost
 from pipeline.sources.bounds import ANY, Bounds, Range
 from pipeline.sources.chunks import Chunk, FileChunk, Task
 from pipeline.sources.log_files import FILES, identity_of
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import SegmentFacts, Stretch, cut, proved_zones, stretches
-from storage.errors import FileMissing
+from storage.errors import CorruptIndex, FileMissing
 from storage.layout import LOG, TXN_INDEX
 from storage.partition_listing import PartitionListing, look_at
 from storage.txn_index import AbortedTransaction, TxnIndex
@@ -19,6 +20,7 @@ from storage.txn_index import AbortedTransaction, TxnIndex
 MOST_TASK_BYTES = 128 * 1024 * 1024  # a task costs Spark what it takes to read 30 MiB
 LEAST_TASK_BYTES = 16 * 1024 * 1024
 ATTEMPTS = 3
+BETWEEN_ATTEMPTS_SECONDS = 0.05
 
 
 def plan_partition(
@@ -145,5 +147,22 @@ def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[
     for base in listing.bases:
         if TXN_INDEX in listing.beside.get(base, ()):
             path = SegmentFacts(directory, base, 0, 0, is_closed=True).path(TXN_INDEX)
-            found += TxnIndex(FILES, path, base).search(offsets.low, offsets.high + 1).transactions
+            index = _proved(TxnIndex(FILES, path, base))
+            found += index.search(offsets.low, offsets.high + 1).transactions
     return found
+
+
+def _proved(index: TxnIndex) -> TxnIndex:
+    """The index, as far as the broker's checksum beside it tells. DamagedLog."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            index.check_beside_writer()
+        except CorruptIndex as error:
+            if attempt == ATTEMPTS:
+                raise DamagedLog(
+                    f"{error}: the index of aborted transactions is not as its checksum says. A "
+                    "broker makes it anew when it starts on this directory; meanwhile "
+                    "isolationLevel=read_uncommitted reads all records"
+                ) from error
+            time.sleep(BETWEEN_ATTEMPTS_SECONDS)  # its checksum may be on its way
+    return index
