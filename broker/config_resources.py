@@ -6,9 +6,9 @@ which resource exists and what a wrong one is called.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from broker.removal_warning import removal_warning
+from broker.removal_warning import compaction_warning, removal_warning
 from broker.topic_creation import config_refusal
 from broker.topic_names import check_name, check_not_internal
 from config.errors import ConfigError
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from broker.context import RequestContext
 
 TOPIC, BROKER = 2, 4
+CONFIRM = "horolog.confirm"
+"""Beside settings of a broker, with the value `true`: what topics lose by them is meant to go."""
+
+
+class Entry(Protocol):
+    """A setting as requests name it."""
+
+    name: str
+    value: str | None
+
+
+E = TypeVar("E", bound=Entry)
 
 
 class Resource(Protocol):
@@ -30,8 +42,30 @@ class Resource(Protocol):
     resource_name: str
 
 
-R = TypeVar("R", bound=Resource)
+class Altered(Resource, Protocol[E]):
+    """A resource, and what it is to be set to."""
+
+    configs: list[E]
+
+
+R = TypeVar("R", bound=Altered[Any])
 Response = TypeVar("Response")
+
+
+def settings_of(resource: Altered[E]) -> list[E]:
+    """What is to be changed, without the word that confirms it. INVALID_CONFIG (40)."""
+    if not is_confirmed(resource):
+        return resource.configs
+    if any(each.name == CONFIRM and each.value != "true" for each in resource.configs):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{CONFIRM} takes no other value than true")
+    return [each for each in resource.configs if each.name != CONFIRM]
+
+
+def is_confirmed(resource: Altered[Any]) -> bool:
+    """Whether whoever changes a broker's settings has said that data may go."""
+    return resource.resource_type == BROKER and any(
+        each.name == CONFIRM for each in resource.configs
+    )
 
 
 def check_resource(resource: Resource, broker: "Broker") -> None:
@@ -68,11 +102,14 @@ async def alter_each(
     Text is for a client that was not refused: with `validate_only`, what the change would remove.
     """
     asked = Counter(_identities(resources))
+    unconfirmed = {} if validate_only else await _unconfirmed(resources, prepare, broker)
     outcomes: list[KafkaError | str] = []
     judged: dict[int, Change] = {}
     async with broker.catalog.changing:
         for resource, identity in zip(resources, _identities(resources), strict=True):
             try:
+                if len(outcomes) in unconfirmed:
+                    raise unconfirmed[len(outcomes)]
                 _check_asked_once(asked[identity])
                 check_resource(resource, broker)
                 _check_not_audit(resource, broker)
@@ -92,6 +129,30 @@ async def alter_each(
         for place, change in judged.items():
             outcomes[place] = await removal_warning(broker, change)
     return outcomes
+
+
+async def _unconfirmed(
+    resources: Sequence[R], prepare: Callable[[R], Change], broker: "Broker"
+) -> dict[int, KafkaError]:
+    """Changes of the broker's settings that would take records of topics, and nobody said so.
+
+    By their places; what is wrong with others is told when it is their turn.
+    """
+    found = {}
+    for place, resource in enumerate(resources):
+        if resource.resource_type != BROKER or is_confirmed(resource):
+            continue
+        try:
+            change = prepare(resource)
+        except (KafkaError, ConfigError):
+            continue
+        text = await removal_warning(broker, change) or compaction_warning(broker, change)
+        if text:
+            found[place] = KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"This {text}. If that is meant: add {CONFIRM}=true to the same request",
+            )
+    return found
 
 
 def alter_responses(

@@ -12,6 +12,7 @@ from broker.retention_preview import Leaving, preview
 from config.store import Change
 from config.topic import TopicConfig
 from storage.aging import learn_times, limits_of
+from storage.compaction import is_compacted
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -42,6 +43,28 @@ async def removal_warning(broker: "Broker", change: Change) -> str:
         now_ms = broker.clock.now_ms()
         losses += await broker.lanes.run(broker.log_dir, _losses, logs, now_ms)
     return warning_text(losses)
+
+
+def compaction_warning(broker: "Broker", change: Change) -> str:
+    """Which partitions with records would be compacted from now on; empty when that is none."""
+    begun = [
+        str(each)
+        for name, topic in broker.catalog.image.topics.items()
+        if _begins_compaction(broker, change, name)
+        for each in topic.partitions
+        if each.log.snapshot.log_end_offset > each.log.snapshot.log_start_offset
+    ]
+    if not begun:
+        return ""
+    more = f" and {len(begun) - SHOWN_LOGS} more" if len(begun) > SHOWN_LOGS else ""
+    return f"would begin to compact {', '.join(begun[:SHOWN_LOGS])}{more}"
+
+
+def _begins_compaction(broker: "Broker", change: Change, topic: str) -> bool:
+    config = broker.config
+    return is_compacted(config.topic_config_after(change, topic)) and not is_compacted(
+        config.topic_config(topic)
+    )
 
 
 def warning_text(losses: list[Loss]) -> str:

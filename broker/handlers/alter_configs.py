@@ -1,6 +1,6 @@
 """AlterConfigs: replaces all settings of a resource; what is not named returns to its default."""
 
-from broker.config_resources import TOPIC, alter_each, alter_responses
+from broker.config_resources import TOPIC, alter_each, alter_responses, settings_of
 from broker.context import RequestContext
 from config.store import Change
 from protocol.apis.alter_configs import (
@@ -17,8 +17,9 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
     config = context.broker.config
 
     def prepare(resource: AlterConfigsResource) -> Change:
-        overrides = {each.name: each.value for each in resource.configs}
-        if len(overrides) != len(resource.configs):
+        configs = settings_of(resource)
+        overrides = {each.name: each.value for each in configs}
+        if len(overrides) != len(configs):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A key is named twice.")
         if resource.resource_type == TOPIC:
             return config.prepare_topic(resource.resource_name, overrides)

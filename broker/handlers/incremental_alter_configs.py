@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs: sets, deletes, or edits lists; what is not named stays as it is."""
 
-from broker.config_resources import TOPIC, alter_each, alter_responses
+from broker.config_resources import TOPIC, alter_each, alter_responses, settings_of
 from broker.context import RequestContext
 from config.alter import Alteration, Operation
 from config.store import Change
@@ -21,7 +21,7 @@ async def handle(
     config = context.broker.config
 
     def prepare(resource: AlterConfigsResource) -> Change:
-        alterations = [_alteration(each) for each in resource.configs]
+        alterations = [_alteration(each) for each in settings_of(resource)]
         if resource.resource_type == TOPIC:
             return config.prepare_topic_alteration(resource.resource_name, alterations)
         return config.prepare_broker_alteration(resource.resource_name, alterations)

@@ -8,6 +8,7 @@ import pytest
 from broker.removal_warning import Loss, size_text, warning_text
 from broker.retention_preview import Leaving
 from protocol.apis import alter_configs, incremental_alter_configs
+from protocol.errors import ErrorCode
 from tests.support.handler_world import NODE_ID, World
 
 HOUR = 3_600_000
@@ -147,3 +148,67 @@ def test_times_that_no_calendar_shows_are_left_out() -> None:
     partition: Any = SimpleNamespace(__repr__=lambda: "t-0")
     leaving = Leaving(1, 10, 0, 5, 2**63 - 1, 2**63 - 1, {})
     assert "records until" not in warning_text([Loss(partition, leaving)])
+
+
+async def alter_broker(world: World, *changes: tuple[str, int, str | None]) -> tuple[int, str]:
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=BROKER,
+        resource_name="",
+        configs=[
+            incremental_alter_configs.AlterableConfig(name=key, config_operation=op, value=value)
+            for key, op, value in changes
+        ],
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+    (answer,) = (await world.call(request, 1)).responses
+    return answer.error_code, answer.error_message or ""
+
+
+SHORTER = ("log.retention.ms", SET, "1")
+COMPACTED = ("log.cleanup.policy", SET, "compact")
+CONFIRMED = ("horolog.confirm", SET, "true")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(SHORTER, "would remove 3 segments, "), (COMPACTED, "would begin to compact t-0.")],
+)
+async def test_a_change_for_all_topics_that_takes_data_wants_a_word(
+    change: tuple[str, int, str], told: str
+) -> None:
+    world = await world_with_history()
+    before = world.broker.config.topic_config("t")
+
+    code, message = await alter_broker(world, change)
+
+    assert code == ErrorCode.POLICY_VIOLATION
+    assert told in message
+    assert message.endswith("add horolog.confirm=true to the same request")
+    assert world.broker.config.topic_config("t") == before
+    assert await alter_broker(world, change, CONFIRMED) == (0, "")
+    assert world.broker.config.topic_config("t") != before
+    assert "horolog.confirm" not in world.broker.config.serialise()
+
+
+async def test_a_change_that_takes_nothing_wants_no_word() -> None:
+    world = await world_with_history(retention_ms="-1", cleanup_policy="delete")
+    assert await alter_broker(world, SHORTER) == (0, "")
+    assert await alter_broker(world, COMPACTED) == (0, "")
+    assert await alter_broker(world, ("log.retention.ms", DELETE, None)) == (0, "")
+
+
+async def test_the_word_is_true_and_belongs_to_brokers() -> None:
+    world = await world_with_history()
+    code, message = await alter_broker(world, SHORTER, ("horolog.confirm", SET, "yes"))
+    assert (code, message) == (
+        ErrorCode.INVALID_CONFIG, "horolog.confirm takes no other value than true"
+    )  # fmt: skip
+    answer = await replace(world, False, retention_ms="1", horolog_confirm="true")
+    assert answer.error_code == ErrorCode.INVALID_CONFIG
+    assert "horolog.confirm" in answer.error_message
+
+
+async def test_what_is_only_validated_wants_no_word() -> None:
+    world = await world_with_history()
+    text = await validate(world, SHORTER, kind=BROKER, name=str(NODE_ID))
+    assert text.startswith("would remove 3 segments, ")
