@@ -53,7 +53,7 @@ class ProducerIds:
         for such as no Kafka has given out. Raises CorruptCheckpoint when the file cannot be
         trusted, NewerFormat when a later version wrote it.
         """
-        stored = _parse(self._path, self._read())
+        stored = parse(self._path, self._read())
         if stored is None:
             stored = max((each for each in self._ids_in_logs() if each < FAR), default=-1) + 1
         elif stored > FARTHEST:
@@ -98,18 +98,22 @@ def _block_of(producer_id: int) -> int:
     return producer_id // BLOCK_SIZE
 
 
-def _parse(path: str, text: str | None) -> int | None:
+def parse(path: str, text: str | None) -> int | None:
+    """Reads what was written: the first id that no block has; None where there is no file.
+
+    Raises CorruptCheckpoint or NewerFormat.
+    """
     if text is None:
         return None
     try:
         document = json.loads(text)
-        known, end = document["format"] == FORMAT, int(document["reserved_below"])
+        known, end = document["format"] == FORMAT, document["reserved_below"]
         if known:
             check_seal(document)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptCheckpoint(path, f"producer ids cannot be read: {error}") from error
     if not known:
         raise NewerFormat(path, f"has format {document['format']}, this version reads {FORMAT}")
-    if end < 0:
-        raise CorruptCheckpoint(path, f"producer ids cannot be read: {end} is none")
+    if type(end) is not int or end < 0:
+        raise CorruptCheckpoint(path, f"producer ids cannot be read: {end!r:.40} is none")
     return end

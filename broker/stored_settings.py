@@ -82,7 +82,7 @@ def _read(fs: FileSystem, directory: str) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(fs.read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError("", f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise ConfigError("", f"{path} cannot be read: it holds no object")

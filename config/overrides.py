@@ -60,7 +60,7 @@ def restore(text: str) -> Overrides:
         )
     except WrongChecksum as error:
         raise ConfigError(KEY, f"stored settings: {error}") from error
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError("version", f"stored settings cannot be read: {error!r}") from error
 
 

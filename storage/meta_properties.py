@@ -130,7 +130,7 @@ def read_clean_shutdown(fs: FileSystem, path: str) -> int | None:
         return None
     try:
         epoch = json.loads(text)["brokerEpoch"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return -1
     return epoch if isinstance(epoch, int) else -1
 

@@ -14,6 +14,8 @@ from broker.groups import group_records
 from broker.groups.subscription import topics_of
 from broker.quotas import quota_file
 from broker.transactions import transaction_records
+from config import overrides
+from config.errors import ConfigError
 from config.properties import read_properties
 from config.yaml_text import read_yaml
 from protocol.api import Api
@@ -64,8 +66,9 @@ def requests(data: bytes) -> None:
     api, version = versions()[int.from_bytes(data[:2], "big") % len(versions())]
     with contextlib.suppress(DecodeError):
         message: Any = decode(api.request, version, memoryview(data), 2)
-        again = decode(api.request, version, memoryview(encode_bytes(message, version)))
-        assert repr(again) == repr(message), f"{api.name} {version} changes when it is written"
+        written = encode_bytes(message, version)
+        again = decode(api.request, version, memoryview(written))
+        assert encode_bytes(again, version) == written, f"{api.name} {version} changes when written"
 
 
 def batches(data: bytes) -> None:
@@ -149,14 +152,16 @@ def state_records(data: bytes) -> None:
 
 
 def state_files(data: bytes) -> None:
-    """The broker's own files: topics, quotas, producer ids."""
+    """The broker's own files: topics, quotas, producer ids, settings that clients have made."""
     text = data.decode("utf-8", "replace")
     with contextlib.suppress(StorageError):
         catalog_file.parse(data)
     with contextlib.suppress(StorageError):
         quota_file.parse("quotas", text)
     with contextlib.suppress(StorageError):
-        producer_ids._parse("ids", text)
+        producer_ids.parse("ids", text)
+    with contextlib.suppress(ConfigError):
+        overrides.restore(text)
 
 
 def settings(data: bytes) -> None:

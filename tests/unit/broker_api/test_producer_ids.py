@@ -116,6 +116,9 @@ async def test_a_full_disk_gives_no_id_and_a_later_try_does() -> None:
         ("{}", CorruptCheckpoint),
         ('{"format": 1}', CorruptCheckpoint),
         ('{"format": 1, "reserved_below": -5}', CorruptCheckpoint),
+        ('{"format": 1, "reserved_below": 46e872100}', CorruptCheckpoint),
+        ('{"format": 1, "reserved_below": true}', CorruptCheckpoint),
+        ('{"format": 1, "reserved_below": "12"}', CorruptCheckpoint),
         ('{"format": 2, "reserved_below": 5}', NewerFormat),
     ],
 )

@@ -297,7 +297,10 @@ def test_what_was_set_survives_a_restart() -> None:
         '{"version": 1, "topics": {"t": ["a"]}, "brokers": {}}',
         '{"version": 1, "topics": {"t": {"segment.ms": 5}}, "brokers": {}}',
         '{"version": 1, "topics": {}}',
+        '{"version": %s}' % ("9" * 5000),
+        "[" * 100_000,
     ],
+    ids=lambda text: text[:60],
 )
 def test_stored_settings_that_are_damaged_or_newer_are_refused(text: str) -> None:
     store = store_with()
