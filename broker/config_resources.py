@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from broker.removal_warning import compaction_warning, removal_warning
+from broker.removal_warning import loss_warning
 from broker.topic_creation import config_refusal
 from broker.topic_names import check_name, check_not_internal
 from config.errors import ConfigError
@@ -102,19 +102,17 @@ async def alter_each(
     Text is for a client that was not refused: with `validate_only`, what the change would remove.
     """
     asked = Counter(_identities(resources))
-    unconfirmed = {} if validate_only else await _unconfirmed(resources, prepare, broker)
     outcomes: list[KafkaError | str] = []
     judged: dict[int, Change] = {}
     async with broker.catalog.changing:
         for resource, identity in zip(resources, _identities(resources), strict=True):
             try:
-                if len(outcomes) in unconfirmed:
-                    raise unconfirmed[len(outcomes)]
                 _check_asked_once(asked[identity])
                 check_resource(resource, broker)
                 _check_not_audit(resource, broker)
                 change = prepare(resource)
                 if not validate_only:
+                    await _check_confirmed(resource, change, broker)
                     await broker.catalog.alter_settings(change)
             except KafkaError as error:
                 outcomes.append(error)
@@ -127,32 +125,20 @@ async def alter_each(
                 outcomes.append("")
     if validate_only:
         for place, change in judged.items():
-            outcomes[place] = await removal_warning(broker, change)
+            outcomes[place] = await loss_warning(broker, change)
     return outcomes
 
 
-async def _unconfirmed(
-    resources: Sequence[R], prepare: Callable[[R], Change], broker: "Broker"
-) -> dict[int, KafkaError]:
-    """Changes of the broker's settings that would take records of topics, and nobody said so.
-
-    By their places; what is wrong with others is told when it is their turn.
-    """
-    found = {}
-    for place, resource in enumerate(resources):
-        if resource.resource_type != BROKER or is_confirmed(resource):
-            continue
-        try:
-            change = prepare(resource)
-        except (KafkaError, ConfigError):
-            continue
-        text = await removal_warning(broker, change) or compaction_warning(broker, change)
-        if text:
-            found[place] = KafkaError(
-                ErrorCode.POLICY_VIOLATION,
-                f"This {text}. If that is meant: add {CONFIRM}=true to the same request",
-            )
-    return found
+async def _check_confirmed(resource: Altered[Any], change: Change, broker: "Broker") -> None:
+    """POLICY_VIOLATION (44) when a broker's settings would take records and nobody said so."""
+    if resource.resource_type != BROKER or is_confirmed(resource):
+        return
+    text = await loss_warning(broker, change)
+    if text:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"This {text}. If that is meant: add {CONFIRM}=true to the same request",
+        )
 
 
 def alter_responses(

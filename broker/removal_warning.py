@@ -32,6 +32,11 @@ class Loss(NamedTuple):
     leaving: Leaving
 
 
+async def loss_warning(broker: "Broker", change: Change) -> str:
+    """What records `change` would take, at the next pass or by compaction; empty for none."""
+    return await removal_warning(broker, change) or compaction_warning(broker, change)
+
+
 async def removal_warning(broker: "Broker", change: Change) -> str:
     """What `change` would remove beside what goes anyway; empty when that is nothing."""
     affected = list(_affected(broker, change))

@@ -40,10 +40,12 @@ class ProducerProof:
     def add(self, row: BatchRow, data: memoryview) -> None:
         """The next batch of the log. DiskError when a snapshot cannot be read."""
         base_offset, last_offset = row[1], row[2]
+        if base_offset > self._next_offset:
+            self._is_whole = False  # something was compacted away, or is missing
         while self._pending and self._pending[-1] <= base_offset:
             self._prove_snapshot(self._pending.pop())
-        if base_offset > self._next_offset or row[6] <= last_offset - base_offset:
-            self._is_whole = False  # something was compacted away, or is missing
+        if row[6] <= last_offset - base_offset:
+            self._is_whole = False
         self._next_offset = last_offset + 1
         if row[8] < 0:
             return
@@ -137,7 +139,12 @@ class ProducerProof:
         mine = self._states.get(producer_id)
         if mine is None or mine.last_offset < entry.last_offset:
             return not self._is_whole
-        return _facts(mine) == _facts(entry)
+        return _facts(mine) == _facts(entry) and self._began_alike(mine, entry)
+
+    def _began_alike(self, mine: ProducerEntry, entry: ProducerEntry) -> bool:
+        """Where the open transaction began; its first records may have been compacted away."""
+        in_log, told = mine.txn_first_offset, entry.txn_first_offset
+        return in_log == told or (not self._is_whole and 0 <= told <= in_log)
 
     def _read(self, offset: int) -> _Producers | None:
         name = segment_name(offset, SNAPSHOT)
@@ -150,7 +157,7 @@ class ProducerProof:
 
 
 def _facts(entry: ProducerEntry) -> tuple[int, ...]:
-    return entry.epoch, entry.last_sequence, entry.last_offset, entry.txn_first_offset
+    return entry.epoch, entry.last_sequence, entry.last_offset
 
 
 def _summary(entry: ProducerEntry) -> str:

@@ -53,4 +53,4 @@ def test_format_0_becomes_a_batch_without_times() -> None:
 def test_the_known_batch_becomes_the_known_message(message: bytes) -> None:
     batch = memoryview(BATCH)
     converted = down_convert(batch, read_header(batch), message[16], from_offset=0, room=100)
-    assert converted == (message, True)
+    assert (converted.messages, converted.is_whole) == (message, True)

@@ -50,6 +50,12 @@ def test_a_changed_bit_is_told(tmp_path: Path) -> None:
         committed(tmp_path)
 
 
+def test_a_lost_index_is_told_by_what_is_left(tmp_path: Path) -> None:
+    synced(tmp_path, 2).unlink()
+    with pytest.raises(DamagedLog, match=rf"{NAME}\.txnindex.*checksum"):
+        committed(tmp_path)
+
+
 def test_without_a_checksum_the_index_is_believed_as_with_kafka(tmp_path: Path) -> None:
     path = synced(tmp_path, 2)
     path.with_name(f"{NAME}{TXN_SUM}").unlink()

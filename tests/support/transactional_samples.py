@@ -70,3 +70,22 @@ def write_transactions(directory: Path) -> None:
     states.end_offset = 14
     producer_snapshots.save(fs, str(directory), states)
     (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+
+
+def write_compacted_transaction(directory: Path, first_offset: int = 0) -> None:
+    """Producer 1 writes from 0 on and commits at 4; a snapshot of 4 says that it began at
+    `first_offset`; compaction has removed what lay before 2."""
+    directory.mkdir(parents=True)
+    log = [_data(2, 1, 2), _marker(4, 1, COMMIT)]
+    (directory / f"{0:020d}.log").write_bytes(b"".join(log))
+    states = ProducerStates()
+    entry = ProducerEntry(
+        0,
+        batches=(RememberedBatch(3, 3, 1, 1003),),
+        last_timestamp=1003,
+        txn_first_offset=first_offset,
+    )
+    states.restore(1, entry)
+    states.end_offset = 4
+    producer_snapshots.save(real_env().fs, str(directory), states)
+    (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")

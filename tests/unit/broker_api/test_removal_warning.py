@@ -1,5 +1,6 @@
 """A change that would delete data at the next pass says so when it is only validated."""
 
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -151,17 +152,29 @@ def test_times_that_no_calendar_shows_are_left_out() -> None:
 
 
 async def alter_broker(world: World, *changes: tuple[str, int, str | None]) -> tuple[int, str]:
-    resource = incremental_alter_configs.AlterConfigsResource(
-        resource_type=BROKER,
-        resource_name="",
-        configs=[
-            incremental_alter_configs.AlterableConfig(name=key, config_operation=op, value=value)
-            for key, op, value in changes
-        ],
-    )
-    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
-    (answer,) = (await world.call(request, 1)).responses
-    return answer.error_code, answer.error_message or ""
+    (outcome,) = await alter_brokers(world, {"": changes})
+    return outcome
+
+
+async def alter_brokers(
+    world: World, changes: Mapping[str, Iterable[tuple[str, int, str | None]]]
+) -> list[tuple[int, str]]:
+    resources = [
+        incremental_alter_configs.AlterConfigsResource(
+            resource_type=BROKER,
+            resource_name=broker,
+            configs=[
+                incremental_alter_configs.AlterableConfig(
+                    name=key, config_operation=op, value=value
+                )
+                for key, op, value in settings
+            ],
+        )
+        for broker, settings in changes.items()
+    ]
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
+    answers = (await world.call(request, 1)).responses
+    return [(each.error_code, each.error_message or "") for each in answers]
 
 
 SHORTER = ("log.retention.ms", SET, "1")
@@ -195,6 +208,21 @@ async def test_a_change_that_takes_nothing_wants_no_word() -> None:
     assert await alter_broker(world, SHORTER) == (0, "")
     assert await alter_broker(world, COMPACTED) == (0, "")
     assert await alter_broker(world, ("log.retention.ms", DELETE, None)) == (0, "")
+
+
+async def test_changes_that_take_data_only_together_want_a_word() -> None:
+    world = await world_with_history()
+    own = str(NODE_ID)
+    long = ("log.retention.ms", SET, "-1")
+    assert await alter_brokers(world, {own: [long]}) == [(0, "")]
+
+    hidden, shown = await alter_brokers(
+        world, {"": [SHORTER], own: [("log.retention.ms", DELETE, None)]}
+    )
+
+    assert hidden == (0, "")
+    assert shown[0] == ErrorCode.POLICY_VIOLATION
+    assert world.broker.config.topic_config("t").retention_ms == -1
 
 
 async def test_the_word_is_true_and_belongs_to_brokers() -> None:

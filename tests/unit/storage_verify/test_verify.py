@@ -20,7 +20,7 @@ from storage.zone_rows import iter_rows, pack_row
 from tests.support.logs import append, open_log
 from tests.support.partition_samples import old_log
 from tests.support.read_only import ReadOnlyFileSystem
-from tests.support.transactional_samples import write_transactions
+from tests.support.transactional_samples import write_compacted_transaction, write_transactions
 
 CLEAN_MARK = ".kafka_cleanshutdown"
 SMALL: dict[str, Any] = {
@@ -285,6 +285,15 @@ def test_an_aborted_transaction_that_the_index_lacks_or_tells_wrongly(
         bad[entry * 34 + 2 + field * 8 - 1] ^= 1
         index.write_bytes(bad)
         assert verify(tmp_path / "t-0").verdict == "wrong"
+
+
+@pytest.mark.parametrize(("first_offset", "verdict"), [(0, "sound"), (2, "sound"), (3, "wrong")])
+def test_a_transaction_whose_first_records_were_compacted_away(
+    tmp_path: Path, first_offset: int, verdict: str
+) -> None:
+    write_compacted_transaction(tmp_path / "t-0", first_offset)
+    (tmp_path / CLEAN_MARK).write_text("{}")
+    assert verify(tmp_path).verdict == verdict
 
 
 def test_a_snapshot_that_the_log_contradicts(tmp_path: Path) -> None:
