@@ -3,9 +3,8 @@
 `watched` puts the table around the handlers, so that none of them can forget its trace.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +12,7 @@ from broker.admin_trail import AdminTrail, Change, Who
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.routes import Handler, Route
+from protocol.errors import ErrorCode, KafkaError
 
 Changes = Iterable[Change]
 Described = Callable[[Any, Any], Changes]
@@ -46,14 +46,15 @@ def _grown(request: Any, response: Any) -> Changes:
 
 
 def _emptied(_: Any, response: Any) -> Changes:
-    for topic in response.topics:
+    for place, each in _partitions(response.topics):
+        yield change("delete records", place, f"before={each.low_watermark}", each)
+
+
+def _partitions(topics: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """What was answered of each partition, and its name."""
+    for topic in topics:
         for each in topic.partitions:
-            yield change(
-                "delete records",
-                f"{topic.name}-{each.partition_index}",
-                f"before={each.low_watermark}",
-                each,
-            )
+            yield f"{topic.name}-{each.partition_index}", each
 
 
 def _altered(request: Any, response: Any) -> Changes:
@@ -73,10 +74,8 @@ def _groups_deleted(_: Any, response: Any) -> Changes:
 def _offsets_deleted(request: Any, response: Any) -> Changes:
     if response.error_code:
         yield change("delete offsets", request.group_id, "", response)
-    for topic in response.topics:
-        for each in topic.partitions:
-            name = f"{request.group_id} {topic.name}-{each.partition_index}"
-            yield change("delete offsets", name, "", each)
+    for place, each in _partitions(response.topics):
+        yield change("delete offsets", f"{request.group_id} {place}", "", each)
 
 
 def _quotas(request: Any, response: Any) -> Changes:
@@ -96,11 +95,8 @@ def _transactions_ended(request: Any, response: Any) -> Changes:
     ends = {each.producer_id: each.transaction_result for each in request.markers}
     for marker in response.markers:
         end = "commit" if ends.get(marker.producer_id) else "abort"
-        for topic in marker.topics:
-            for each in topic.partitions:
-                name = f"{topic.name}-{each.partition_index}"
-                detail = f"producer_id={marker.producer_id} {end}"
-                yield change("end transaction", name, detail, each)
+        for place, each in _partitions(marker.topics):
+            yield change("end transaction", place, f"producer_id={marker.producer_id} {end}", each)
 
 
 ACTIONS: Mapping[str, Described] = MappingProxyType(
@@ -149,53 +145,73 @@ def who_asks(context: RequestContext) -> Who:
     return Who(context.client_id[:MAX_DETAIL], context.client_host, context.listener_name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A handler of an API that administrates: whatever comes of a request leaves its trace."""
+
+    name: str
+    handle: Handler
+    describe: Described
+    trail: AdminTrail
+
+    def __call__(self, request: Any, context: RequestContext) -> Any:
+        """Answers as the handler does."""
+        try:
+            answer = self.handle(request, context)
+        except Exception as error:
+            self._failed(context, error)
+            raise
+        if isinstance(answer, Deferred):
+            return self._later(answer, request, context)
+        if isinstance(answer, Awaitable):
+            return self._after(answer, request, context)
+        return self._note(request, context, answer)
+
+    def _later(self, answer: Deferred[Any], request: Any, context: RequestContext) -> Any:
+        """Not `gathering.after`: the client may be gone when it is done, and it is told."""
+        told: Deferred[Any] = Deferred()
+
+        def settled(response: Any, error: BaseException | None) -> None:
+            if error is not None:
+                self._failed(context, error)
+                told.fail(error)
+            else:
+                told.resolve(self._note(request, context, response))
+
+        answer.listen(settled)
+        return told
+
+    async def _after(self, answer: Awaitable[Any], request: Any, context: RequestContext) -> Any:
+        try:
+            response = await answer
+        except Exception as error:
+            self._failed(context, error)
+            raise
+        return self._note(request, context, response)
+
+    def _note(self, request: Any, context: RequestContext, response: Any) -> Any:
+        who = who_asks(context)
+        for each in self.describe(request, response):
+            self.trail.noted(who, each)
+        return response
+
+    def _failed(self, context: RequestContext, error: BaseException) -> None:
+        """Nobody can say what was done and what was not."""
+        code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        reason = f"{type(error).__name__}: {error}"[:MAX_DETAIL]
+        self.trail.noted(who_asks(context), Change(self.name, "", "", code, reason))
+
+
 def watched(served: Mapping[int, Route], trail: AdminTrail) -> dict[int, Route]:
     """The same routes; those that administrate leave traces."""
     return {
-        key: replace(route, handle=partial(_handle, route.handle, ACTIONS[route.api.name], trail))
+        key: replace(
+            route, handle=_Watched(route.api.name, route.handle, ACTIONS[route.api.name], trail)
+        )
         if route.api.name in ACTIONS
         else route
         for key, route in served.items()
     }
-
-
-def _handle(
-    handle: Handler, describe: Described, trail: AdminTrail, request: Any, context: RequestContext
-) -> Any:
-    answer = handle(request, context)
-    note = partial(_note, describe, trail, request, context)
-    if isinstance(answer, Deferred):
-        return _noted_later(answer, note)
-    if isinstance(answer, Awaitable):
-        return _noted_after(answer, note)
-    return note(answer)
-
-
-def _noted_later(answer: Deferred[Any], note: Callable[[Any], Any]) -> Deferred[Any]:
-    """Not `after`: the client may be gone when it is done, and it is told all the same."""
-    told: Deferred[Any] = Deferred()
-
-    def settled(response: Any, error: BaseException | None) -> None:
-        if error is not None:
-            told.fail(error)
-        else:
-            told.resolve(note(response))
-
-    answer.listen(settled)
-    return told
-
-
-async def _noted_after(answer: Awaitable[Any], note: Callable[[Any], Any]) -> Any:
-    return note(await answer)
-
-
-def _note(
-    describe: Described, trail: AdminTrail, request: Any, context: RequestContext, response: Any
-) -> Any:
-    who = who_asks(context)
-    for change in describe(request, response):
-        trail.noted(who, change)
-    return response
 
 
 def change(operation: str, resource: str, detail: str, answered: Any) -> Change:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.logs import traced
+from protocol.errors import ErrorCode
 
 LINES_PER_SECOND = 8
 MAX_SUMS = 100  # of one second
@@ -45,7 +46,9 @@ class Change(NamedTuple):
 
 
 def outcome_of(code: int) -> str:
-    """What came of a change, by its error code."""
+    """What came of a change, by its error code; `failed`: perhaps a part of it was done."""
+    if code == ErrorCode.UNKNOWN_SERVER_ERROR:
+        return "failed"
     return f"refused {code}" if code else "done"
 
 

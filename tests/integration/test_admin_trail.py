@@ -4,14 +4,17 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from broker.admin_actions import ACTIONS, NO_ACTIONS
+from broker.admin_actions import ACTIONS, NO_ACTIONS, watched
 from broker.admin_trail import LINES_PER_SECOND, MAX_SUMS, OTHERS, AdminTrail, Change, Who
+from broker.deferred import Deferred
 from broker.logs import LEVELS, journal
 from broker.routes import routes
 from protocol.apis import (
@@ -227,3 +230,36 @@ def test_what_is_kept_of_a_burst_is_bounded(told: Callable[[], Lines]) -> None:
     assert len(lines) == LINES_PER_SECOND + MAX_SUMS + 1
     assert lines[-1]["client_id"] == OTHERS
     assert sum(each.get("count", 1) for each in lines) == 5000
+
+
+@pytest.mark.parametrize("how", ["raised", "awaited", "deferred"])
+async def test_a_request_that_ends_in_an_error_nobody_expected_is_told(
+    told: Callable[[], Lines], how: str
+) -> None:
+    error = RuntimeError("the disk is on fire")
+
+    def raised(*_: object) -> Any:
+        raise error
+
+    async def awaited(*_: object) -> Any:
+        raise error
+
+    def deferred(*_: object) -> Any:
+        answer: Deferred[Any] = Deferred()
+        answer.fail(error)
+        return answer
+
+    handle = {"raised": raised, "awaited": awaited, "deferred": deferred}[how]
+    (key,) = (key for key, route in routes().items() if route.api.name == "CreateTopics")
+    watched_routes = watched({key: replace(routes()[key], handle=handle)}, AdminTrail(lambda: 1.0))
+    context: Any = SimpleNamespace(client_id="me", client_host="10.0.0.1", listener_name="X")
+    try:
+        answer = watched_routes[key].handle(object(), context)
+        if how == "awaited":
+            await answer
+    except RuntimeError:
+        pass
+    (line,) = told()
+    assert (line["operation"], line["outcome"], line["client_id"], line["reason"]) == (
+        "CreateTopics", "failed", "me", "RuntimeError: the disk is on fire"
+    )  # fmt: skip
