@@ -34,6 +34,10 @@ PATIENT = {
 }  # fmt: skip
 RECORDS_OF_A_TRANSACTION = 3
 ANSWER_SECONDS, ALL_ANSWERED_SECONDS = 2, 120
+STUCK_SECONDS = 20
+"""A client that has not come back by then is left to itself: librdkafka was seen to wait for
+minutes in `send_offsets_to_transaction`, whatever its time-out, with no request to the broker under
+way."""
 
 
 class Writer:
@@ -154,17 +158,20 @@ class Movers:
     def begin(self) -> None:
         """Start both."""
         self._threads = [
-            threading.Thread(target=self._until_told, args=(work,))
+            threading.Thread(target=self._until_told, args=(work,), daemon=True)
             for work in (self._transactions(), self._commits())
         ]
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Wait until both have ended: they do at the first error after this, too."""
+        """Wait until both have ended: they do at the first error after this, too.
+
+        What a client that is stuck had begun is not promised; the next one fences it.
+        """
         self._stopping.set()
         for thread in self._threads:
-            thread.join()
+            thread.join(STUCK_SECONDS)
 
     def _until_told(self, step: Callable[[], None]) -> None:
         while not self._stopping.is_set():
