@@ -86,6 +86,13 @@ def test_a_range_is_copied_with_all_that_a_record_has(
     assert len(content(node.bootstrap, "replay-to")) == 120
 
 
+@pytest.fixture(scope="module")
+def stated(node: NodeProcess, admin: AdminClient) -> None:
+    """The topic that `replay` copies: 200 records."""
+    make(admin, "stated")
+    fill(node.bootstrap, "stated", time.time_ns() // 1_000_000)
+
+
 def replay(
     node: NodeProcess, capsys: pytest.CaptureFixture[str], to: str, state: Path, *more: str
 ) -> tuple[int, str]:
@@ -98,11 +105,10 @@ def replay(
     return status, str(json.loads(said.out)["records"]) if said.out else said.err
 
 
+@pytest.mark.usefixtures("stated")
 def test_the_state_knows_the_target(
     node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make(admin, "stated")
-    fill(node.bootstrap, "stated", time.time_ns() // 1_000_000)
     for to in ("state-one", "state-two"):
         make(admin, to)
         assert replay(node, capsys, to, tmp_path) == (0, "200")
@@ -113,6 +119,7 @@ def test_the_state_knows_the_target(
     assert len(content(node.bootstrap, "state-one")) == 200
 
 
+@pytest.mark.usefixtures("stated")
 def test_the_state_knows_the_range(
     node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +136,7 @@ def test_the_state_knows_the_range(
     assert replay(node, capsys, "state-range", tmp_path / "other", *wide)[1] != "0"
 
 
+@pytest.mark.usefixtures("stated")
 def test_a_stretch_of_time_begins_where_the_first_run_began(
     node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +155,7 @@ def test_a_stretch_of_time_begins_where_the_first_run_began(
     assert replay(*asked[:-1], "31h")[0] == 2
 
 
+@pytest.mark.usefixtures("stated")
 def test_what_went_between_two_runs_is_told(
     node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,6 +182,7 @@ def delete_records(node: NodeProcess, topic: str, offset: int) -> None:
         client.call(DeleteRecordsRequest(topics=[wanted], timeout_ms=30_000))
 
 
+@pytest.mark.usefixtures("stated")
 def test_a_state_that_does_not_know_its_target_is_refused(
     node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
