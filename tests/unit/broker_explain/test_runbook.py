@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from broker.cli import COMMANDS
+from broker.config_resources import CONFIRM
 from broker.explain.pages import PAGES
 from broker.http.routes import ROUTES
 from broker.metrics.catalogue import CATALOGUE
@@ -23,7 +24,7 @@ def test_settings_exist() -> None:
     key = re.compile(r"(?:horolog\.|max\.|socket\.|queued\.|delivery\.|message\.|file\.)[a-z.]+")
     named = {text.partition("=")[0] for text in QUOTED if key.fullmatch(text.partition("=")[0])}
     assert len(named) > 10
-    assert named - OF_CLIENTS <= set(known_broker_names())
+    assert named - OF_CLIENTS - {CONFIRM} <= set(known_broker_names())
 
 
 def test_metrics_exist() -> None:
