@@ -15,9 +15,10 @@ from zlib import crc32
 import cython
 
 from protocol.records.blank import blank
+from protocol.records.yielding import let_others_run
 
 STAMPED_BIT = cython.declare(cython.int, 8)
-STRETCH_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)  # then other threads may run
+STRETCH_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)  # then other threads may run
 
 Buffer = bytes | bytearray | memoryview
 
@@ -79,7 +80,9 @@ def messages_of(  # noqa: PLR0917 - called by position from one place
         while count > 0:
             end, delta, offset, key_at, key_size, value_at, value_size = fields_at(octets, at)
             at = end
-            rest_at = next_rest(at, rest_at)
+            if at >= rest_at:
+                let_others_run()
+                rest_at = at + STRETCH_BYTES
             offset += base_offset
             if offset < from_offset:
                 continue
@@ -97,18 +100,6 @@ def messages_of(  # noqa: PLR0917 - called by position from one place
             out[start + 17] = attributes
             put_int32(out, start + 12, crc32(view[start + 16 : written]))
     return Messages(made, taken, first_offset, last_offset, latest, left == 0)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def next_rest(at: cython.Py_ssize_t, rest_at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Let other threads run at `rest_at`; where to do so again."""
-    if at < rest_at:
-        return rest_at
-    with cython.nogil:
-        pass
-    return at + STRETCH_BYTES
 
 
 @cython.cfunc
@@ -138,7 +129,9 @@ def measured(  # noqa: PLR0917 - likewise
     while count > 0:
         end, _delta, offset, _key_at, key_size, _value_at, value_size = fields_at(octets, at)
         at = end
-        rest_at = next_rest(at, rest_at)
+        if at >= rest_at:
+            let_others_run()
+            rest_at = at + STRETCH_BYTES
         if base_offset + offset >= from_offset:
             size = least_size(magic) + max(key_size, 0) + max(value_size, 0)
             if taken and total + size > room:

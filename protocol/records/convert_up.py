@@ -16,12 +16,13 @@ import cython
 
 from protocol.records.batch import CorruptBatch, InvalidRecords
 from protocol.records.blank import blank
+from protocol.records.yielding import let_others_run
 
 HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
 LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
 LARGEST_DELTA = cython.declare(cython.longlong, 0x7FFF_FFFF)
 
-STRETCH_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)  # then other threads may run
+STRETCH_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)  # then other threads may run
 LEAST = cython.declare(cython.Py_ssize_t, 26)  # bytes that a message of format 0 has
 CODEC_BITS = cython.declare(cython.int, 7)
 STAMPED_BIT = cython.declare(cython.int, 8)
@@ -111,23 +112,13 @@ def records_of(  # noqa: PLR0917 - called by position from one place
             )
             count += 1
             at = end
-            rest_at = next_rest(at, rest_at)
+            if at >= rest_at:
+                let_others_run()
+                rest_at = at + STRETCH_BYTES
     return BatchRecords(
         memoryview(made)[:written], count, first_offset, last_offset, base, latest,
         magic == 1 and attributes & STAMPED_BIT != 0,
     )  # fmt: skip
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def next_rest(at: cython.Py_ssize_t, rest_at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Let other threads run at `rest_at`; where to do so again."""
-    if at < rest_at:
-        return rest_at
-    with cython.nogil:
-        pass
-    return at + STRETCH_BYTES
 
 
 @cython.cfunc

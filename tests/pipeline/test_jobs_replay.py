@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +95,16 @@ def stated(node: NodeProcess, admin: AdminClient) -> None:
 
 
 def replay(
-    node: NodeProcess, capsys: pytest.CaptureFixture[str], to: str, state: Path, *more: str
+    node: NodeProcess,
+    capsys: pytest.CaptureFixture[str],
+    to: str,
+    state: Path,
+    *more: str,
+    topic: str = "stated",
 ) -> tuple[int, str]:
     """The exit status; the records that were written, or what the error says."""
     status = main([
-        "spark", "replay", "--bootstrap", node.bootstrap, "--topic", "stated", "--to",
+        "spark", "replay", "--bootstrap", node.bootstrap, "--topic", topic, "--to",
         node.bootstrap, "--to-topic", to, "--state", str(state), "--json", *more,
     ])  # fmt: skip
     said = capsys.readouterr()
@@ -155,22 +161,24 @@ def test_a_stretch_of_time_begins_where_the_first_run_began(
     assert replay(*asked[:-1], "31h")[0] == 2
 
 
-@pytest.mark.usefixtures("stated")
 def test_what_went_between_two_runs_is_told(
     node: NodeProcess, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    make(admin, "cut")
+    fill(node.bootstrap, "cut", time.time_ns() // 1_000_000)
     make(admin, "state-gap")
-    assert replay(node, capsys, "state-gap", tmp_path)[0] == 0
-    (zero,) = tmp_path.glob("to-*/stated/0.json")
+    again = partial(replay, node, capsys, "state-gap", tmp_path, topic="cut")
+    assert again()[0] == 0
+    (zero,) = tmp_path.glob("to-*/cut/0.json")
     noted = json.loads(zero.read_text())
-    delete_records(node, "stated", 60)
+    delete_records(node, "cut", 60)
     zero.write_text(json.dumps({**noted, "next": 40, "records": 40}))
-    status, said = replay(node, capsys, "state-gap", tmp_path)
+    status, said = again()
     assert status == 3
-    assert "stated-0: offsets from 40 to before 60 went before they were copied" in said
-    assert replay(node, capsys, "state-gap", tmp_path, "--allow-loss") == (0, "40")
+    assert "cut-0: offsets from 40 to before 60 went before they were copied" in said
+    assert again("--allow-loss") == (0, "40")
     zero.write_text(json.dumps({**noted, "next": 500}))
-    status, said = replay(node, capsys, "state-gap", tmp_path)
+    status, said = again()
     assert status == 3
     assert "was copied up to 500 and ends at 100 now" in said
 
