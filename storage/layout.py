@@ -14,6 +14,8 @@ TXN_SUM = ".txnsum"
 ZONES = ".zones"
 SNAPSHOT = ".snapshot"
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, TXN_SUM, ZONES)
+ABORTS = frozenset((TXN_INDEX, TXN_SUM))
+"""Either tells that transactions were aborted in a segment: one of them may be lost."""
 
 DELETED = ".deleted"
 CLEANED = ".cleaned"

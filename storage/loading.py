@@ -16,13 +16,12 @@ from storage.env import Env, File
 from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing
 from storage.index_rebuild import rebuild_indexes
 from storage.layout import (
+    ABORTS,
     LEADER_EPOCHS_FILE,
     LOG,
     OFFSET_INDEX,
     SNAPSHOT,
     SYNCED_MARK,
-    TXN_INDEX,
-    TXN_SUM,
 )
 from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.old_segments import Upgraded, upgrade_segments
@@ -43,7 +42,6 @@ MAX_OFFSET = (1 << 63) - 1
 EMPTY_SNAPSHOT_BYTES = 10
 
 _INDEX_ENTRY_BYTES = 8
-_ABORTS = {TXN_INDEX, TXN_SUM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class _Loading:
         It is made anew from the log, or readers of committed data would be refused or misled.
         """
         for segment in self._segments:
-            if not _ABORTS.isdisjoint(self._listing.beside.get(segment.base_offset, ())):
+            if not ABORTS.isdisjoint(self._listing.beside.get(segment.base_offset, ())):
                 try:
                     segment.aborted.check()
                 except CorruptIndex:

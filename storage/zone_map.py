@@ -345,9 +345,8 @@ class ZoneMap:
                 file.truncate(0)
             if count > written:
                 file.write_at(written * ROW_BYTES, columns.bytes_of(written, count))
-            self._written = (
-                0 if durable else max(written, count)
-            )  # a failed sync loses all that was not synced
+            # A failed sync loses all that was not synced.
+            self._written = 0 if durable else max(written, count)
             if durable:
                 file.sync()
                 self._written = count

@@ -13,7 +13,7 @@ from pipeline.sources.log_files import FILES, identity_of
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import SegmentFacts, Stretch, cut, proved_zones, stretches
 from storage.errors import CorruptIndex, FileMissing
-from storage.layout import LOG, TXN_INDEX, TXN_SUM
+from storage.layout import ABORTS, LOG, TXN_INDEX
 from storage.partition_listing import PartitionListing, look_at
 from storage.txn_index import AbortedTransaction, TxnIndex
 
@@ -21,8 +21,6 @@ MOST_TASK_BYTES = 128 * 1024 * 1024  # a task costs Spark what it takes to read 
 LEAST_TASK_BYTES = 16 * 1024 * 1024
 ATTEMPTS = 3
 BETWEEN_ATTEMPTS_SECONDS = 0.05
-ABORTS = {TXN_INDEX, TXN_SUM}
-"""Either of them tells that transactions were aborted: an index may be lost."""
 
 
 def plan_partition(

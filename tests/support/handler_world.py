@@ -5,7 +5,7 @@ clock stands still. Encoding both ways is part of every call: what a version can
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +40,7 @@ from config.layers import Layer, Source
 from config.names import broker_name
 from config.store import ConfigStore
 from protocol.api import Api
-from protocol.apis import create_topics, produce
+from protocol.apis import create_topics, incremental_alter_configs, produce
 from protocol.codec import decode, encode, encode_bytes
 from protocol.headers import RequestHeader
 from protocol.records.builder import build_batch
@@ -279,6 +279,22 @@ def produce_request(
     data = produce.PartitionProduceData(index=partition, records=records)
     topics = [produce.TopicProduceData(name=topic, partition_data=[data])]
     return produce.ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics, **fields)
+
+
+def altered(
+    kind: int, name: str, changes: Iterable[tuple[str, int, str | None]]
+) -> incremental_alter_configs.AlterConfigsResource:
+    """A resource of that kind, to be changed by key, operation and value."""
+    return incremental_alter_configs.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            incremental_alter_configs.AlterableConfig(
+                name=key, config_operation=operation, value=value
+            )
+            for key, operation, value in changes
+        ],
+    )
 
 
 def _layer(settings: dict[str, str]) -> Layer:

@@ -7,7 +7,7 @@ import pytest
 from protocol.apis import alter_configs, incremental_alter_configs
 from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.errors import ErrorCode
-from tests.support.handler_world import NODE_ID, World
+from tests.support.handler_world import NODE_ID, World, altered
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -38,16 +38,7 @@ async def alter(
     **how: Any,
 ) -> Any:
     """One resource, changed step by step (IncrementalAlterConfigs)."""
-    resource = incremental_alter_configs.AlterConfigsResource(
-        resource_type=kind,
-        resource_name=name,
-        configs=[
-            incremental_alter_configs.AlterableConfig(
-                name=key, config_operation=operation, value=value
-            )
-            for key, operation, value in changes
-        ],
-    )
+    resource = altered(kind, name, changes)
     request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], **how)
     return (await world.call(request, version)).responses[0]
 

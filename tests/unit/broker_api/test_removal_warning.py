@@ -10,7 +10,7 @@ from broker.removal_warning import Loss, size_text, warning_text
 from broker.retention_preview import Leaving
 from protocol.apis import alter_configs, incremental_alter_configs
 from protocol.errors import ErrorCode
-from tests.support.handler_world import NODE_ID, World
+from tests.support.handler_world import NODE_ID, World, altered
 
 HOUR = 3_600_000
 TOPIC, BROKER = 2, 4
@@ -33,16 +33,8 @@ async def world_with_history(partitions: int = 1, **configs: str) -> World:
 async def validate(
     world: World, *changes: tuple[str, int, str | None], kind: int = TOPIC, name: str = "t"
 ) -> str:
-    resource = incremental_alter_configs.AlterConfigsResource(
-        resource_type=kind,
-        resource_name=name,
-        configs=[
-            incremental_alter_configs.AlterableConfig(name=key, config_operation=op, value=value)
-            for key, op, value in changes
-        ],
-    )
     request = incremental_alter_configs.IncrementalAlterConfigsRequest(
-        resources=[resource], validate_only=True
+        resources=[altered(kind, name, changes)], validate_only=True
     )
     (answer,) = (await world.call(request, 1)).responses
     assert answer.error_code == 0
@@ -159,19 +151,7 @@ async def alter_broker(world: World, *changes: tuple[str, int, str | None]) -> t
 async def alter_brokers(
     world: World, changes: Mapping[str, Iterable[tuple[str, int, str | None]]]
 ) -> list[tuple[int, str]]:
-    resources = [
-        incremental_alter_configs.AlterConfigsResource(
-            resource_type=BROKER,
-            resource_name=broker,
-            configs=[
-                incremental_alter_configs.AlterableConfig(
-                    name=key, config_operation=op, value=value
-                )
-                for key, op, value in settings
-            ],
-        )
-        for broker, settings in changes.items()
-    ]
+    resources = [altered(BROKER, broker, settings) for broker, settings in changes.items()]
     request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
     answers = (await world.call(request, 1)).responses
     return [(each.error_code, each.error_message or "") for each in answers]
