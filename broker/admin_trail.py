@@ -6,7 +6,7 @@ a second later with their count and some of their names. Nothing is dropped, and
 then is bounded: beyond it whoever did it counts as `others`. Used on the event loop only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from protocol.errors import ErrorCode
 
 LINES_PER_SECOND = 8
 MAX_SUMS = 100  # of one second
+MAX_BURSTS = 1000  # likewise: who is counted without words
 NAMES_TOLD = 5
 OTHERS = "(others)"
 ANONYMOUS = "User:ANONYMOUS"  # everybody, as long as nobody says who he is
@@ -67,11 +68,12 @@ class AdminTrail:
         self._second = -1
         self._lines = 0
         self._sums: dict[tuple[Who, str, str], _Sum] = {}
+        self._bursts: dict[tuple[Hashable, str, int], _Sum] = {}
         self.changes = 0
         """Since the start."""
 
-    def noted(self, who: Who, change: Change) -> None:
-        """Somebody changed something, or was refused."""
+    def noted(self, who: Who, change: Change, asker: Hashable = None) -> None:
+        """Somebody changed something, or was refused; `asker` is who `counted` will know again."""
         self.changes += 1
         second = int(self._monotonic())
         if second != self._second:
@@ -82,17 +84,18 @@ class AdminTrail:
             _tell(who, change.operation, change.outcome, resource=change.resource,
                   detail=change.detail, reason=change.reason)  # fmt: skip
         else:
-            self._add(who, change)
+            found = self._add(who, change)
+            is_known = asker is not None and len(found.names) >= NAMES_TOLD
+            if is_known and len(self._bursts) < MAX_BURSTS:
+                self._bursts[asker, change.operation, change.code] = found
 
-    def counted(self, who: Who, operation: str, code: int) -> bool:
+    def counted(self, asker: Hashable, operation: str, code: int) -> bool:
         """Counts a change of a burst that has told its names; False: it has to be `noted` instead.
 
         For who does this many times a second, and has no time to put names into words.
         """
-        found = self._sums.get((who, operation, outcome_of(code)))
-        if found is None or len(found.names) < NAMES_TOLD:
-            return False
-        if int(self._monotonic()) != self._second:
+        found = self._bursts.get((asker, operation, code))
+        if found is None or int(self._monotonic()) != self._second:
             return False
         self.changes += 1
         found.count += 1
@@ -100,11 +103,11 @@ class AdminTrail:
 
     def flush(self) -> None:
         """Tells what was added up; called once a second, and at the end."""
-        sums, self._sums = self._sums, {}
+        sums, self._sums, self._bursts = self._sums, {}, {}
         for (who, operation, outcome), each in sums.items():
             _tell(who, operation, outcome, count=each.count, resource=", ".join(each.names))
 
-    def _add(self, who: Who, change: Change) -> None:
+    def _add(self, who: Who, change: Change) -> _Sum:
         key = (who, change.operation, change.outcome)
         found = self._sums.get(key)
         if found is None:
@@ -114,6 +117,7 @@ class AdminTrail:
         found.count += 1
         if len(found.names) < NAMES_TOLD:
             found.names.append(change.resource)
+        return found
 
 
 def _tell(who: Who, operation: str, outcome: str, **fields: object) -> None:

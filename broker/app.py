@@ -23,7 +23,7 @@ from broker.callbacks import failed
 from broker.catalog import TopicCatalog
 from broker.clock_watch import ClockWatch
 from broker.closing import close_logs
-from broker.commit import Durable, GroupCommit, flush_bytes_of_this_machine
+from broker.commit import GroupCommit, flush_bytes_of_this_machine
 from broker.context import RequestContext
 from broker.crash_guard import CrashGuard
 from broker.damage import DamageMet
@@ -56,6 +56,7 @@ from broker.routes import routes
 from broker.server import Server
 from broker.serving import Serving
 from broker.state_loading import StateLoading
+from broker.sync_thread import Durable
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.disk_watch import DiskWatch
 from broker.tasks.retention import Retention

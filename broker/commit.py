@@ -13,12 +13,12 @@ first fsync error of a log is final (operations B3.1): its waiters hear of it.
 import asyncio
 import contextlib
 import os
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from broker.callbacks import failed
+from broker.sync_thread import Durable, Synced, SyncThread
 
 SYNC_THREADS = 4
 FLUSH_SHARE = 24  # of the memory: so much unsynced in a directory, and syncing begins anyhow
@@ -29,84 +29,11 @@ HOLD_FACTOR = 2  # so many times that, and producers wait: Linux throttles from 
 Done = Callable[[BaseException | None], None]
 
 
-class Durable(Protocol):
-    """What group commit needs of a log."""
-
-    @property
-    def durable_offset(self) -> int:
-        """Everything below is on the disk."""
-
-    @property
-    def dirty_bytes(self) -> int:
-        """Bytes that were written and not yet synced."""
-
-    @property
-    def first_dirty_at(self) -> float | None:
-        """Since when (monotonic seconds) something is unsynced; None if nothing is."""
-
-    def sync(self) -> int:
-        """Blocks; returns the offset up to which the log is now durable."""
-
-    def mark_durable(self, offset: int) -> None:
-        """On the loop: what `sync` returned becomes visible."""
-
-
 class CommitProbe(Protocol):
     """Who wants to know about fsyncs."""
 
     def synced(self, seconds: float, error: BaseException | None) -> None:
         """One fsync took so long; `error` when it failed. Called on the loop."""
-
-
-class _Synced(NamedTuple):
-    """What one sync came to."""
-
-    log: Durable
-    offset: int
-    seconds: float
-    error: BaseException | None
-
-
-class _SyncThread:
-    """A thread that syncs the logs it is given and reports once for all of them."""
-
-    def __init__(
-        self,
-        monotonic: Callable[[], float],
-        report: "Callable[[_SyncThread, list[_Synced]], None]",
-    ) -> None:
-        """Starts it; `report` is called on the thread."""
-        self._monotonic = monotonic
-        self._report = report
-        self._logs: Sequence[Durable] = ()
-        self._wake = threading.Semaphore(0)
-        self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
-        self._thread.start()
-
-    def sync(self, logs: Sequence[Durable]) -> None:
-        """Begins to sync these; not before the last ones were reported."""
-        self._logs = logs
-        self._wake.release()
-
-    def end(self) -> None:
-        """Ends the thread after what it is doing, and waits for that."""
-        self.sync(())
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            self._wake.acquire()
-            if not self._logs:
-                return
-            self._report(self, [self._synced(log) for log in self._logs])
-
-    def _synced(self, log: Durable) -> _Synced:
-        started = self._monotonic()
-        try:
-            offset = log.sync()
-        except Exception as error:  # noqa: BLE001 - handed to the waiters and the log, on the loop
-            return _Synced(log, -1, self._monotonic() - started, error)
-        return _Synced(log, offset, self._monotonic() - started, None)
 
 
 def flush_bytes_of_this_machine() -> int:
@@ -148,8 +75,8 @@ class GroupCommit:
         self._unsynced_bytes = 0
         self._due: dict[Durable, None] = {}
         self._syncing: set[Durable] = set()
-        self._threads: list[_SyncThread] = []
-        self._idle: list[_SyncThread] = []
+        self._threads: list[SyncThread] = []
+        self._idle: list[SyncThread] = []
         self._timer: asyncio.TimerHandle | None = None
         self._begins = False
         self._closed = False
@@ -241,18 +168,25 @@ class GroupCommit:
                 del self._due[log]
             self._thread().sync(part)
 
-    def _thread(self) -> _SyncThread:
+    def _thread(self) -> SyncThread:
         if self._idle:
             return self._idle.pop()
-        self._threads.append(_SyncThread(self._monotonic, self._reported))
+        self._threads.append(SyncThread(self._monotonic, self._reported, self._faulted))
         return self._threads[-1]
 
-    def _reported(self, thread: _SyncThread, synced: list[_Synced]) -> None:
+    def _reported(self, thread: SyncThread, synced: list[Synced]) -> None:
         """On the thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is going away
-            self._loop.call_soon_threadsafe(self._finish, thread, synced)
+        self._on_loop(self._finish, thread, synced)
 
-    def _finish(self, thread: _SyncThread, synced: list[_Synced]) -> None:
+    def _faulted(self, error: BaseException) -> None:
+        """On the thread."""
+        self._on_loop(failed, "commit", error)
+
+    def _on_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is going away
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _finish(self, thread: SyncThread, synced: list[Synced]) -> None:
         self._idle.append(thread)
         for each in synced:
             self._syncing.discard(each.log)
@@ -264,7 +198,7 @@ class GroupCommit:
             self._begins = True
             self._loop.call_soon(self._begin)
 
-    def _settle(self, synced: _Synced) -> None:
+    def _settle(self, synced: Synced) -> None:
         log, offset, seconds, error = synced
         self._probe.synced(seconds, error)
         if error is not None:

@@ -11,8 +11,6 @@
 """
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -20,6 +18,7 @@ from config.topic import TopicConfig
 from storage import synced_mark
 from storage.env import Clock
 from storage.errors import DiskError, FileMissing
+from storage.partition_files import PartitionFiles
 from storage.segment import Segment
 from storage.segment_sync import sync_files
 from storage.snapshot import LogSnapshot, Place
@@ -34,7 +33,10 @@ class _Synced(NamedTuple):
 
 
 class Durability:
-    """The durable part of one log. All but `sync` and `reached` belongs to the gate's holder."""
+    """The durable part of one log.
+
+    All but `sync`, `vouch` and `reached` belongs to the gate's holder.
+    """
 
     __slots__ = (
         "_clock",
@@ -44,6 +46,7 @@ class Durability:
         "_promises_some",
         "_synced",
         "_total_bytes",
+        "_vouched_offset",
         "durable_offset",
         "failed",
         "first_dirty_at",
@@ -62,6 +65,7 @@ class Durability:
         self._gated: deque[tuple[int, Place]] = deque()
         self._synced = _Synced(durable_offset, 0, 0.0)
         self._total_bytes = 0
+        self._vouched_offset = durable_offset
         self.reconfigure(config)
 
     def reconfigure(self, config: TopicConfig) -> None:
@@ -113,17 +117,26 @@ class Durability:
         """Make the snapshot durable; its end offset. Blocks. DiskError: see the module's rules."""
         if self.failed is not None:
             raise self.failed
-        began_at = self._clock.monotonic()
-        zones = _closed_zones(snapshot.active)  # before its sync, which therefore covers them
-        self._sync_logs(snapshot)
-        closed_by = self._sync_indexes(snapshot)
-        _write_zones(snapshot.active, zones)
-        if snapshot.log_end_offset > self._synced.end_offset:
-            files = snapshot.active.files
-            synced_mark.save(files.fs, files.path, snapshot.log_end_offset)
-        self._synced = _Synced(snapshot.log_end_offset, snapshot.total_bytes, began_at)
-        self.recovery_point = min(closed_by, snapshot.log_end_offset)
-        return snapshot.log_end_offset
+        began_at, active = self._clock.monotonic(), snapshot.active
+        end_offset = snapshot.log_end_offset
+        zones = _closed_zones(active)  # before its sync, which therefore covers them
+        try:
+            self._sync_logs(snapshot)
+            closed_by = self._sync_indexes(snapshot)
+        except DiskError as error:  # a name, or a record, that was lost cannot be written again
+            self.failed = error
+            raise
+        _write_zones(active, zones)
+        self._synced = _Synced(end_offset, snapshot.total_bytes, began_at)
+        self.recovery_point = min(closed_by, end_offset)
+        return end_offset
+
+    def vouch(self, files: PartitionFiles) -> None:
+        """Write down how far all is synced, if that has grown. Blocks, never fails."""
+        end_offset = self._synced.end_offset
+        if end_offset > self._vouched_offset:
+            self._vouched_offset = end_offset
+            synced_mark.save(files, end_offset)
 
     def _sync_logs(self, snapshot: LogSnapshot) -> None:
         durable = self.durable_offset
@@ -131,45 +144,35 @@ class Durability:
         first = len(segments) - 1
         while first and segments[first].base_offset > durable:
             first -= 1
-        with self._first_failure_is_final():
+        for segment in segments[first:]:
+            _sync_log(segment)
+        if not all(segment.name_is_durable for segment in segments[first:]):
+            _sync_names(snapshot.active)
             for segment in segments[first:]:
-                _sync_log(segment)
-            if not all(segment.name_is_durable for segment in segments[first:]):
-                _sync_names(snapshot.active)
-                for segment in segments[first:]:
-                    segment.name_is_durable = True
+                segment.name_is_durable = True
 
     def _sync_indexes(self, snapshot: LogSnapshot) -> int:
         """Sync the files of closed segments; the base of the first one that cannot be yet.
 
         A failure costs nothing but the time that a recovery takes: all is written again next time.
+        But that of a `.log`, or of the directory, is raised.
         """
         unsynced = [segment for segment in snapshot.segments[:-1] if not segment.synced]
-        with self._first_failure_is_final():
+        if unsynced:
             for segment in unsynced:
                 # Its length, too: what a failed write left may have been cut off.
                 _sync_log(segment)
-        done = list(takewhile(_sync_files, unsynced))
-        if done:
-            with self._first_failure_is_final():
+            done = list(takewhile(_sync_files, unsynced))
+            if done:
                 _sync_names(snapshot.active)
             for segment in done:
                 segment.synced = True
-        if len(done) < len(unsynced):
-            return unsynced[len(done)].base_offset
-        active = snapshot.active
-        # Its index of aborted transactions is not on the disk. A new segment that begins right here
-        # must not let recovery pass over it, so its last offset counts as above the point.
-        return snapshot.log_end_offset - active.has_aborted
-
-    @contextmanager
-    def _first_failure_is_final(self) -> Iterator[None]:
-        """A name, or a record, that was lost cannot be written again from here."""
-        try:
-            yield
-        except DiskError as error:
-            self.failed = error
-            raise
+            if len(done) < len(unsynced):
+                return unsynced[len(done)].base_offset
+        # The active one's index of aborted transactions is not on the disk. A new segment that
+        # begins right here must not let recovery pass over it, so its last offset counts as above
+        # the point.
+        return snapshot.log_end_offset - snapshot.active.has_aborted
 
 
 def _sync_log(segment: Segment) -> None:

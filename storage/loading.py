@@ -214,7 +214,7 @@ class _Loading:
             tuple(each for each in segments if each.base_offset < first_scanned), first_scanned
         )
         durable = known.recovery_point if damaged_from == NOT_DAMAGED else damaged_from
-        synced = synced_mark.load(self._env.fs, self._files.path)
+        synced = synced_mark.load(self._files)
         result = LogRecovery(
             segments,
             scan_from,

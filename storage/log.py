@@ -47,7 +47,6 @@ class Log:
 
     __slots__ = (
         "_appender",
-        "_corruption",
         "_durability",
         "_gate",
         "_has_marks",
@@ -57,6 +56,7 @@ class Log:
         "_tail",
         "compaction",
         "config",
+        "corruption",
         "files",
         "is_closed",
         "partition",
@@ -93,7 +93,8 @@ class Log:
         self._on_start_moved = on_start_moved
         self._start_offset = loaded.start_offset
         self._start_is_durable = True
-        self._corruption = loaded.corruption
+        self.corruption = loaded.corruption
+        """The damage above which the log is kept as it is, and not written or read; or None."""
         self._appender = LogAppender(loaded, config, env, indexes)
         self.reads = LogReads(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
@@ -106,11 +107,6 @@ class Log:
         """As the directory is called, with the offsets."""
         begin, end = self.snapshot.log_start_offset, self.snapshot.log_end_offset
         return f"Log({self.topic}-{self.partition}, {begin}..{end})"
-
-    @property
-    def corruption(self) -> CorruptLog | None:
-        """The damage above which the log is kept as it is, and not written or read; or None."""
-        return self._corruption
 
     @property
     def failed(self) -> DiskError | None:
@@ -187,7 +183,7 @@ class Log:
     def _append(
         self, batch: memoryview | CheckedBatch, epoch: int, work: Work | None, *, acks_all: bool
     ) -> AppendResult:
-        if self._durability.failed is not None or self._corruption is not None or self.is_closed:
+        if self._durability.failed is not None or self.corruption is not None or self.is_closed:
             raise self._offline()
         appender = self._appender
         try:
@@ -218,7 +214,7 @@ class Log:
         return AppendResult(*stored, duplicate=True, end_offset=end, waits_for_disk=waits)
 
     def _offline(self) -> KafkaError:
-        reason = self.failed or self._corruption or "the log is closed"
+        reason = self.failed or self.corruption or "the log is closed"
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(reason))
 
     # --- publish ---
@@ -260,6 +256,11 @@ class Log:
             if self.is_closed:
                 return self.snapshot.log_end_offset
             raise
+
+    def vouch(self) -> None:
+        """Leave a mark of what `sync` made durable, for a start after a crash. Blocks."""
+        if not self.is_closed:
+            self._durability.vouch(self.files)
 
     def mark_durable(self, offset: int) -> None:
         """On the loop, with what `sync` returned: hidden batches appear."""
@@ -409,7 +410,7 @@ class Log:
     @property
     def takes_changes(self) -> bool:
         """Whether it is in service: open, its disk well, without damage."""
-        return not self.is_closed and self.failed is None and self._corruption is None
+        return not self.is_closed and self.failed is None and self.corruption is None
 
     @property
     def lookup(self) -> tuple[TrustedIndexes, IndexRules]:

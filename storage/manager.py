@@ -10,6 +10,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from config.topic import TopicConfig
+from storage import synced_mark
 from storage.ballast import Ballast
 from storage.data_directory import DataDirectory
 from storage.deletion import DeletedDirectories
@@ -298,6 +299,7 @@ class LogManager:
         self, name: PartitionName, topic_id: UUID | None, config: TopicConfig, known: WhatIsKnown
     ) -> Log:
         files = PartitionFiles(self._env.fs, self._pool, self._path_of(name))
+        synced_mark.forget(files)
         loaded = load_log(files, config, self._env, known)
         self.recovered_logs += loaded.was_recovered
         self.upgraded_segments += loaded.upgraded_segments

@@ -2,9 +2,10 @@
 
 After an unclean stop a hole in a log is either what an unsynced tail lost, and nobody was promised,
 or damage to what was synced; its bytes do not tell. The checkpoint of recovery points does, and is
-up to a minute old. This mark is written after each sync of the `.log`, and is not synced itself: it
-is exact when the process alone was killed, and after a power cut as old as what the kernel had
-written out. Whenever it is there, what it speaks of was on the disk before it.
+up to a minute old. This mark is written when the `.log` was synced, a tenth of a second later at
+the most, and is not synced itself: so old it is when the process alone was killed, and after a
+power cut as old as what the kernel had written out. Whenever it is there, what it speaks of was on
+the disk before it.
 
 A line of 30 bytes, replaced in place: the offset, 20 digits, and the CRC-32C of those, 8 hex
 digits. One that is missing or damaged vouches for nothing. Kafka passes over files of this name.
@@ -14,25 +15,44 @@ from contextlib import suppress
 
 from crc32c import crc32c
 
-from storage.env import FileSystem
+from storage.env import File
 from storage.errors import DiskError, FileMissing
 from storage.layout import SYNCED_MARK
+from storage.partition_files import PartitionFiles
 
 
-def save(fs: FileSystem, directory: str, offset: int) -> None:
-    """What lies below `offset` is on the disk. Never fails: without a mark less is known."""
+def save(files: PartitionFiles, offset: int) -> None:
+    """What lies below `offset` is on the disk. Never fails: without a mark less is known.
+
+    The file is of the pool: to open it each time would cost more than the line.
+    """
     with suppress(DiskError):
-        file = fs.open(f"{directory}/{SYNCED_MARK}", create=True)
-        try:
-            file.write_at(0, encode(offset))
-        finally:
-            file.close()
+        _file(files).write_at(0, encode(offset))
 
 
-def load(fs: FileSystem, directory: str) -> int:
+def _file(files: PartitionFiles) -> File:
+    path = _path(files.path)
+    try:
+        return files.pool.get(path)
+    except FileMissing:
+        file = files.fs.open(path, create=True)
+        files.pool.put(file)
+        return file
+
+
+def _path(directory: str) -> str:
+    return f"{directory}/{SYNCED_MARK}"
+
+
+def forget(files: PartitionFiles) -> None:
+    """A log is made or opened: the open file may be of another one, that had its path before."""
+    files.pool.forget(_path(files.path))
+
+
+def load(files: PartitionFiles) -> int:
     """The offset, 0 when nothing sound says so. DiskError."""
     try:
-        data = fs.read_bytes(f"{directory}/{SYNCED_MARK}")
+        data = files.fs.read_bytes(_path(files.path))
     except FileMissing:
         return 0
     digits = data[:20]

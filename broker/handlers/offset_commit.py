@@ -159,10 +159,11 @@ def _note(
     request: OffsetCommitRequest, response: OffsetCommitResponse, context: RequestContext
 ) -> None:
     """Who is no member is an administrator, or a consumer that assigns itself."""
-    trail, who = context.broker.trail, who_asks(context)
+    trail, asker = context.broker.trail, (context.peer.connection_id, context.header.client_id)
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for asked, each in zip(topic.partitions, answers.partitions, strict=True):
-            if not trail.counted(who, SET_OFFSET, each.error_code):
+            if not trail.counted(asker, SET_OFFSET, each.error_code):
                 name = f"{topic.name or topic.topic_id}-{asked.partition_index}"
                 detail = f"offset={asked.committed_offset}"
-                trail.noted(who, change(SET_OFFSET, f"{request.group_id} {name}", detail, each))
+                told = change(SET_OFFSET, f"{request.group_id} {name}", detail, each)
+                trail.noted(who_asks(context), told, asker)

@@ -9,10 +9,10 @@ be cleaned, and what went leaves files to remove.
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.commit import Durable
 from broker.gathering import wait_for
 from broker.logs import event
 from broker.memory_account import MemoryClass
+from broker.sync_thread import Durable
 from broker.tasks.rolling import CHECK_SECONDS
 
 if TYPE_CHECKING:

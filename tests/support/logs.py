@@ -58,6 +58,7 @@ def append_bytes(log: Log, data: bytearray | bytes, *, acks_all: bool = False) -
 def make_durable(log: Log) -> None:
     """What the fsync thread and the loop do together."""
     log.mark_durable(log.sync())
+    log.vouch()
 
 
 def records_of(log: Log, offset: int | None = None) -> list[Record]:

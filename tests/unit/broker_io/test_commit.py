@@ -8,8 +8,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from broker.callbacks import failures
 from broker.commit import HOLD_FACTOR, GroupCommit, flush_bytes_of_this_machine
 from broker.metrics.probes import BrokerProbes
+from broker.sync_thread import VOUCH_SECONDS
 
 FLUSH_BYTES = 1_000_000
 
@@ -22,7 +24,8 @@ class FakeLog:
         self.durable_offset = 0
         self.dirty_bytes = 0
         self.first_dirty_at: float | None = None
-        self.syncs = 0
+        self.syncs = self.vouches = 0
+        self.vouch_error: Exception | None = None
         self.gate = threading.Event()
         self.gate.set()
         self.error: Exception | None = None
@@ -42,6 +45,11 @@ class FakeLog:
             raise self.error
         self.dirty_bytes -= dirty
         return end
+
+    def vouch(self) -> None:
+        self.vouches += 1
+        if self.vouch_error is not None:
+            raise self.vouch_error
 
     def mark_durable(self, offset: int) -> None:
         assert threading.get_ident() not in self.threads
@@ -234,3 +242,48 @@ async def test_a_forgotten_log_answers_its_waiters() -> None:
         commit.forget(log)
         assert done == [None]
         log.gate.set()
+
+
+async def test_the_mark_comes_after_the_answer_and_once_for_many_syncs() -> None:
+    async with committing() as (commit, _):
+        log, answered = FakeLog(), []
+        for _ in range(20):
+            commit.request(log, log.write(), answered.append)
+            seen = len(answered)
+            await until(lambda seen=seen: len(answered) > seen)
+        syncs, vouches = log.syncs, log.vouches
+        assert syncs == 20 > 2 * vouches
+        await until(lambda: log.vouches > vouches)
+        settled = log.vouches
+        await asyncio.sleep(3 * VOUCH_SECONDS)
+        assert log.vouches == settled, "nothing was synced since"
+
+
+async def test_marks_are_made_however_busy_it_is() -> None:
+    async with committing() as (commit, _):
+        log, answered = FakeLog(), []
+        while not log.vouches:
+            commit.request(log, log.write(), answered.append)
+            seen = len(answered)
+            await until(lambda seen=seen: len(answered) > seen)
+
+
+async def test_a_mark_that_fails_stops_no_other_log() -> None:
+    async with committing() as (commit, _):
+        bad, good, answered = FakeLog(), FakeLog(), []
+        bad.vouch_error = ValueError("nobody expected this")
+        before = failures["commit"]
+        for log in (bad, good):
+            commit.request(log, log.write(), answered.append)
+        await until(lambda: bool(bad.vouches and good.vouches))
+        await until(lambda: failures["commit"] > before)
+        commit.request(bad, bad.write(), answered.append)
+        await until(lambda: len(answered) == 3)
+
+
+async def test_what_was_synced_last_is_marked_before_the_end() -> None:
+    log, answered = FakeLog(), []
+    async with committing() as (commit, _):
+        commit.request(log, log.write(), answered.append)
+        await until(lambda: bool(answered))
+    assert log.vouches == 1

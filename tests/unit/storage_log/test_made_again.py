@@ -7,6 +7,8 @@ import pytest
 
 from storage.errors import DiskError, StorageError
 from storage.manager import LogManager
+from storage.partition_files import FilePool, PartitionFiles
+from storage.synced_mark import load
 from tests.support.logs import append, make_durable
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env
@@ -60,6 +62,15 @@ def with_old_log() -> LogManager:
 
 def fs_of(manager: LogManager) -> SimFileSystem:
     return disk_of(manager._env)
+
+
+def test_the_mark_of_what_was_synced_is_the_new_logs() -> None:
+    manager = with_old_log()
+    manager.delete_log("t", 0)
+    log = manager.create_log("t", 0, NEW_ID, CONFIG)
+    append(log, 0)
+    make_durable(log)
+    assert load(PartitionFiles(fs_of(manager), FilePool(fs_of(manager)), f"{LOG_DIR}/t-0")) == 1
 
 
 def test_no_checkpoint_knows_the_name_when_the_log_is_made() -> None:

@@ -156,4 +156,4 @@ def test_a_sync_that_failed_leaves_no_mark() -> None:
     disk_of(env).inject("sync", path=".log", times=1)
     with pytest.raises(DiskError):
         make_durable(log)
-    assert load(env.fs, LOG_PATH) == BATCHES
+    assert load(log.files) == BATCHES
