@@ -106,10 +106,10 @@ class StateTopic:
         MESSAGE_TOO_LARGE (10), or as part of a `transaction` INVALID_PRODUCER_EPOCH (47).
         """
         answer: Deferred[None] = Deferred()
-        write = partial(self._append, owner, rows, transaction, acks, answer)
         if self.partitions:
-            write()
+            self._append(owner, rows, transaction, acks, answer)
         else:
+            write = partial(self._append, owner, rows, transaction, acks, answer)
             self._making().add_done_callback(partial(self._made, write, answer))
         return answer
 

@@ -8,7 +8,7 @@ time of its own; groups in version 3. All older versions are read.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -28,6 +28,9 @@ OLDEST_READABLE = 0
 NEWEST_GROUP_VALUE, NEWEST_READABLE_GROUP_VALUE = 3, 4
 NONE = -1
 CONSUMER_KINDS = frozenset(Kind)
+
+SHORT_NAME = 255  # characters: what is longer is not kept, whoever sends it
+KNOWN_KEYS = 4096
 
 _VERSION = Struct(">h")
 
@@ -102,8 +105,17 @@ class GroupRow(NamedTuple):
 
 def offset_key(group: str, topic: str, partition: int) -> bytes:
     """The key of a committed offset."""
+    encode = _short_offset_key if len(group) <= SHORT_NAME else _offset_key
+    return encode(group, topic, partition)
+
+
+def _offset_key(group: str, topic: str, partition: int) -> bytes:
     key = OffsetCommitKey(group=group, topic=topic, partition=partition)
     return _VERSION.pack(OFFSET_KIND) + encode_bytes(key, 0)
+
+
+_short_offset_key = lru_cache(KNOWN_KEYS)(_offset_key)
+"""A consumer commits the same places again and again."""
 
 
 def offset_value(value: OffsetCommitValue) -> bytes:
