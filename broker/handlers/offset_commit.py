@@ -161,8 +161,9 @@ def _note(
     """Who is no member is an administrator, or a consumer that assigns itself."""
     trail, asker = context.broker.trail, (context.peer.connection_id, context.header.client_id)
     for topic, answers in zip(request.topics, response.topics, strict=True):
-        for asked, each in zip(topic.partitions, answers.partitions, strict=True):
+        for at, each in enumerate(answers.partitions):
             if not trail.counted(asker, SET_OFFSET, each.error_code):
+                asked = topic.partitions[at]
                 name = f"{topic.name or topic.topic_id}-{asked.partition_index}"
                 detail = f"offset={asked.committed_offset}"
                 told = change(SET_OFFSET, f"{request.group_id} {name}", detail, each)

@@ -24,6 +24,8 @@ from protocol.records.compression import DEFAULT_LIMIT_BYTES, Buffer, Codec, def
 from protocol.records.record import Header
 from protocol.records.varint import zigzag_bytes
 
+_NULL = zigzag_bytes(-1)
+
 # A time in ms, key and value; then headers, when there are any.
 NewRecord = (
     tuple[int, bytes | None, bytes | None]
@@ -104,16 +106,17 @@ def _record_bytes(
     value: Buffer | None,
     headers: Iterable[Header] = (),
 ) -> bytes:
-    rows = list(headers)
-    parts: list[Buffer] = [b"\0", zigzag_bytes(timestamp_delta), zigzag_bytes(offset_delta)]
-    parts += (*_field(key), *_field(value), zigzag_bytes(len(rows)))
-    for name, content in rows:
-        parts += (*_field(name.encode("utf-8", "surrogateescape")), *_field(content))
-    body = b"".join(parts)
+    rows = list(headers) if headers else ()
+    body = b"".join((
+        b"\0", zigzag_bytes(timestamp_delta), zigzag_bytes(offset_delta),
+        _NULL if key is None else zigzag_bytes(len(key)), key or b"",
+        _NULL if value is None else zigzag_bytes(len(value)), value or b"",
+        zigzag_bytes(len(rows)), *(_header(*row) for row in rows),
+    ))  # fmt: skip
     return zigzag_bytes(len(body)) + body
 
 
-def _field(content: Buffer | None) -> tuple[Buffer, ...]:
-    if content is None:
-        return (zigzag_bytes(-1),)
-    return zigzag_bytes(len(content)), content
+def _header(name: str, content: Buffer | None) -> bytes:
+    key = name.encode("utf-8", "surrogateescape")
+    size = _NULL if content is None else zigzag_bytes(len(content))
+    return b"".join((zigzag_bytes(len(key)), key, size, content or b""))

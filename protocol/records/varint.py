@@ -10,6 +10,8 @@ def zigzag_bytes(number: int) -> bytes:
     rest = number << 1 if number >= 0 else (-number << 1) - 1
     if rest < 0x80:
         return _ONE_BYTE[rest]
+    if rest < 0x4000:
+        return bytes((rest & 0x7F | 0x80, rest >> 7))
     encoded = bytearray()
     while rest >= 0x80:
         encoded.append(rest & 0x7F | 0x80)
