@@ -23,10 +23,10 @@ def new_event_loop() -> "asyncio.AbstractEventLoop":
 def main() -> int:
     """Runs the command line; returns the exit status."""
     if sys.argv[1:] == ["health"]:  # asked every few seconds: without what other commands load
-        from broker.probe import main as check_health
+        from broker.cli.probe import main as check_health
 
         return check_health()
-    from broker.cli import main as run_command
+    from broker.cli.main import main as run_command
 
     atexit.register(gc.freeze)  # a last look for garbage takes up to a tenth of a second
     return run_command(loop_factory=new_event_loop)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from broker.logs import journal
+from broker.runtime.event_log import journal
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")

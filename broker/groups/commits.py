@@ -6,13 +6,13 @@ An offset counts, and its commit is answered, when its record is durable. Rules:
 
 from collections.abc import Mapping, Sequence
 
-from broker.deferred import Deferred
+from broker.groups.classic.group import Group, Place, State
+from broker.groups.classic.members import Claim
+from broker.groups.classic.rebalance import GroupLog, Rebalances
 from broker.groups.consumer.commits import Asked, check_commit
-from broker.groups.group import Group, Place, State
-from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
-from broker.groups.members import Claim
 from broker.groups.pending import PendingOffsets, bytes_of
-from broker.groups.rebalance import GroupLog, Rebalances
+from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
+from broker.runtime.deferred import Deferred
 from protocol.errors import ErrorCode, KafkaError
 
 NO_GENERATION = -1

@@ -10,38 +10,38 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from broker.deferred import Deferred
-from broker.gathering import wait_for
+from broker.groups.classic.group import Group, Place, State
+from broker.groups.classic.members import Footprint
+from broker.groups.classic.rebalance import Rebalances
 from broker.groups.commits import Commits, Growth
 from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.migration import Migration
 from broker.groups.consumer.topic_matching import Surroundings, match_all
-from broker.groups.deadlines import Deadlines, GroupTime
 from broker.groups.expiry import expired_offsets
-from broker.groups.group import Group, Place, State
-from broker.groups.group_records import group_key
 from broker.groups.loading import Remembered, remembered
-from broker.groups.members import Footprint
 from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
-from broker.groups.rebalance import Rebalances
+from broker.groups.records.classic import group_key
 from broker.groups.restoring import restore_classic, restore_consumers
 from broker.groups.transactional_commits import TransactionalCommits
-from broker.logs import event
-from broker.memory_account import MemoryClass
-from broker.state_loading import StateLoading
-from broker.state_reading import LeftOut
-from broker.state_topic import Row, StateTopic
+from broker.runtime.deadlines import Deadlines, GroupTime
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from broker.runtime.gathering import wait_for
+from broker.runtime.memory_account import MemoryClass
+from broker.state.loading import StateLoading
+from broker.state.reading import LeftOut
+from broker.state.state_topic import Row, StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
 from storage.env import Clock
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from broker.partition import Partition
+    from broker.daemon.app import Broker
+    from broker.partitions.partition import Partition
 
 T = TypeVar("T")
 

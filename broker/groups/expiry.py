@@ -6,9 +6,9 @@ the broker assigns for, each so long after its commit. An old client may have gi
 of its own.
 """
 
-from broker.groups.group import Group, Place, State
-from broker.groups.group_records import NONE
-from broker.groups.subscription import CONSUMER
+from broker.groups.classic.group import Group, Place, State
+from broker.groups.classic.subscription import CONSUMER
+from broker.groups.records.classic import NONE
 
 
 def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[Place]:

@@ -7,14 +7,14 @@ deleted, or an offset committed for an older topic of the same name, has no lag.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.groups.group import Group
-from broker.groups.group_records import OffsetCommitValue
+from broker.groups.classic.group import Group
+from broker.groups.records.classic import OffsetCommitValue
 from protocol.wire import ZERO_UUID
-from storage.log import Log
+from storage.log.log import Log
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from broker.metadata import MetadataImage
+    from broker.daemon.app import Broker
+    from broker.topics.metadata_image import MetadataImage
 
 
 class Standing(NamedTuple):

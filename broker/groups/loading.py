@@ -9,8 +9,8 @@ damaged batch ends it with CorruptBatch, because what was read would be wrong.
 from dataclasses import dataclass, field
 
 from broker.groups.consumer.loading import RememberedConsumers, apply
-from broker.groups.consumer.records import ConsumerRow
-from broker.groups.group_records import (
+from broker.groups.pending import PendingOffsets
+from broker.groups.records.classic import (
     AnyRow,
     GroupMetadataValue,
     GroupRow,
@@ -18,12 +18,12 @@ from broker.groups.group_records import (
     OffsetRow,
     read_row,
 )
-from broker.groups.pending import PendingOffsets
-from broker.state_reading import LeftOut, batches_of
+from broker.groups.records.consumer import ConsumerRow
+from broker.state.reading import LeftOut, batches_of
 from protocol.records.batch import BatchHeader
 from protocol.records.markers import COMMIT, read_marker
 from protocol.records.record import Record, iter_records
-from storage.log import Log
+from storage.log.log import Log
 
 Place = tuple[str, int]
 

@@ -6,11 +6,11 @@ Errors are raised as KafkaError; a join or a sync is answered when its time has 
 
 from collections.abc import Callable, Mapping
 
-from broker.deferred import Deferred
+from broker.groups.classic.group import Group, State
+from broker.groups.classic.members import Claim, Joining, JoinResult, Member, SyncResult
+from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.classic_members import ClassicMembers
-from broker.groups.group import Group, State
-from broker.groups.members import Claim, Joining, JoinResult, Member, SyncResult
-from broker.groups.rebalance import Rebalances
+from broker.runtime.deferred import Deferred
 from protocol.errors import ErrorCode, KafkaError
 
 NONE = ErrorCode.NONE

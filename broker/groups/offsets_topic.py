@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from broker.state_topic import Plan, StateTopic
-from broker.topic_names import CONSUMER_OFFSETS
+from broker.state.state_topic import Plan, StateTopic
+from broker.topics.names import CONSUMER_OFFSETS
 from protocol.records.compression import Codec
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
     from config.broker import BrokerConfig
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import NamedTuple
 
-from broker.groups.group import Place
-from broker.groups.group_records import OffsetCommitValue
-from broker.memory_account import ENTRY_BYTES
+from broker.groups.classic.group import Place
+from broker.groups.records.classic import OffsetCommitValue
+from broker.runtime.memory_account import ENTRY_BYTES
 
 Offsets = dict[Place, OffsetCommitValue]
 

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from broker.context import RequestContext
-from broker.metadata import TopicImage
+from broker.runtime.request_context import RequestContext
+from broker.topics.metadata_image import TopicImage
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
 

@@ -1,11 +1,11 @@
 """Groups as they were before the start, with sessions that begin now."""
 
+from broker.groups.classic.group import Group, State
+from broker.groups.classic.members import Footprint, Joining, Protocol
+from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.loading import RememberedConsumers
-from broker.groups.group import Group, State
-from broker.groups.group_records import GroupMetadataValue, MemberMetadata
-from broker.groups.members import Footprint, Joining, Protocol
-from broker.groups.rebalance import Rebalances
+from broker.groups.records.classic import GroupMetadataValue, MemberMetadata
 
 
 def restore_classic(group: Group, value: GroupMetadataValue, rebalances: Rebalances) -> None:

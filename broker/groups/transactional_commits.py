@@ -8,15 +8,15 @@ producer's epoch alone. Rules: Kafka's `OffsetMetadataManager.commitTransactiona
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from broker.deferred import Deferred
+from broker.groups.classic.group import Group, Place, State
+from broker.groups.classic.members import Claim
+from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.commits import EPOCHS_SINCE_VERSION, Asked, check_commit
 from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.group import Group, Place, State
-from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
-from broker.groups.members import Claim
 from broker.groups.pending import PendingOffsets
-from broker.groups.rebalance import Rebalances
-from broker.state_topic import StateTopic, Transactional
+from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
+from broker.runtime.deferred import Deferred
+from broker.state.state_topic import StateTopic, Transactional
 from protocol.errors import ErrorCode, KafkaError
 
 NO_GENERATION = -1

@@ -1,8 +1,8 @@
 """AddOffsetsToTxn: the partition that remembers a group's offsets joins the transaction."""
 
-from broker.context import RequestContext
 from broker.groups.requests import check_group_id
-from broker.topic_names import CONSUMER_OFFSETS
+from broker.runtime.request_context import RequestContext
+from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.requests import told
 from broker.transactions.rules import Claim
 from protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

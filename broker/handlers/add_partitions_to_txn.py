@@ -1,6 +1,6 @@
 """AddPartitionsToTxn: partitions join the transaction, all or none of them."""
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from broker.transactions.requests import code_of_place, places_of, told
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import Place

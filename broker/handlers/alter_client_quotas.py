@@ -5,8 +5,8 @@ Each entity counts by itself: one that is refused changes nothing, the others ar
 
 from collections import Counter
 
-from broker.context import RequestContext
 from broker.quotas.table import LEAST_OF_DEFAULTS, Entity, QuotaTable, alter, entity_of
+from broker.runtime.request_context import RequestContext
 from protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,

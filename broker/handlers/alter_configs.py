@@ -1,7 +1,7 @@
 """AlterConfigs: replaces all settings of a resource; what is not named returns to its default."""
 
-from broker.config_resources import TOPIC, alter_each, alter_responses, settings_of
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
+from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
 from config.store import Change
 from protocol.apis.alter_configs import (
     AlterConfigsRequest,

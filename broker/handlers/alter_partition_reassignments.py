@@ -7,7 +7,7 @@ in Kafka's controller.
 
 from collections.abc import Sequence
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

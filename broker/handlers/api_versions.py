@@ -7,7 +7,7 @@ Kafka we resemble.
 
 import re
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from protocol.apis.api_versions import (
     ApiVersion,
     ApiVersionsRequest,

@@ -4,13 +4,13 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from uuid import UUID
 
-from broker.answers import AnswerRoom
-from broker.context import RequestContext
-from broker.deferred import Deferred
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from broker.handlers.describe_groups import ALL_OPERATIONS
-from broker.metadata import MetadataImage
+from broker.runtime.answers import AnswerRoom
+from broker.runtime.deferred import Deferred
+from broker.runtime.request_context import RequestContext
+from broker.topics.metadata_image import MetadataImage
 from protocol.apis.consumer_group_describe import (
     CLASSIC_MEMBER,
     CONSUMER_MEMBER,

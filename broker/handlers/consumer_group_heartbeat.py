@@ -1,12 +1,12 @@
 """ConsumerGroupHeartbeat: a member of a group that the broker assigns joins, lives or leaves."""
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after
-from broker.groups.consumer.beats import Beat, check, check_expression
+from broker.groups.classic.group import Group, State
 from broker.groups.consumer.groups import Told
+from broker.groups.consumer.heartbeat import Beat, check, check_expression
 from broker.groups.consumer.member import Assigned
-from broker.groups.group import Group, State
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after
+from broker.runtime.request_context import RequestContext
 from protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from broker.context import RequestContext
-from broker.topic_creation import check_assignments, check_partition_limit
-from broker.topic_names import check_not_internal
+from broker.runtime.request_context import RequestContext
+from broker.topics.creation import check_assignments, check_partition_limit
+from broker.topics.names import check_not_internal
 from protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

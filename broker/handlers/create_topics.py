@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from broker.context import RequestContext
-from broker.topic_creation import NewTopic, TopicPlan, partition_count_of
+from broker.runtime.request_context import RequestContext
+from broker.topics.creation import NewTopic, TopicPlan, partition_count_of
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after, gather
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after, gather
+from broker.runtime.request_context import RequestContext
 from protocol.apis.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,

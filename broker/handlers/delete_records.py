@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after, gather
-from broker.partition import Partition
-from broker.topic_names import check_not_internal
+from broker.partitions.partition import Partition
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after, gather
+from broker.runtime.request_context import RequestContext
+from broker.topics.names import check_not_internal
 from protocol.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from uuid import UUID
 
-from broker.context import RequestContext
-from broker.metadata import TopicImage
-from broker.topic_names import check_not_internal
+from broker.runtime.request_context import RequestContext
+from broker.topics.metadata_image import TopicImage
+from broker.topics.names import check_not_internal
 from protocol.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from broker.context import RequestContext
 from broker.quotas.table import CLIENT_ID, IP, USER, Entity, Limits
+from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,

@@ -1,6 +1,6 @@
 """DescribeCluster: one broker, which is its own controller."""
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,

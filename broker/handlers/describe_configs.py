@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from broker.answers import AnswerRoom, asked_once
-from broker.config_resources import TOPIC, check_resource
-from broker.context import RequestContext
-from broker.deferred import Deferred
+from broker.runtime.answers import AnswerRoom, asked_once
+from broker.runtime.deferred import Deferred
+from broker.runtime.request_context import RequestContext
+from broker.topics.config_resources import TOPIC, check_resource
 from config.describe import Described
 from protocol.apis.describe_configs import (
     DescribeConfigsRequest,

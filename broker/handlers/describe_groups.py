@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from broker.answers import AnswerRoom
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.groups.group import Group, State
-from broker.groups.members import Member
+from broker.groups.classic.group import Group, State
+from broker.groups.classic.members import Member
+from broker.runtime.answers import AnswerRoom
+from broker.runtime.deferred import Deferred
+from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_groups import (
     UNKNOWN_OPERATIONS,
     DescribedGroup,

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from broker.context import RequestContext
-from broker.metadata import MetadataImage
+from broker.runtime.request_context import RequestContext
+from broker.topics.metadata_image import MetadataImage
 from protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from broker.answers import AnswerRoom
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after, gather
-from broker.partition import Partition
+from broker.partitions.partition import Partition
+from broker.runtime.answers import AnswerRoom
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after, gather
+from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

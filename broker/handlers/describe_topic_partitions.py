@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from broker.context import RequestContext
-from broker.partition import Partition
+from broker.partitions.partition import Partition
+from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,

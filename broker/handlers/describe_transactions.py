@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
-from broker.answers import AnswerRoom
-from broker.context import RequestContext
-from broker.deferred import Deferred
+from broker.runtime.answers import AnswerRoom
+from broker.runtime.deferred import Deferred
+from broker.runtime.request_context import RequestContext
 from broker.transactions.transaction import Facts
 from protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,

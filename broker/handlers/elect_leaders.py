@@ -4,7 +4,7 @@ As in Kafka, a request for every partition lists only what changed, so nothing; 
 partitions is told ELECTION_NOT_NEEDED (84) for each that is here.
 """
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from protocol.apis.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,

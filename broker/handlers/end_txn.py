@@ -1,6 +1,6 @@
 """EndTxn: a transaction is committed or aborted; answered when that is durable."""
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from broker.transactions.requests import told
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import VERSION_2

@@ -7,11 +7,14 @@ slices of files; nothing is read here.
 from collections.abc import Collection, Iterable
 from functools import partial
 
-from broker.context import RequestContext
-from broker.damage import settle_doubts
-from broker.deferred import Deferred
-from broker.fetch_plan import Answer, FetchPlan, FetchResult
-from broker.fetch_sessions import (
+from broker.fetching.damage import settle_doubts
+from broker.fetching.down_converted import (
+    FORMAT_2_SINCE_VERSION,
+    WHOLE_FIRST_SINCE_VERSION,
+    OldFetch,
+)
+from broker.fetching.plan import Answer, FetchPlan, FetchResult
+from broker.fetching.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
@@ -19,8 +22,9 @@ from broker.fetch_sessions import (
     FollowedPartition,
     PartitionKey,
 )
-from broker.old_fetch import FORMAT_2_SINCE_VERSION, WHOLE_FIRST_SINCE_VERSION, OldFetch
-from broker.waiters import Waiter
+from broker.partitions.fetch_waiters import Waiter
+from broker.runtime.deferred import Deferred
+from broker.runtime.request_context import RequestContext
 from protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -29,7 +33,7 @@ from protocol.apis.fetch import (
     PartitionData,
 )
 from protocol.errors import ErrorCode, KafkaError
-from storage.doubt import Doubt
+from storage.log.unverified_range import Doubt
 
 CONSUMER = -1
 READ_COMMITTED = 1

@@ -7,8 +7,8 @@ API's presence as a sign that lz4 is understood.
 
 from collections.abc import Awaitable
 
-from broker.context import RequestContext
-from broker.state_topic import StateTopic
+from broker.runtime.request_context import RequestContext
+from broker.state.state_topic import StateTopic
 from protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,

@@ -4,9 +4,9 @@ While the group is being read after a start the member is told that all is well 
 would only join anew for nothing.
 """
 
-from broker.context import RequestContext
-from broker.groups.members import Claim
+from broker.groups.classic.members import Claim
 from broker.groups.requests import check_group_id
+from broker.runtime.request_context import RequestContext
 from protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.errors import ErrorCode, KafkaError
 

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs: sets, deletes, or edits lists; what is not named stays as it is."""
 
-from broker.config_resources import TOPIC, alter_each, alter_responses, settings_of
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
+from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
 from config.alter import Alteration, Operation
 from config.store import Change
 from protocol.apis.incremental_alter_configs import (

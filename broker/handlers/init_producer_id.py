@@ -4,7 +4,7 @@ An idempotent one gets a fresh id. With a transactional id it is the owner of th
 one before is fenced, and what it left open is aborted before the answer goes.
 """
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from broker.transactions.requests import told
 from protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.errors import ErrorCode, KafkaError

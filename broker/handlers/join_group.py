@@ -5,12 +5,12 @@ Memory is bounded here: a member that says too much of itself is not taken in.
 
 from functools import partial
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after
-from broker.groups.group import Group
-from broker.groups.members import Joining, JoinResult, Protocol
+from broker.groups.classic.group import Group
+from broker.groups.classic.members import Joining, JoinResult, Protocol
 from broker.groups.requests import check_group_id
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after
+from broker.runtime.request_context import RequestContext
 from protocol.apis.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,

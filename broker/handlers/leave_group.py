@@ -1,7 +1,7 @@
 """LeaveGroup: members go; from version 3 on several at once, static ones by their instance id."""
 
-from broker.context import RequestContext
 from broker.groups.requests import check_group_id
+from broker.runtime.request_context import RequestContext
 from protocol.apis.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,

@@ -1,8 +1,8 @@
 """ListGroups: all groups, or those of some states and types (classic, consumer)."""
 
-from broker.context import RequestContext
-from broker.groups.group import Group
-from broker.groups.subscription import CONSUMER
+from broker.groups.classic.group import Group
+from broker.groups.classic.subscription import CONSUMER
+from broker.runtime.request_context import RequestContext
 from protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.errors import ErrorCode
 

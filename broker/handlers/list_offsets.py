@@ -8,12 +8,12 @@ a match at or above the high watermark (or the last stable offset) is no match.
 from collections import Counter
 from functools import partial
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after, gather
-from broker.metrics.probes import BrokerProbes
-from broker.partition import Partition, last_fetchable
-from broker.unpacking import too_much_of_a_request
+from broker.partitions.partition import Partition, last_fetchable
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after, gather
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.runtime.unpacking import too_much_of_a_request
 from protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -22,9 +22,9 @@ from protocol.apis.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from protocol.errors import ErrorCode, KafkaError
-from storage.file_times import visible_to_consumers
-from storage.snapshot import TimestampOffset
-from storage.unpacking import TooMuchWork
+from storage.search.file_times import visible_to_consumers
+from storage.segment.log_snapshot import TimestampOffset
+from storage.validation.unpacking import TooMuchWork
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 SPECIAL_SINCE_VERSION = {

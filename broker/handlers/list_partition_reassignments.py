@@ -1,6 +1,6 @@
 """ListPartitionReassignments: nothing is ever being moved, for there is nowhere to move it to."""
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

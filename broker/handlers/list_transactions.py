@@ -3,7 +3,7 @@
 While some are still being read after the start the answer says so, and lists the others.
 """
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from broker.transactions.transaction import Facts, State
 from protocol.apis.list_transactions import (
     ListTransactionsRequest,

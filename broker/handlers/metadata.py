@@ -5,13 +5,13 @@ A topic that does not exist is created when both the client and `auto.create.top
 
 from collections.abc import Awaitable
 
-from broker.admin_actions import who_asks
-from broker.admin_trail import Change
-from broker.context import RequestContext
-from broker.metadata import MetadataImage, TopicImage
-from broker.partition import Partition
-from broker.topic_creation import auto_create
-from broker.topic_names import fault_in_name
+from broker.partitions.partition import Partition
+from broker.runtime.admin_trail import Change
+from broker.runtime.request_context import RequestContext
+from broker.server.admin_actions import who_asks
+from broker.topics.creation import auto_create
+from broker.topics.metadata_image import MetadataImage, TopicImage
+from broker.topics.names import fault_in_name
 from protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,

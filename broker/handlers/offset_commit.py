@@ -6,16 +6,16 @@ pass are stored as one batch.
 
 from functools import partial
 
-from broker.admin_actions import change, who_asks
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after
+from broker.groups.classic.group import Group, Place
+from broker.groups.classic.members import Claim
 from broker.groups.consumer.commits import Asked
-from broker.groups.group import Group, Place
-from broker.groups.group_records import NONE, OffsetCommitValue
-from broker.groups.members import Claim
+from broker.groups.records.classic import NONE, OffsetCommitValue
 from broker.groups.requests import topic_of
-from broker.metadata import TopicImage
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after
+from broker.runtime.request_context import RequestContext
+from broker.server.admin_actions import change, who_asks
+from broker.topics.metadata_image import TopicImage
 from protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

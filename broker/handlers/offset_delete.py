@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after
-from broker.groups.group import Group, Place
+from broker.groups.classic.group import Group, Place
+from broker.groups.classic.subscription import CONSUMER
 from broker.groups.requests import check_group_id
-from broker.groups.subscription import CONSUMER
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after
+from broker.runtime.request_context import RequestContext
 from protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,

@@ -7,12 +7,12 @@ Groups, topics and partitions that are named twice are told once.
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
 
-from broker.answers import AnswerRoom, asked_once
-from broker.context import RequestContext
-from broker.deferred import Deferred
 from broker.groups.consumer.commits import check_fetch
-from broker.groups.group_records import OffsetCommitValue
+from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import topic_of
+from broker.runtime.answers import AnswerRoom, asked_once
+from broker.runtime.deferred import Deferred
+from broker.runtime.request_context import RequestContext
 from protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices a log that was cut."""
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,

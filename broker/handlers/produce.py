@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import overload
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after, gather
-from broker.limits import CloseConnection
-from broker.partition import ACKS_ALL, Partition
-from broker.topic_names import check_not_internal
+from broker.partitions.partition import ACKS_ALL, Partition
+from broker.runtime.connection_limits import CloseConnection
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after, gather
+from broker.runtime.request_context import RequestContext
+from broker.topics.names import check_not_internal
 from broker.transactions import producing
 from protocol.apis.produce import (
     BatchIndexAndErrorMessage,
@@ -27,10 +27,10 @@ from protocol.apis.produce import (
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import LENGTH_ENDS
-from storage.dirty_time import RecordFaults
-from storage.old_formats import is_old_set
-from storage.snapshot import AppendResult
-from storage.validation import InvalidRecordError
+from storage.segment.log_snapshot import AppendResult
+from storage.validation.batch_rules import InvalidRecordError
+from storage.validation.dirty_timestamps import RecordFaults
+from storage.validation.up_conversion import is_old_set
 
 ACKS = (-1, 0, 1)
 STORAGE_ERROR_SINCE_VERSION = 4

@@ -4,8 +4,8 @@ The answer is Kafka's on a PLAINTEXT listener: ILLEGAL_SASL_STATE (34), and no m
 from. What a client makes of it names the two sides' settings, which a closed connection does not.
 """
 
-from broker.context import RequestContext
-from broker.logs import event
+from broker.runtime.event_log import event
+from broker.runtime.request_context import RequestContext
 from protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.errors import ErrorCode
 

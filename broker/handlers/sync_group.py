@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import after
-from broker.groups.members import Claim, SyncResult
+from broker.groups.classic.members import Claim, SyncResult
 from broker.groups.requests import check_group_id
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after
+from broker.runtime.request_context import RequestContext
 from protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.errors import ErrorCode, KafkaError
 

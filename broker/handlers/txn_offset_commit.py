@@ -1,14 +1,14 @@
 """TxnOffsetCommit: stores how far a group has come, to count when the transaction is committed."""
 
-from broker.context import RequestContext
-from broker.gathering import wait_for
-from broker.groups.group import Group, Place
-from broker.groups.group_records import OffsetCommitValue
-from broker.groups.members import Claim as MemberClaim
+from broker.groups.classic.group import Group, Place
+from broker.groups.classic.members import Claim as MemberClaim
 from broker.groups.pending import bytes_of
+from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import check_group_id
-from broker.state_topic import Transactional
-from broker.topic_names import CONSUMER_OFFSETS
+from broker.runtime.gathering import wait_for
+from broker.runtime.request_context import RequestContext
+from broker.state.state_topic import Transactional
+from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.requests import told
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import VERSION_2

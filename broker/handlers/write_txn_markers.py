@@ -3,7 +3,7 @@
 It is how a tool ends a transaction that nobody else ends: `kafka-transactions.sh abort`.
 """
 
-from broker.context import RequestContext
+from broker.runtime.request_context import RequestContext
 from broker.transactions.markers import Ending
 from broker.transactions.transaction import Place
 from protocol.apis.write_txn_markers import (

@@ -1,37 +1,36 @@
 """All questions that the API answers, subject by subject."""
 
-from broker.http import (
+from broker.http.port import openapi
+from broker.http.port.route import Route
+from broker.http.resources import (
     clock,
     compaction,
-    dirty,
     group_reset,
     groups,
-    landing,
-    openapi,
+    offenders,
     retention,
     scrub,
     segments,
     settings,
     starts,
-    timeline,
-    times,
+    time_queries,
     topics,
     transactions,
 )
-from broker.http.route import Route
+from broker.http.timeline import time_lookup, timeline
 
 ROUTES: tuple[Route, ...] = (
     *topics.ROUTES,
     *segments.ROUTES,
     *retention.ROUTES,
     *compaction.ROUTES,
-    *times.ROUTES,
-    *dirty.ROUTES,
+    *time_queries.ROUTES,
+    *offenders.ROUTES,
     *groups.ROUTES,
     *group_reset.ROUTES,
     *transactions.ROUTES,
     *timeline.ROUTES,
-    *landing.ROUTES,
+    *time_lookup.ROUTES,
     *clock.ROUTES,
     *settings.ROUTES,
     *scrub.ROUTES,

@@ -3,24 +3,24 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from broker import callbacks
 from broker.metrics.compaction import COMPACTION_METRICS
 from broker.metrics.declare import Catalogue, Durations, Metric, Sample, counter, gauge, one
 from broker.metrics.disk import DISK_METRICS
 from broker.metrics.groups import GROUP_METRICS
 from broker.metrics.memory import MEMORY_METRICS
 from broker.metrics.partitions import PARTITION_METRICS
-from broker.metrics.probes import Histogram
 from broker.metrics.process import PROCESS_METRICS
 from broker.metrics.quotas import QUOTA_METRICS
 from broker.metrics.retention import RETENTION_METRICS
 from broker.metrics.scrub import SCRUB_METRICS
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS
 from broker.metrics.transactions import TRANSACTION_METRICS
+from broker.runtime import callbacks
+from broker.runtime.probes import Histogram
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 
 def _labelled(values: Mapping[str, int]) -> Iterable[Sample]:

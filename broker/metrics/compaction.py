@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from broker.metrics.partitions import LABELS, series
 from broker.tasks.cleaner_tally import LastChoice, LastRun
-from storage.compaction_lag import dirty_age, has_bound
+from storage.cleaner.dirty_age import dirty_age, has_bound
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from storage.cleanable import Verdict
-    from storage.log import Log
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
+    from storage.retention.cleanability import Verdict
 
 STUCK = "stuck"
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from broker.metrics.probes import LATENCY_BUCKETS, Histogram
+from broker.runtime.probes import LATENCY_BUCKETS, Histogram
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 Sample = tuple[tuple[str, ...], float]
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable
 from operator import add
 from typing import TYPE_CHECKING
 
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
 from broker.groups.lag import Standing
 from broker.metrics.declare import Metric, Sample, gauge, one
 from broker.metrics.groups import MAX_EXACT, by_place, lag_seconds
 from broker.metrics.partitions import LABELS, per_partition, series
-from broker.metrics.probes import OTHERS
+from broker.runtime.probes import OTHERS
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 GROUP_LABELS = ("consumergroup", "topic", "partition")
 

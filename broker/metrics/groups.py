@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from broker.groups.classic.group import State
 from broker.groups.consumer.group import ConsumerState
-from broker.groups.group import State
 from broker.groups.lag import Standing, standings
 from broker.metrics.declare import Sample, counter, gauge, one
-from broker.metrics.probes import OTHERS
+from broker.runtime.probes import OTHERS
 from protocol.errors import KafkaError
-from storage.log_times import lag_of
-from storage.look import NotInMemory
+from storage.log.log_times import lag_of
+from storage.search.segment_access import NotInMemory
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 MAX_EXACT = 1000
 STATES = tuple(

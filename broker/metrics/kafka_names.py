@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from broker.metrics.partitions import per_partition
-from broker.metrics.probes import TopicTraffic
 from broker.metrics.process import disk_bytes
 from broker.metrics.topics import traffic
+from broker.runtime.probes import TopicTraffic
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from storage.log import Log
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
 
 ALL_TOPICS = ""
 

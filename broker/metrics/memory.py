@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from broker.memory_account import MemoryAccount, MemoryClass
 from broker.metrics.declare import Sample, counter, gauge
+from broker.runtime.memory_account import MemoryAccount, MemoryClass
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 
 def _by_class(

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, gauge
-from broker.metrics.probes import MAX_TOPICS, OTHERS
-from storage.reader import limit_of
-from storage.retention import RetentionClock
+from broker.runtime.probes import MAX_TOPICS, OTHERS
+from storage.log.reader import limit_of
+from storage.retention.plan import RetentionClock
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from storage.log import Log
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
 
 MAX_EXACT = 1000
 LABELS = ("topic", "partition")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Sample, counter, gauge, one
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 
 def _throttled_requests(broker: "Broker") -> Iterable[Sample]:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Sample, counter, gauge, one
 from broker.metrics.partitions import LABELS, series
-from storage.aging import limits_of
-from storage.retention import NO_TIME
+from storage.log.lifecycle import limits_of
+from storage.retention.plan import NO_TIME
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from storage.log import Log
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
 
 
 def _overdue_seconds(broker: "Broker") -> Iterable[Sample]:

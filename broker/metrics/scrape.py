@@ -17,7 +17,7 @@ from broker.metrics.kafka_names import KAFKA_METRICS
 from broker.metrics.text import CONTENT_TYPE, buckets, header, plain
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 PAUSE_SECONDS, PAUSE_EVERY = 0.0005, 16_384  # characters
 CATALOGUES = {

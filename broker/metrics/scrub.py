@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 NOWHERE = -1
 

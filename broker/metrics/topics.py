@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
-from broker.metrics.probes import OTHERS, SKEW_BOUNDS_MS, TopicTraffic
+from broker.runtime.probes import OTHERS, SKEW_BOUNDS_MS, TopicTraffic
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 
 def traffic(broker: "Broker", read: Callable[[TopicTraffic], int]) -> Iterable[Sample]:

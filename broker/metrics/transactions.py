@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Sample, counter, gauge, one
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 MAX_EXACT = 1000
 ENDS = ("committed", "aborted", "timed_out", "fenced", "orphaned")

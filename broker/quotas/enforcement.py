@@ -12,8 +12,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from broker.context import RequestContext
-from broker.logs import event
 from broker.quotas.rate import WindowedRate
 from broker.quotas.table import (
     CONSUMER_BYTE_RATE,
@@ -23,6 +21,8 @@ from broker.quotas.table import (
     Limit,
     QuotaTable,
 )
+from broker.runtime.event_log import event
+from broker.runtime.request_context import RequestContext
 
 PRODUCE, FETCH = 0, 1
 ANONYMOUS = "ANONYMOUS"  # every client, as long as none says who it is

@@ -13,7 +13,7 @@ from broker.quotas.quota_file import FILE_NAME, parse, render
 from broker.quotas.table import QuotaTable
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 Enforced = Callable[[Enforcement | None], None]
 

@@ -12,24 +12,30 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from broker.gathering import wait_for
-from broker.lanes import patient_threads
-from broker.logs import event
-from broker.memory_account import MemoryClass
+from broker.runtime.event_log import event
+from broker.runtime.gathering import wait_for
+from broker.runtime.lanes import patient_threads
+from broker.runtime.memory_account import MemoryClass
+from broker.tasks.backoff import SetAside, set_aside
 from broker.tasks.cleaner_tally import CleanerTally, LastRun
-from broker.tasks.set_aside import SetAside, set_aside
 from broker.tasks.throttle import Throttle
 from config.broker import BrokerConfig
 from protocol.errors import KafkaError
-from storage.cleanable import Verdict, first_of
-from storage.cleaner import Cleaning, CleaningMemory, Slice
-from storage.compaction import CleanerOffsets, is_compacted, kept_verdict, learn_ages, verdict_on
+from storage.cleaner.cleanable_logs import (
+    CleanerOffsets,
+    is_compacted,
+    kept_verdict,
+    learn_ages,
+    verdict_on,
+)
+from storage.cleaner.cleaner import Cleaning, CleaningMemory, Slice
 from storage.errors import StorageError
+from storage.retention.cleanability import Verdict, first_of
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from broker.partition import Partition
-    from storage.log import Log
+    from broker.daemon.app import Broker
+    from broker.partitions.partition import Partition
+    from storage.log.log import Log
 
 T = TypeVar("T")
 

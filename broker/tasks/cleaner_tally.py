@@ -6,9 +6,9 @@ Changed on the event loop only, each number by one assignment; any thread may re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from storage.batch_cleaner import CleaningStats
-from storage.cleanable import Because, Verdict
-from storage.log import Log
+from storage.cleaner.batch_cleaner import CleaningStats
+from storage.log.log import Log
+from storage.retention.cleanability import Because, Verdict
 
 
 class LastChoice(NamedTuple):

@@ -2,16 +2,16 @@
 
 It keeps to the machine's time, whatever becomes of the broker's clock. When space runs short,
 retention runs at once and again every few seconds, and what was deleted goes without its delay
-(`broker.tasks.schedule`).
+(`broker.daemon.periodic_tasks`).
 """
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from broker.logs import event
+from broker.runtime.event_log import event
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 RETENTION_SECONDS = 10.0  # between two rounds of retention while space is short
 SETTLE_SECONDS = 5.0  # a broker that lives shorter needs no ballast

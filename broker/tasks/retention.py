@@ -11,18 +11,18 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.gathering import wait_for
-from broker.logs import event
+from broker.runtime.event_log import event
+from broker.runtime.gathering import wait_for
 from protocol.errors import KafkaError
-from storage.aging import learn_times, plan_retention
 from storage.errors import StorageError
-from storage.retention import Reason, RetentionPlan, SegmentDecision
-from storage.segment_removal import RemovalStep
+from storage.log.lifecycle import learn_times, plan_retention
+from storage.retention.plan import Reason, RetentionPlan, SegmentDecision
+from storage.segment.removal import RemovalStep
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from broker.partition import Partition
-    from storage.log import Log
+    from broker.daemon.app import Broker
+    from broker.partitions.partition import Partition
+    from storage.log.log import Log
 
 LOGS_AT_A_TIME = 64
 SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane

@@ -11,16 +11,16 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from broker.gathering import wait_for
-from broker.logs import event
+from broker.runtime.event_log import event
+from broker.runtime.gathering import wait_for
 from protocol.errors import KafkaError
-from storage.aging import knows_roll_deadline, roll_deadline, roll_if_due
 from storage.errors import StorageError
+from storage.log.lifecycle import knows_roll_deadline, roll_deadline, roll_if_due
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from broker.metadata import MetadataImage
-    from broker.partition import Partition
+    from broker.daemon.app import Broker
+    from broker.partitions.partition import Partition
+    from broker.topics.metadata_image import MetadataImage
 
 CHECK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 60.0

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 
-from broker.callbacks import failed
-from broker.logs import event
-from broker.metrics.probes import BrokerProbes
+from broker.runtime.callbacks import failed
+from broker.runtime.event_log import event
+from broker.runtime.probes import BrokerProbes
 from storage.env import Clock
 
 TICK_SECONDS = 1.0

@@ -12,19 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from broker.logs import event
+from broker.runtime.event_log import event
 from broker.tasks.throttle import Throttle
 from config.broker import BrokerConfig
 from storage.errors import DiskError, StorageError
-from storage.layout import LOG, SCRUB_FILE, PartitionName, segment_name
-from storage.log import Log
-from storage.scrub import ScrubFile, ScrubPlace, SegmentScrub, scrubbable
-from storage.segment import Segment
-from storage.segments import index_of
-from storage.verify_report import Finding
+from storage.files.layout import LOG, SCRUB_FILE, PartitionName, segment_name
+from storage.log.log import Log
+from storage.segment.segment import Segment
+from storage.segment.segments import index_of
+from storage.verify.report import Finding
+from storage.verify.scrub import ScrubFile, ScrubPlace, SegmentScrub, scrubbable
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 T = TypeVar("T")
 

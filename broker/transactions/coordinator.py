@@ -17,10 +17,10 @@ from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker.logs import event
-from broker.state_loading import StateLoading
-from broker.state_reading import LeftOut
-from broker.state_topic import StateTopic
+from broker.runtime.event_log import event
+from broker.state.loading import StateLoading
+from broker.state.reading import LeftOut
+from broker.state.state_topic import StateTopic
 from broker.transactions import rules
 from broker.transactions.loading import Remembered, remembered
 from broker.transactions.markers import Ending
@@ -43,8 +43,8 @@ from broker.transactions.transactional import Transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.app import Broker
-    from broker.partition import Partition
+    from broker.daemon.app import Broker
+    from broker.partitions.partition import Partition
 
 ENDED_TOGETHER = 100  # overdue transactions, which wait for the disk together
 MAX_TRANSACTIONAL_ID_BYTES = 4096  # Kafka: whatever fits a record's key

@@ -7,11 +7,11 @@ would be wrong.
 
 from dataclasses import dataclass, field
 
-from broker.state_reading import LeftOut, batches_of
+from broker.state.reading import LeftOut, batches_of
 from broker.transactions.transaction import Facts, recalled
 from broker.transactions.transaction_records import read_row
 from protocol.records.record import Record, iter_records
-from storage.log import Log
+from storage.log.log import Log
 
 
 @dataclass(slots=True)

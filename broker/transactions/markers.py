@@ -8,19 +8,19 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.deferred import Deferred
-from broker.gathering import wait_for
-from broker.logs import event
-from broker.partition import ACKS_ALL, Partition
-from broker.topic_names import CONSUMER_OFFSETS
+from broker.partitions.partition import ACKS_ALL, Partition
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from broker.runtime.gathering import wait_for
+from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.transaction import Place
 from protocol.errors import KafkaError
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
-from storage.own_batch import own_batch
-from storage.snapshot import AppendResult
+from storage.segment.log_snapshot import AppendResult
+from storage.validation.internal_batch import own_batch
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 AT_ONCE = 50  # partitions, until others may run
 

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.gathering import wait_for
-from broker.partition import Partition
+from broker.partitions.partition import Partition
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import wait_for
+from broker.runtime.request_context import RequestContext
 from broker.transactions.requests import code_of_place
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import VERSION_2, Place

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from broker.context import RequestContext
-from broker.topic_names import check_not_internal
+from broker.runtime.request_context import RequestContext
+from broker.topics.names import check_not_internal
 from broker.transactions.transaction import Place
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from broker.state_topic import Plan, StateTopic
-from broker.topic_names import TRANSACTION_STATE
+from broker.state.state_topic import Plan, StateTopic
+from broker.topics.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
     from config.broker import BrokerConfig
 
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from broker.gathering import wait_for
-from broker.partition import ACKS_ALL
-from broker.state_topic import StateTopic
+from broker.partitions.partition import ACKS_ALL
+from broker.runtime.gathering import wait_for
+from broker.state.state_topic import StateTopic
 from broker.transactions.markers import Ending, Markers
 from broker.transactions.transaction import PREPARED, Facts, State, completed, fenced
 from broker.transactions.transaction_records import transaction_key, transaction_value
@@ -18,7 +18,7 @@ from broker.transactions.transactional import Transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.app import Broker
+    from broker.daemon.app import Broker
 
 ACKS_WRITTEN = 1
 ENDED_BY_OTHERS = {ErrorCode.INVALID_PRODUCER_EPOCH}

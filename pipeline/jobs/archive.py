@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.durations import Duration
-from pipeline.engines import NATIVE, SPARK, choose_engine
+from pipeline.cli.durations import Duration
+from pipeline.cli.quick_import import loading
+from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table, progress
+from pipeline.engine.engine import NATIVE, SPARK, choose_engine
 from pipeline.errors import BadOption
-from pipeline.loading import loading
-from pipeline.terminal import FINE, named_errors, number, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from pipeline.sinks.archive import Source, Target, Wishes
-    from pipeline.sinks.archive_values import Commit
+    from pipeline.sinks.archive.run import Source, Target, Wishes
+    from pipeline.sinks.archive.values import Commit
 
 PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
 FORMATS = (PARQUET, DELTA, ICEBERG)
@@ -83,7 +83,7 @@ def source_of(
     log_dirs: str | None, bootstrap: str | None, topics: Iterable[str], *, is_committed: bool
 ) -> "Source":
     """Where to read, as the options say. BadOption."""
-    from pipeline.sinks.archive_source import LogSource
+    from pipeline.sinks.archive.log_source import LogSource
     from pipeline.sources.options import parse
 
     if log_dirs is None and bootstrap is None:
@@ -104,20 +104,20 @@ def open_target(
     """The archive of that format, not opened yet; Iceberg's files are always plain."""
     schema = wishes.value_schema
     if kind == PARQUET:
-        from pipeline.sinks.archive_parquet import ParquetArchive
+        from pipeline.sinks.archive.parquet import ParquetArchive
 
         return ParquetArchive(out, max_writers=max_writers, value_schema=schema, is_plain=is_plain)
     if kind == DELTA:
-        from pipeline.sinks.archive_delta import DeltaArchive
+        from pipeline.sinks.archive.delta import DeltaArchive
 
         return DeltaArchive(out, max_writers=max_writers, value_schema=schema, is_plain=is_plain)
-    from pipeline.sinks.archive_iceberg import IcebergArchive
+    from pipeline.sinks.archive.iceberg import IcebergArchive
 
     return IcebergArchive(out, max_writers=max_writers, value_schema=schema, catalog=catalog)
 
 
 def _wishes(options: dict[str, Any]) -> "Wishes":
-    from pipeline.sinks.archive import Wishes
+    from pipeline.sinks.archive.run import Wishes
     from pipeline.transforms.json_values import read_schema
 
     schema = None
@@ -132,7 +132,7 @@ def _wishes(options: dict[str, Any]) -> "Wishes":
 
 
 def _run(source: "Source", target: "Target", engine: Any, wishes: "Wishes") -> "list[Commit]":
-    from pipeline.sinks.archive import planned, run_once
+    from pipeline.sinks.archive.run import planned, run_once
 
     plan = planned(source, target, wishes)
     with progress("archive", plan.size_bytes, is_bytes=True) as done:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pipeline.durations import Duration
-from pipeline.engines import choose_engine, run_all
-from pipeline.job_options import Part, partition_parts, read_options, reading
-from pipeline.terminal import (
+from pipeline.cli.durations import Duration
+from pipeline.cli.options import Part, partition_parts, read_options, reading
+from pipeline.cli.terminal import (
     ALARM,
     FINE,
     instant,
@@ -22,6 +21,7 @@ from pipeline.terminal import (
     print_table,
     span,
 )
+from pipeline.engine.engine import choose_engine, run_all
 from pipeline.transforms.time_audit import (
     READ,
     Bounds,
@@ -32,7 +32,7 @@ from pipeline.transforms.time_audit import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.engines import Engine
+    from pipeline.engine.engine import Engine
 
 COLUMNS = (
     "partition", ">records", ">outliers", ">skew p50", ">p99", ">max", ">late", ">watermark",
@@ -128,11 +128,11 @@ def audit_part(part: Part, bounds: Bounds) -> Audited:
 
 def index_health(directory: str) -> IndexHealth:
     """The closed segments of a partition's directory, by the sizes of their index files."""
-    from pipeline.sources.log_files import FILES
-    from storage.layout import OFFSET_INDEX, TIME_INDEX, segment_name
-    from storage.offset_index import OffsetIndex
-    from storage.partition_listing import look_at
-    from storage.time_index import TimeIndex
+    from pipeline.directories.log_files import FILES
+    from storage.files.layout import OFFSET_INDEX, TIME_INDEX, segment_name
+    from storage.files.partition_listing import look_at
+    from storage.index.offset_index import OffsetIndex
+    from storage.index.time_index import TimeIndex
 
     sizes = {entry.name: entry.size_bytes for entry in FILES.list_dir(directory)}
     times = offsets = blinded = 0
@@ -150,7 +150,7 @@ def read_audit_stream(
     """The rows of the broker's audit stream; none without a topic."""
     import pyarrow as pa
 
-    from pipeline.schemas import RECORDS
+    from pipeline.decode.schemas import RECORDS
     from pipeline.sources.reading import read_task
 
     if topic is None:

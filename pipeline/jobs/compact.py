@@ -4,16 +4,16 @@ from typing import Any
 
 import click
 
-from pipeline.engine_native import NativeEngine
+from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.engine.native import NativeEngine
 from pipeline.jobs.archive import DELTA, FORMATS, PARQUET, open_target
-from pipeline.sinks.archive import Wishes
-from pipeline.sinks.archive_compact import (
+from pipeline.sinks.archive.compact import (
     TARGET_BYTES,
     Compacted,
     compact_delta,
     compact_parquet,
 )
-from pipeline.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.sinks.archive.run import Wishes
 
 COLUMNS = ("table", ">files before", ">files after", ">rows")
 
@@ -47,7 +47,7 @@ def _compacted(kind: str, archive: Any, target_bytes: int) -> list[Compacted]:
             return compact_parquet(archive, engine, target_bytes)
     if kind == DELTA:
         return list(compact_delta(archive, target_bytes))
-    from pipeline.sinks.archive_compact_iceberg import compact_iceberg
+    from pipeline.sinks.archive.compact_iceberg import compact_iceberg
 
     return list(compact_iceberg(archive, target_bytes))
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pipeline.engines import NATIVE, SPARK, choose_engine, run_all
+from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.engine.engine import NATIVE, SPARK, choose_engine, run_all
 from pipeline.errors import NothingThere
-from pipeline.terminal import FINE, named_errors, number, print_json, print_table
 
 if TYPE_CHECKING:
     from pipeline.sources.partition_view import PartitionView
@@ -64,8 +64,8 @@ def command(
 
 def parts_of(before: Sequence[str], after: Sequence[str], topics: Sequence[str]) -> list[Part]:
     """The partitions of both. NothingThere, DiskError."""
-    from pipeline.local.compaction_facts import clean_below
-    from pipeline.local.partitions import partitions_in
+    from pipeline.directories.compaction_facts import clean_below
+    from pipeline.directories.partitions import partitions_in
     from pipeline.sources.log_views import views_in
     from storage.posix import real_env
 

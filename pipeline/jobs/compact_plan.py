@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pipeline.engines import NATIVE, SPARK, choose_engine, run_all
-from pipeline.local.partitions import LocalPartition, partitions_in
-from pipeline.local.settings import TopicSettings
-from pipeline.terminal import (
+from pipeline.cli.terminal import (
     ALARM,
     FINE,
     instant,
@@ -21,10 +18,13 @@ from pipeline.terminal import (
     size,
     span,
 )
+from pipeline.directories.partitions import LocalPartition, partitions_in
+from pipeline.directories.topic_settings import TopicSettings
+from pipeline.engine.engine import NATIVE, SPARK, choose_engine, run_all
 
 if TYPE_CHECKING:
     from pipeline.sources.partition_view import PartitionView
-    from storage.cleanable import CleaningLimits
+    from storage.retention.cleanability import CleaningLimits
 
 COLUMNS = (
     "partition", ">dirty", ">overdue", "by", ">records", ">kept", ">tombstones", ">frees", "why",
@@ -78,7 +78,7 @@ def parts_of(
     now_ms: int,
 ) -> list[Part]:  # fmt: skip
     """The compacted partitions. NothingThere, ConfigError, DiskError."""
-    from pipeline.local.compaction_facts import cleaning_limits
+    from pipeline.directories.compaction_facts import cleaning_limits
     from pipeline.sources.log_views import views_in
     from storage.posix import real_env
 
@@ -97,10 +97,10 @@ def parts_of(
 
 def plan_part(part: Part) -> dict[str, Any]:
     """What is due in one partition. Runs in a worker."""
-    from pipeline.local.compaction_facts import cleaning_facts
+    from pipeline.directories.compaction_facts import cleaning_facts
     from pipeline.transforms.compaction import survivors
-    from storage.cleanable import judge
     from storage.posix import real_env
+    from storage.retention.cleanability import judge
 
     verdict = judge(cleaning_facts(real_env().fs, part.partition), part.limits, part.now_ms)
     stays = survivors(read_keys(part.view), verdict.first_uncleanable)

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pipeline.durations import Duration
-from pipeline.errors import BadOption, DataLost, NothingThere
-from pipeline.job_options import read_options
-from pipeline.jobs.lag import read_commits
-from pipeline.terminal import (
+from pipeline.cli.durations import Duration
+from pipeline.cli.options import read_options
+from pipeline.cli.terminal import (
     ALARM,
     FINE,
     instant,
@@ -22,6 +20,8 @@ from pipeline.terminal import (
     print_table,
     progress,
 )
+from pipeline.errors import BadOption, DataLost, NothingThere
+from pipeline.jobs.lag import read_commits
 from pipeline.transforms.failover import (
     Consumed,
     Resume,
@@ -169,7 +169,7 @@ def last_read(
 
     What came before the broker's clock went back may have been stamped too late.
     """
-    from pipeline.local.clock_steps import stepped_back_until
+    from pipeline.directories.clock_steps import stepped_back_until
     from storage.posix import real_env
 
     begin = max(view.start_offset, offset - LOOKED_BACK)
@@ -215,7 +215,7 @@ def _rows(
     """Records from `first` to before `until` whose claimed time is `low_ms` or later."""
     import pyarrow as pa
 
-    from pipeline.schemas import ALL_COLUMNS, ARRIVED_FROM
+    from pipeline.decode.schemas import ALL_COLUMNS, ARRIVED_FROM
     from pipeline.sources.bounds import EVERYTHING, Range
     from pipeline.sources.planning import chunks_of
     from pipeline.sources.reading import read_chunk

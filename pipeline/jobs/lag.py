@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pipeline.durations import Duration
-from pipeline.job_options import partition_parts, read_options
-from pipeline.sources.log_files import refuse_stores
-from pipeline.terminal import (
+from pipeline.cli.durations import Duration
+from pipeline.cli.options import partition_parts, read_options
+from pipeline.cli.terminal import (
     ALARM,
     FINE,
     named_errors,
@@ -19,6 +18,7 @@ from pipeline.terminal import (
     progress,
     span,
 )
+from pipeline.directories.log_files import refuse_stores
 from pipeline.transforms.group_offsets import TOPIC, Commits, Committed, apply, rate
 from pipeline.transforms.lag import Lag
 
@@ -93,7 +93,7 @@ def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
     """What all groups have committed. NothingThere without any."""
     import pyarrow as pa
 
-    from pipeline.schemas import RECORDS
+    from pipeline.decode.schemas import RECORDS
     from pipeline.sources.reading import read_task
 
     schema = pa.schema([RECORDS.field("key"), RECORDS.field("value")])
@@ -130,7 +130,7 @@ def _lag(
     options: "ReadOptions", group: str, view: "PartitionView", known: Iterable[Committed],
     now_ms: int,
 ) -> Lag:  # fmt: skip
-    from pipeline.local.segment_facts import arrived_after
+    from pipeline.directories.segment_facts import arrived_after
     from storage.posix import real_env
 
     commits = list(known)
@@ -161,7 +161,7 @@ def first_unread(options: "ReadOptions", view: "PartitionView", offset: int) -> 
     """The first record from `offset` on; None where there is none, markers of transactions only."""
     import pyarrow as pa
 
-    from pipeline.schemas import ALL_COLUMNS
+    from pipeline.decode.schemas import ALL_COLUMNS
     from pipeline.sources.bounds import EVERYTHING, Range
     from pipeline.sources.planning import chunks_of
     from pipeline.sources.reading import read_chunk

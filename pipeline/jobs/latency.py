@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.durations import Duration
-from pipeline.engines import choose_engine, run_all
-from pipeline.errors import BadOption
-from pipeline.job_options import Part, partition_parts, read_options, reading
-from pipeline.terminal import (
+from pipeline.cli.durations import Duration
+from pipeline.cli.options import Part, partition_parts, read_options, reading
+from pipeline.cli.terminal import (
     ALARM,
     FINE,
     instant,
@@ -21,11 +19,13 @@ from pipeline.terminal import (
     print_table,
     span,
 )
+from pipeline.engine.engine import choose_engine, run_all
+from pipeline.errors import BadOption
 from pipeline.transforms.latency import READ, TopicLatency, merged
 from pipeline.transforms.time_audit import Bounds
 
 if TYPE_CHECKING:
-    from pipeline.engines import Engine
+    from pipeline.engine.engine import Engine
 
 COLUMNS = (
     "topic", ">records", ">p50", ">p99", ">p999", ">max", ">max latency", ">left out", ">unknown",

@@ -9,10 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.local.partitions import LocalPartition, partitions_in
-from pipeline.local.segment_facts import find_record, partition_facts
-from pipeline.local.settings import TopicSettings
-from pipeline.terminal import (
+from pipeline.cli.terminal import (
     ALARM,
     FINE,
     instant,
@@ -24,10 +21,13 @@ from pipeline.terminal import (
     size,
     span,
 )
+from pipeline.directories.partitions import LocalPartition, partitions_in
+from pipeline.directories.segment_facts import find_record, partition_facts
+from pipeline.directories.topic_settings import TopicSettings
 from pipeline.transforms.pinned import Pinned, judge_pinned
 from storage.env import FileSystem
-from storage.retention import RetentionClock, RetentionLimits
-from storage.retention_limits import limits_of
+from storage.retention.limits import limits_of
+from storage.retention.plan import RetentionClock, RetentionLimits
 
 COLUMNS = ("partition", ">held", ">bytes", ">overdue", "behind", "record", "until", ">by arrival")
 SHOWN_KEY = 40

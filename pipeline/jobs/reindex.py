@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pipeline.engines import NATIVE, SPARK, choose_engine, run_all
-from pipeline.local.partitions import partitions_in
-from pipeline.local.settings import TopicSettings
-from pipeline.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.directories.partitions import partitions_in
+from pipeline.directories.topic_settings import TopicSettings
+from pipeline.engine.engine import NATIVE, SPARK, choose_engine, run_all
 
 if TYPE_CHECKING:
-    from pipeline.local.rebuilt_indexes import Rebuilt
+    from pipeline.directories.rebuilt_indexes import Rebuilt
     from storage.env import FileSystem
-    from storage.segment import IndexRules
+    from storage.segment.segment import IndexRules
 
 DAMAGED = 3
 COLUMNS = ("partition", ">segments", ">same", ">different", ">missing", ">damaged logs")
@@ -73,9 +73,9 @@ def parts_of(
     config: str | None = None,
 ) -> list[Part]:  # fmt: skip
     """The segments that there are. NothingThere, ConfigError, DiskError."""
-    from storage.partition_listing import look_at
+    from storage.files.partition_listing import look_at
     from storage.posix import real_env
-    from storage.segment import IndexRules
+    from storage.segment.segment import IndexRules
 
     fs = real_env().fs
     found = partitions_in(fs, directories, topics)
@@ -104,7 +104,7 @@ def parts_of(
 
 def _is_at_work(fs: "FileSystem", directory: str) -> bool:
     """Whether a broker writes there, or was killed: it has left no mark of a clean stop."""
-    from storage.layout import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARKS_FILE
+    from storage.files.layout import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARKS_FILE
 
     is_clean = fs.exists(f"{directory}/{CLEAN_SHUTDOWN_FILE}")
     return not is_clean and fs.exists(f"{directory}/{HIGH_WATERMARKS_FILE}")
@@ -112,7 +112,7 @@ def _is_at_work(fs: "FileSystem", directory: str) -> bool:
 
 def reindex_part(part: Part) -> "tuple[str, Rebuilt]":
     """Index one segment. Runs in a worker."""
-    from pipeline.local.rebuilt_indexes import rebuild_segment
+    from pipeline.directories.rebuilt_indexes import rebuild_segment
     from storage.posix import real_env
 
     return part.name, rebuild_segment(

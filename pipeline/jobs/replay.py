@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pipeline.durations import Duration
-from pipeline.engines import NATIVE, SPARK, choose_engine, run_all
+from pipeline.cli.durations import Duration
+from pipeline.cli.options import Part, partition_parts, read_options
+from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.engine.engine import NATIVE, SPARK, choose_engine, run_all
 from pipeline.errors import BadOption
-from pipeline.job_options import Part, partition_parts, read_options
-from pipeline.terminal import FINE, named_errors, number, print_json, print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +101,7 @@ def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -
 def replay_part(part: Part, target: Target) -> Replayed:
     """Write the records of one partition. Runs in a worker."""
     from pipeline.sinks.replay_state import Notes
-    from pipeline.sinks.topic_writer import TopicWriter
+    from pipeline.sinks.topic.writer import TopicWriter
     from protocol.records.compression import Codec
 
     view, notes = part.view, Notes(target.place, part.view)
@@ -127,7 +127,7 @@ def _batches(part: Part, first: int, *, keeps_partitions: bool) -> "Iterator[pa.
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from pipeline.schemas import ALL_COLUMNS
+    from pipeline.decode.schemas import ALL_COLUMNS
     from pipeline.sources.reading import read_task
 
     names = ["key", "value", "partition", "offset", "headers", "timestampMs"]
@@ -170,8 +170,8 @@ def _parts(options: dict[str, Any], target: Target) -> list[Part]:
 def _target(options: dict[str, Any]) -> Target:
     """Where to write. BadOption for a topic that stamps anew, NothingThere for none."""
     from pipeline.sinks.replay_state import place_of
-    from pipeline.sinks.spark_topic import sink_options
-    from pipeline.sinks.topic_leaders import Leaders
+    from pipeline.sinks.topic.leaders import Leaders
+    from pipeline.spark.topic_sink import sink_options
 
     topic = options["to_topic"] or options["topic"]
     asked = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli.terminal import FINE, named_errors
 from pipeline.errors import BadOption
-from pipeline.terminal import FINE, named_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,10 +66,10 @@ def register_views(
 def _session(
     options: dict[str, str], topics: tuple[str, ...], master: str | None
 ) -> "SparkSession":
-    from pipeline.session import open_session
     from pipeline.sources.options import parse
     from pipeline.sources.planning import views_of
-    from pipeline.spark_errors import spark_errors
+    from pipeline.spark.errors import spark_errors
+    from pipeline.spark.session import open_session
 
     views_of(parse({**options, "subscribe": ",".join(topics)}))  # mistakes before Java starts
     session = open_session("horolog sql", master=master, is_short=True)
@@ -106,7 +106,7 @@ def _as_json(value: object) -> str:
 def _run(session: "SparkSession", statement: str, *, as_json: bool) -> None:
     from pyspark.errors import PySparkException
 
-    from pipeline.spark_errors import ExecutorLacks, named
+    from pipeline.spark.errors import ExecutorLacks, named
 
     if not statement.strip():
         return

@@ -1,7 +1,7 @@
 """`horolog spark verify`: proves whole data directories, a partition a process.
 
-What is proved, and how, is `storage.verify`'s, as in `horolog verify`; here it runs on all cores,
-or as tasks of Spark where the directories are shared.
+What is proved, and how, is `storage.verify.directory`'s, as in `horolog verify`; here it runs on
+all cores, or as tasks of Spark where the directories are shared.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import click
 
-from pipeline.engines import NATIVE, SPARK, Engine, choose_engine, run_all
+from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table, size
+from pipeline.directories.log_files import refuse_stores
+from pipeline.engine.engine import NATIVE, SPARK, Engine, choose_engine, run_all
 from pipeline.errors import NothingThere
-from pipeline.sources.log_files import refuse_stores
-from pipeline.terminal import FINE, named_errors, number, print_json, print_table, size
 from storage.env import FileSystem
-from storage.layout import parse_partition_dir
-from storage.verify import Survey
-from storage.verify_report import PartitionReport
+from storage.files.layout import parse_partition_dir
+from storage.verify.directory import Survey
+from storage.verify.report import PartitionReport
 
 FAULTY = 3
 """Exit status of `horolog verify`, too."""
@@ -65,7 +65,7 @@ def parts_of(
     fs: FileSystem, directories: Iterable[str], topics: Sequence[str]
 ) -> tuple[list[Part], list[str]]:
     """What there is to prove, and checkpoint files that cannot be read. NothingThere, DiskError."""
-    from storage.verify import survey
+    from storage.verify.directory import survey
 
     parts: list[Part] = []
     damage: list[str] = []
@@ -89,7 +89,7 @@ def prove_part(part: Part) -> PartitionReport | None:
     """The report of one partition; None when a broker deleted it meanwhile. Runs in a worker."""
     from storage.errors import FileMissing
     from storage.posix import real_env
-    from storage.verify import verify_partition
+    from storage.verify.directory import verify_partition
 
     try:
         return verify_partition(real_env().fs, part.path, part.whole, lambda _: None)

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pipeline.cli.terminal import instant, number, span
 from pipeline.reports.page import Report, cumulative
-from pipeline.terminal import instant, number, span
 from pipeline.transforms.time_audit import PartitionAudit
 
 if TYPE_CHECKING:

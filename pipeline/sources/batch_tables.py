@@ -1,7 +1,7 @@
 """Batches out of bytes and files, whatever their format: messages of before Kafka 0.11 become some.
 
-They keep offsets, times, keys, values and codec, as when a broker is started on their
-directory (`storage.old_segments`). A batch made of them has the position of its first message.
+They keep offsets, times, keys, values and codec, as when a broker is started on their directory
+(`storage.recovery.format_upgrade`). A batch made of them has the position of its first message.
 
 Offsets rise from batch to batch, or it is damage: no CRC covers them, and a torn write may have
 left a batch that lacks nothing else.
@@ -12,14 +12,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pipeline import lockstep
-from pipeline.columns import Origin
-from pipeline.decoder import DEFAULT_ENGINE, Table, is_old_format, tabulate
+from pipeline.decode import numpy_decoder as lockstep
+from pipeline.decode.batch_columns import BASE_OFFSET, LAST_OFFSET, POSITION
+from pipeline.decode.columns import Origin
+from pipeline.decode.decoder import DEFAULT_ENGINE, Table, is_old_format, tabulate
 from pipeline.errors import DamagedLog
-from pipeline.rows import BASE_OFFSET, LAST_OFFSET, POSITION
 from protocol.errors import DecodeError
 from protocol.records.compression import DEFAULT_LIMIT_BYTES
-from storage.old_segments import converted_run, end_of_message
+from storage.recovery.format_upgrade import converted_run, end_of_message
 
 READ_BYTES = (16 if DEFAULT_ENGINE is lockstep else 4) * 1024 * 1024
 MOST_BATCH_BYTES = 512 * 1024 * 1024

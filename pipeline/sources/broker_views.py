@@ -24,7 +24,7 @@ from protocol.apis.list_offsets import (
 )
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
-from storage.layout import partition_dir_name
+from storage.files.layout import partition_dir_name
 
 _Key = tuple[str, int]
 SEARCH_CLOCK = "horolog.search.clock"

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pipeline.decoder import Selection
+from pipeline.decode.decoder import Selection
 from pipeline.sources.partition_view import PartitionView
 
 

@@ -5,17 +5,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pipeline.decoder import Selection
+from pipeline.decode.decoder import Selection
+from pipeline.directories.log_files import FILES, identity_of
 from pipeline.errors import DamagedLog, DataLost
 from pipeline.sources.bounds import ANY, Bounds, Range
 from pipeline.sources.chunks import Chunk, FileChunk, Task
-from pipeline.sources.log_files import FILES, identity_of
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import SegmentFacts, Stretch, cut, proved_zones, stretches
 from storage.errors import CorruptIndex, FileMissing
-from storage.layout import ABORTS, LOG, TXN_INDEX
-from storage.partition_listing import PartitionListing, look_at
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.files.layout import ABORTS, LOG, TXN_INDEX
+from storage.files.partition_listing import PartitionListing, look_at
+from storage.index.txn_index import AbortedTransaction, TxnIndex
 
 MOST_TASK_BYTES = 128 * 1024 * 1024  # a task costs Spark what it takes to read 30 MiB
 LEAST_TASK_BYTES = 16 * 1024 * 1024

@@ -10,22 +10,22 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrays import Numbers
-from pipeline.columns import Arrivals, Origin
-from pipeline.decoder import decode_rows
+from pipeline.decode.arrays import Numbers
+from pipeline.decode.columns import Arrivals, Origin
+from pipeline.decode.decoder import decode_rows
+from pipeline.decode.schemas import ARRIVED_FROM
+from pipeline.directories.log_files import FILES, RANGE_BYTES, LogFile, identity_of, is_stored
 from pipeline.errors import DataLost
-from pipeline.schemas import ARRIVED_FROM
 from pipeline.sources.batch_tables import READ_BYTES, Batched, read_tables
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.chunks import FileChunk
 from pipeline.sources.file_plan import plan_partition
-from pipeline.sources.log_files import FILES, RANGE_BYTES, LogFile, identity_of, is_stored
 from pipeline.sources.log_views import topic_id_of
 from pipeline.sources.segment_plan import SegmentFacts, proved_zones
 from storage.errors import DiskError, FileMissing
-from storage.layout import LOG
-from storage.partition_listing import look_at
-from storage.zone_rows import ARRIVAL_ESTIMATED, LIFTED
+from storage.files.layout import LOG
+from storage.files.partition_listing import look_at
+from storage.zones.rows import ARRIVAL_ESTIMATED, LIFTED
 
 _APPEND_TIMES = frozenset({"appendTime", "appendTimeBound", ARRIVED_FROM.name})
 

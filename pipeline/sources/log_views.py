@@ -9,19 +9,19 @@ in an object store has what it has.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pipeline.columns import Origin
+from pipeline.decode.batch_columns import LAST_OFFSET
+from pipeline.decode.columns import Origin
+from pipeline.directories.log_files import FILES, is_stored
+from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.errors import DamagedLog
-from pipeline.local.partitions import LocalPartition, partitions_in
-from pipeline.rows import LAST_OFFSET
 from pipeline.sources.batch_tables import read_tables
-from pipeline.sources.log_files import FILES, is_stored
 from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.partition_view import PartitionView
 from protocol.records.batch import CONTROL, MAX_INT64, TRANSACTIONAL
 from protocol.records.scan import BatchRow
-from storage.checkpoints import OffsetCheckpoint
 from storage.errors import CorruptCheckpoint, FileMissing
-from storage.layout import (
+from storage.files.checkpoints import OffsetCheckpoint
+from storage.files.layout import (
     CLEAN_SHUTDOWN_FILE,
     HIGH_WATERMARKS_FILE,
     LOG,
@@ -31,10 +31,10 @@ from storage.layout import (
     PartitionName,
     segment_name,
 )
-from storage.log_scan import LogScan
-from storage.meta_properties import read_partition_metadata
-from storage.partition_listing import PartitionListing, look_at
-from storage.producer_snapshots import decode as decode_snapshot
+from storage.files.meta_properties import read_partition_metadata
+from storage.files.partition_listing import PartitionListing, look_at
+from storage.producers.producer_snapshots import decode as decode_snapshot
+from storage.scan.log_scan import LogScan
 
 
 class _Directory(NamedTuple):

@@ -10,7 +10,7 @@ from struct import Struct
 
 from storage.env import FileSystem
 from storage.errors import FileMissing
-from storage.offset_index import OffsetPosition
+from storage.index.offset_index import OffsetPosition
 
 _ENTRY = Struct(">ii")
 

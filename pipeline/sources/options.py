@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from pipeline.directories.log_files import is_stored, shown
 from pipeline.errors import BadOption
-from pipeline.sources.log_files import is_stored, shown
 
 EARLIEST, LATEST = -2, -1
 FILES, WIRE, AUTO = "files", "wire", "auto"

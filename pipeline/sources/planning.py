@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from pipeline.decode.schemas import RECORDS
 from pipeline.errors import BadOption, DataLost, NothingThere
-from pipeline.schemas import RECORDS
 from pipeline.sources.bounds import ANY, EVERYTHING, Bounds, Range
 from pipeline.sources.chunks import Chunk, Task
 from pipeline.sources.file_plan import plan_partition, task_bytes, tasks_of

@@ -9,18 +9,18 @@ pruning never leaves out what belongs there.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pipeline.directories.log_files import FILES, LogFile
 from pipeline.sources.bounds import ANY, Bounds, Range
-from pipeline.sources.log_files import FILES, LogFile
 from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.zone_proof import SeenLog, proved_rows
-from storage.batch_walk import BatchPlace, batch_at, batches
 from storage.errors import CorruptIndex, CorruptLog
-from storage.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
-from storage.offset_index import OffsetPosition
-from storage.time_index import TimeIndex
-from storage.zone_columns import ZoneColumns
-from storage.zone_gaps import GAP_BITS, Times, gap_of
-from storage.zone_rows import ARRIVAL_ESTIMATED, LIFTED, LOG_APPEND_TIME, UNREAD, UNTIMED
+from storage.files.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
+from storage.index.offset_index import OffsetPosition
+from storage.index.time_index import TimeIndex
+from storage.scan.batch_walk import BatchPlace, batch_at, batches
+from storage.zones.columns import ZoneColumns
+from storage.zones.gaps import GAP_BITS, Times, gap_of
+from storage.zones.rows import ARRIVAL_ESTIMATED, LIFTED, LOG_APPEND_TIME, UNREAD, UNTIMED
 
 JOINED_GAP_BYTES = 256 * 1024
 """What lies between two stretches is read as well when it is no more."""

@@ -10,9 +10,8 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrays import Numbers
-from pipeline.errors import BadOption
-from pipeline.rows import (
+from pipeline.decode.arrays import Numbers
+from pipeline.decode.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_TIME,
@@ -26,23 +25,24 @@ from pipeline.rows import (
     SEQUENCE,
     SIZE,
 )
-from pipeline.schemas import BATCHES, OFFSET_INDEX, PARTITIONS, SEGMENTS, TIME_INDEX
+from pipeline.decode.schemas import BATCHES, OFFSET_INDEX, PARTITIONS, SEGMENTS, TIME_INDEX
+from pipeline.directories.log_files import FILES
+from pipeline.errors import BadOption
 from pipeline.sources.chunks import FileChunk
 from pipeline.sources.file_plan import segments_of
 from pipeline.sources.file_reading import batches_of
-from pipeline.sources.log_files import FILES
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import SegmentFacts, proved_zones
 from protocol.records.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from protocol.records.compression import Codec
 from storage.errors import CorruptIndex
-from storage.layout import LOG
-from storage.layout import OFFSET_INDEX as OFFSET_FILE
-from storage.layout import TIME_INDEX as TIME_FILE
-from storage.offset_index import OffsetIndex
-from storage.partition_listing import look_at
-from storage.time_index import TimeIndex
-from storage.zone_rows import ARRIVAL_ESTIMATED, UNREAD
+from storage.files.layout import LOG
+from storage.files.layout import OFFSET_INDEX as OFFSET_FILE
+from storage.files.layout import TIME_INDEX as TIME_FILE
+from storage.files.partition_listing import look_at
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.zones.rows import ARRIVAL_ESTIMATED, UNREAD
 
 _INDEX_BYTES = 1 << 31
 

@@ -4,7 +4,7 @@ The broker's search by time bounds them from below. From above nothing does: old
 follow newer ones, and the decoder leaves out what is not wanted.
 """
 
-from pipeline.decoder import Selection
+from pipeline.decode.decoder import Selection
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.broker_views import first_offset_by_time
 from pipeline.sources.chunks import WireChunk

@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.arrays import Numbers
 from pipeline.broker_client import BrokerClient, check
-from pipeline.columns import Origin
-from pipeline.decoder import decode_rows
+from pipeline.decode.arrays import Numbers
+from pipeline.decode.batch_columns import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, PRODUCER
+from pipeline.decode.columns import Origin
+from pipeline.decode.decoder import decode_rows
 from pipeline.errors import BrokerRefused, DataLost
-from pipeline.rows import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, PRODUCER
 from pipeline.sources.batch_tables import Parts, parts_of
 from pipeline.sources.chunks import WireChunk
 from protocol.api import Api
@@ -24,7 +24,7 @@ from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
 from protocol.records.batch import CONTROL, MAX_INT64
-from storage.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTransaction
 
 FETCH_BYTES = 8 * 1024 * 1024
 MOST_VERSION = 12  # the last one with topics by name

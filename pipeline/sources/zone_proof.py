@@ -10,12 +10,12 @@ anything, and is read in any case.
 from typing import NamedTuple
 
 from protocol.records.batch import LOG_APPEND_TIME
-from storage.batch_walk import BatchPlace, Readable, batch_at, batches
 from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
+from storage.scan.batch_walk import BatchPlace, Readable, batch_at, batches
 from storage.timestamps import INT64_MAX, INT64_MIN, NO_TIMESTAMP
-from storage.zone_columns import ZoneColumns
-from storage.zone_rows import (
+from storage.zones.columns import ZoneColumns
+from storage.zones.rows import (
     ARRIVAL_ESTIMATED,
     ROW_BYTES,
     UNREAD,

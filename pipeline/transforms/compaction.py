@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.schemas import ALL_COLUMNS
+from pipeline.decode.schemas import ALL_COLUMNS
 
 READ = pa.schema([ALL_COLUMNS.field(name) for name in ("offset", "key", "value")])
 CONTENT = pa.schema([*READ, *(ALL_COLUMNS.field(name) for name in ("timestampMs", "headers"))])

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.records.mistimed import BAD_VERDICTS, TALLY_COLUMNS, VERDICTS, Limits, judge_times
-from storage.dirty_time import reasons
 from storage.timestamps import Direction
+from storage.validation.dirty_timestamps import reasons
 
 DAY_MS = 86_400_000
 NO_TIME = -1

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrays import numbers_of
-from pipeline.schemas import ALL_COLUMNS
+from pipeline.decode.arrays import numbers_of
+from pipeline.decode.schemas import ALL_COLUMNS
 from pipeline.transforms.histogram import count_into, quantile
 from pipeline.transforms.time_audit import (
     Bounds,

@@ -2,14 +2,14 @@
 
 Retention goes from the oldest segment to the newest and stops at the first that stays
 (semantics.md 4), so one record of the far future holds its segment and all behind it. What is
-asked here of a log is `storage.retention`'s plan of it: once by the topic's own clock, once by
+asked here of a log is `storage.retention.plan`'s plan of it: once by the topic's own clock, once by
 arrival, which no client can move.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from storage.retention import (
+from storage.retention.plan import (
     LogFacts,
     Reason,
     RetentionClock,

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.arrays import numbers_of
-from pipeline.schemas import ALL_COLUMNS
+from pipeline.decode.arrays import numbers_of
+from pipeline.decode.schemas import ALL_COLUMNS
 from pipeline.transforms.event_time import NO_TIME, TimeLimits, Times, reasons_of
 from pipeline.transforms.histogram import count_into, quantile
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 from broker.tasks.cleaner import judge_all
 from protocol.records.builder import build_batch
-from storage.cleanable import first_of
-from storage.compaction import CleanerOffsets
-from storage.log import Log
+from storage.cleaner.cleanable_logs import CleanerOffsets
+from storage.log.log import Log
+from storage.retention.cleanability import first_of
 from tests.bench.cell import Cell, Figure, Scale
 from tests.bench.peers import Peer
 from tests.support.logs import make_durable, open_log

@@ -23,7 +23,7 @@ from protocol.apis.incremental_alter_configs import (
 from protocol.records.batch import HEADER_BYTES, iter_headers, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, deflate
-from storage.layout import CLEANER_OFFSETS_FILE
+from storage.files.layout import CLEANER_OFFSETS_FILE
 from tests.bench import process, topics
 from tests.bench.cell import Cell, Figure, Scale
 from tests.bench.frames import batch_of, produce

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from broker.groups.consumer.embedded import Subscription
-from broker.groups.deadlines import Deadline, Deadlines, GroupTime
-from broker.waiters import FetchWaiters
+from broker.partitions.fetch_waiters import FetchWaiters
+from broker.runtime.deadlines import Deadline, Deadlines, GroupTime
 from protocol.apis.find_coordinator import FindCoordinatorRequest
 from protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.apis.offset_commit import (

@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from itertools import repeat
 from statistics import median
 
-from broker.serve import GC_THRESHOLDS, SWITCH_SECONDS
+from broker.daemon.serve import GC_THRESHOLDS, SWITCH_SECONDS
 from config.topic import TopicConfig
-from storage.aging import limits_of
-from storage.partition_files import FilePool, PartitionFiles
+from storage.files.partition_files import FilePool, PartitionFiles
+from storage.log.lifecycle import limits_of
 from storage.posix import PosixFileSystem
-from storage.retention import RetentionPlan, plan
-from storage.rolling import timer_deadline
-from storage.segment import Segment
-from storage.segment_times import facts_of
-from storage.snapshot import LogSnapshot
-from storage.validation import BatchRules
+from storage.retention.plan import RetentionPlan, plan
+from storage.retention.rolling import timer_deadline
+from storage.segment.log_snapshot import LogSnapshot
+from storage.segment.segment import Segment
+from storage.segment.times import facts_of
+from storage.validation.batch_rules import BatchRules
 from tests.bench.cell import Cell, Figure, Scale
 from tests.bench.frames import batch_of, produce
 from tests.bench.peers import Peer

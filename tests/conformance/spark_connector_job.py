@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.session import open_session
+from pipeline.spark.session import open_session
 from tests.support.spark_jars import connector_jars
 
 COLUMNS = (

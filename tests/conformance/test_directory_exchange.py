@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from storage.checkpoints import SUM_NAME
-from storage.layout import LOG_START_OFFSETS_FILE
+from storage.files.checkpoints import SUM_NAME
+from storage.files.layout import LOG_START_OFFSETS_FILE
 from tests.conformance.conftest import NO_RETENTION, create_topic, start_node
 from tests.conformance.variety import CUT_TOPIC, everything, fill, offsets_by_time, topics_on
 from tests.support.kafka_oracle import available, start_kafka

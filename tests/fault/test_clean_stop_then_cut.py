@@ -9,12 +9,12 @@ import pytest
 from config.topic import TopicConfig
 from protocol.errors import KafkaError
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
+from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import DiskError
-from storage.layout import SYNCED_MARK
-from storage.log import Log
-from storage.manager import LogManager
-from storage.own_batch import own_batch
+from storage.files.layout import SYNCED_MARK
+from storage.log.log import Log
+from storage.validation.internal_batch import own_batch
 from tests.support.logs import NO_BOUNDS, append, make_durable, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock

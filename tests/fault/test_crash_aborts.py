@@ -4,7 +4,7 @@ import pytest
 
 from protocol.records.builder import build_batch
 from protocol.records.markers import ABORT, Marker, build_marker
-from storage.own_batch import own_batch
+from storage.validation.internal_batch import own_batch
 from tests.support.crash_world import NOW, CrashWorld
 from tests.support.simdisk import SimFileSystem
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.partition_listing import list_partition
+from storage.files.partition_listing import list_partition
 from tests.support.cleaning_world import CleaningWorld, live, names_on
 from tests.support.simdisk import SimFileSystem, SimulatedCrash
 

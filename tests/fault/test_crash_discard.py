@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from storage.cleaner import Cleaning
-from storage.compaction import CleanerOffsets
+from storage.cleaner.cleanable_logs import CleanerOffsets
+from storage.cleaner.cleaner import Cleaning
 from storage.env import Env
-from storage.log import Log
-from storage.partition_listing import list_partition
+from storage.files.partition_listing import list_partition
+from storage.log.log import Log
 from tests.support.aborting_logs import NOW, AbortingLife, committed, filled, opened
 from tests.support.cleaning import MEMORY, verdict
 from tests.support.logs import CLEAN

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from storage.compaction import CleanerOffsets
+from storage.cleaner.cleanable_logs import CleanerOffsets
 from tests.support.crash_world import LOG_DIR, TOPIC_ID, CrashWorld, Ledger
 from tests.support.simdisk import SimFileSystem
 

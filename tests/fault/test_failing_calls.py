@@ -5,7 +5,7 @@ import pytest
 from protocol.errors import KafkaError
 from storage.env import Env
 from storage.errors import DiskError
-from storage.log import Log
+from storage.log.log import Log
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from storage.env import Env
-from storage.loading import WhatIsKnown
+from storage.recovery.loading import WhatIsKnown
 from tests.support.logs import open_log
 from tests.support.simenv import SeededRng
 from tests.support.time_logs import make_time_log

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from storage.errors import DiskError
-from storage.loading import WhatIsKnown
-from storage.log import Log
+from storage.log.log import Log
 from storage.posix import PosixFile, PosixFileSystem, real_env
+from storage.recovery.loading import WhatIsKnown
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.lying_disk import LyingDisk, lying_disk
 

@@ -6,9 +6,9 @@ from uuid import UUID
 from config.topic import TopicConfig
 from protocol.errors import KafkaError
 from protocol.records.builder import build_batch
+from storage.directory.log_manager import LogManager
 from storage.env import Env
-from storage.log import Log
-from storage.manager import LogManager
+from storage.log.log import Log
 from tests.support.logs import NO_BOUNDS, make_durable
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock

@@ -5,8 +5,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from broker import catalog_file
-from broker.groups.group_records import OffsetCommitValue, offset_key, offset_value
+from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
+from broker.topics import catalog_file
 from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
 from protocol.records.batch import HEADER_BYTES

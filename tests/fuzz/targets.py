@@ -9,11 +9,12 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from broker import catalog_file, instants, producer_ids
-from broker.groups import group_records
-from broker.groups.subscription import topics_of
+from broker.groups.classic.subscription import topics_of
+from broker.groups.records import classic as group_records
 from broker.quotas import quota_file
-from broker.transactions import transaction_records
+from broker.runtime import instants
+from broker.topics import catalog_file
+from broker.transactions import producer_ids, transaction_records
 from config import overrides
 from config.errors import ConfigError
 from config.properties import read_properties

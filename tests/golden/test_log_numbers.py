@@ -8,7 +8,7 @@ import pytest
 
 from protocol.records.builder import build_batch
 from storage.env import Env
-from storage.log import Log
+from storage.log.log import Log
 from storage.posix import real_env
 from tests.support.logs import append, open_log, records_of
 

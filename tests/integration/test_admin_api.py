@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from broker.http.routes import ROUTES
 from protocol.apis.create_topics import (
     CreatableTopic,

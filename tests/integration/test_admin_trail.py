@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from broker.admin_actions import ACTIONS, NO_ACTIONS, watched
-from broker.admin_trail import LINES_PER_SECOND, MAX_SUMS, OTHERS, AdminTrail, Change, Who
-from broker.deferred import Deferred
-from broker.logs import LEVELS, journal
-from broker.routes import routes
+from broker.daemon.routes import routes
+from broker.runtime.admin_trail import LINES_PER_SECOND, MAX_SUMS, OTHERS, AdminTrail, Change, Who
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import LEVELS, journal
+from broker.server.admin_actions import ACTIONS, NO_ACTIONS, watched
 from protocol.apis import (
     alter_client_quotas,
     alter_configs,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from config.alter import read_setting
 from config.layers import Layer, Source
 from config.names import broker_name

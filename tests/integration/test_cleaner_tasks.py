@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import Broker
-from broker.logs import journal
+from broker.daemon.app import Broker
+from broker.runtime.event_log import journal
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -22,9 +22,9 @@ from protocol.apis.incremental_alter_configs import (
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
-from storage.cleanable import Because
-from storage.log import Log
+from storage.log.log import Log
 from storage.posix import real_env
+from storage.retention.cleanability import Because
 from tests.support.app import client_of, running_broker
 from tests.support.logs import records_of
 from tests.support.moved_clock import MovedClock
@@ -180,7 +180,7 @@ async def test_a_bug_ends_no_other_work(
         def fail(*_: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("storage.cleaner.map_keys", fail)
+        monkeypatch.setattr("storage.cleaner.cleaner.map_keys", fail)
         await pass_time(broker, clock, 61)
         await pass_time(broker, clock, 16)
         assert broker.cleaner.tally.failures == {"bug": 1}

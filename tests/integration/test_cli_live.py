@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.broker_process import start_broker
 from tests.support.node_process import NodeProcess
 from tests.support.sensor_story import START, sensor_broker
@@ -68,7 +68,7 @@ def test_segments_tells_what_keeps_them_who_did_it_and_what_frees_them(run: Run)
 
 def test_segments_in_json_are_the_pages_joined(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = answer(run, "segments", "sensors")
-    monkeypatch.setattr("broker.cli_segments.PAGE_SEGMENTS", 1)
+    monkeypatch.setattr("broker.cli.segments.PAGE_SEGMENTS", 1)
     assert answer(run, "segments", "sensors") == whole
     (state,) = whole["partitions"]
     assert [each["state"] for each in state["segments"]] == ["closed", "closed", "active"]

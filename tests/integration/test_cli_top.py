@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.live_topic import LiveBroker
 from tests.support.timeline_world import SETTINGS, TOPICS, timeline_broker
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from broker.tasks.clock_holds import READERS, TASKS, Held
 from protocol.apis import (
     init_producer_id,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from broker.metrics.scrape import Scrape
 from storage.posix import real_env
 from tests.support.app import client_of, running_broker

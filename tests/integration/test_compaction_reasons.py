@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from protocol.records.builder import build_batch
 from tests.support.admin import Admin
 from tests.support.watched_broker import WatchedBroker, produce_to

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import Broker
-from broker.gathering import wait_for
-from broker.groups.group_records import group_key
+from broker.daemon.app import Broker
+from broker.groups.records.classic import group_key
+from broker.runtime.gathering import wait_for
 from protocol.apis.api_versions import API as API_VERSIONS
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from broker.app import Broker
-from broker.logs import journal
+from broker.daemon.app import Broker
+from broker.runtime.event_log import journal
 from protocol.records.scan import scan_batches
-from storage.doubt import Doubt
 from storage.errors import DiskError
+from storage.log.unverified_range import Doubt
 from tests.support.app import running_broker
 
 SETTINGS = {

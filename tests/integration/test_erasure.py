@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.admin import Admin
 from tests.support.broker_process import HOROLOG, start_broker
 from tests.support.node_process import NodeProcess

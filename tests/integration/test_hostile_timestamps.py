@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from protocol.records.builder import build_batch
-from storage.aging import learn_times, plan_retention, roll_if_due
-from storage.log import Log
+from storage.log.lifecycle import learn_times, plan_retention, roll_if_due
+from storage.log.log import Log
 from storage.posix import real_env
 from tests.support.logs import append_bytes, make_durable, open_log, reopened
 from tests.support.watched_broker import WatchedBroker, produce_to

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import Broker
-from broker.http import shared_scrape
-from broker.logs import journal
+from broker.daemon.app import Broker
+from broker.http.port import shared_scrape
+from broker.runtime.event_log import journal
 from tests.support.app import running_broker
 from tests.support.wire import AsyncWireClient
 

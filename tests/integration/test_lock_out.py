@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from broker.app import Broker
-from broker.cli import main
-from broker.connection_counts import ADMIN_CONNECTIONS
+from broker.cli.main import main
+from broker.daemon.app import Broker
+from broker.server.connection_counts import ADMIN_CONNECTIONS
 from config.names import BROKER_KEYS
 from config.sealed_json import sealed
 from config.sources import load

@@ -5,7 +5,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from broker.memory_account import MemoryClass
+from broker.runtime.memory_account import MemoryClass
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.builder import build_batch
 from tests.support.broker_process import start_broker

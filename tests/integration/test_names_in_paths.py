@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import Broker
-from broker.cli import main
-from broker.cli_admin import in_path
+from broker.cli.admin_client import in_path
+from broker.cli.main import main
+from broker.daemon.app import Broker
 from protocol.apis import create_topics, init_producer_id, offset_commit
 from tests.support.admin import Admin
 from tests.support.app import client_of, running_broker

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from broker.logs import journal
+from broker.runtime.event_log import journal
 from protocol.apis.sasl_handshake import SaslHandshakeRequest
 from tests.support.app import client_of, running_broker
 from tests.support.broker_process import start_broker

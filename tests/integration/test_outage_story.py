@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.broker_process import start_broker
 from tests.support.live_topic import LiveBroker, LiveTopic
 

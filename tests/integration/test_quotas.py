@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from broker.quotas.table import QuotaTable
 from config.alter import read_setting
 from config.layers import Layer, Source

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from broker.context import Peer
-from broker.dispatcher import Dispatcher, Pending
-from broker.limits import CloseConnection
+from broker.daemon.routes import routes
 from broker.quotas.enforcement import Enforcement, Throttled
 from broker.quotas.table import CLIENT_ID, KEYS, QuotaTable
-from broker.routes import routes
+from broker.runtime.connection_limits import CloseConnection
+from broker.runtime.request_context import Peer
+from broker.server.dispatcher import Dispatcher, Pending
 from protocol.api import Api
 from tests.support.handler_world import World
 from tests.support.wire import parse_response, request_frame

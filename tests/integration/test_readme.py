@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.node_process import NodeProcess
 from tests.support.sensor_story import sensor_broker
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.app import Broker
-from broker.logs import journal
+from broker.daemon.app import Broker
 from broker.metrics.scrape import Scrape
+from broker.runtime.event_log import journal
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -27,9 +27,9 @@ from protocol.apis.incremental_alter_configs import (
 )
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from storage.log import Log
+from storage.log.log import Log
 from storage.posix import real_env
-from storage.retention import Reason
+from storage.retention.plan import Reason
 from tests.support.app import client_of, running_broker
 from tests.support.moved_clock import MovedClock, pass_time
 from tests.support.wire import AsyncWireClient

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from broker.app import Broker
-from broker.logs import journal
+from broker.daemon.app import Broker
+from broker.runtime.event_log import journal
 from protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from storage.scrub import scrubbable
+from storage.verify.scrub import scrubbable
 from tests.support.admin import Admin
 from tests.support.app import client_of, running_broker
 from tests.support.wire import AsyncWireClient

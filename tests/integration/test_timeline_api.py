@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.http.time_page import POLICY
+from broker.http.timeline.time_page import POLICY
 from tests.support.admin import Admin
 from tests.support.broker_process import start_broker
 from tests.support.live_topic import LiveBroker

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.broker_process import start_broker
 from tests.support.node_process import NodeProcess
 

@@ -10,11 +10,11 @@ import random
 
 import pytest
 
-from storage.cleaner import Cleaning, CleaningMemory
-from storage.compaction import CleanerOffsets
+from storage.cleaner.cleanable_logs import CleanerOffsets
+from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.env import Env
-from storage.log import Log
-from storage.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTransaction
+from storage.log.log import Log
 from tests.support.cleaning import COMPACT, verdict
 from tests.support.keyed_logs import NOW, KeyedLog, Row, keyed_log
 from tests.support.logs import LOG_PATH, UNCLEAN, open_log, records_of, reopened

@@ -2,21 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from storage import index_rebuild, index_trust
-from storage.index_trust import TrustedIndexes
-from storage.layout import TXN_INDEX
-from storage.log import Log
-from storage.segment import Indexes, IndexRules, Segment
-from storage.txn_index import TxnIndex
+from storage.files.layout import TXN_INDEX
+from storage.index.txn_index import TxnIndex
+from storage.log.log import Log
+from storage.segment import index_rebuild
+from storage.segment import trusted_indexes as index_trust
+from storage.segment.segment import Indexes, IndexRules, Segment
+from storage.segment.trusted_indexes import TrustedIndexes
 from tests.support import interleaved_life
 from tests.support.interleaved_life import play
+from tests.support.interleaved_world import WATCHED
 
-TRANSACTION_FILES = ("/storage/segment.py", __file__)
+TRANSACTION_FILES = ("/storage/segment/segment.py", __file__)
 MOST_LIVES = 600
 """Of which one must show a race: each shows it in 3 of 100 or more, whatever the lines are."""
 CLEAN_LIVES = 30
@@ -106,3 +109,8 @@ def _is_broken(seed: int) -> bool:
     except Exception:  # noqa: BLE001 - whatever it is
         return True
     return False
+
+
+def test_the_files_in_which_threads_change_places_are_there() -> None:
+    root = Path(__file__).resolve().parents[2]
+    assert [name for name in WATCHED if not Path(f"{root}{name}").is_file()] == []

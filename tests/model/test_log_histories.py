@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from broker.logs import journal
+from broker.runtime.event_log import journal
 from protocol.records.compression import Codec
 from tests.support.log_author import Author
 from tests.support.log_history import LogHistory

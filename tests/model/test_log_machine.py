@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.logs import journal
+from broker.runtime.event_log import journal
 from protocol.records.compression import Codec
 from tests.support.log_author import AT_BIRTH, CHOICES, CLOCK_STEPS, INT64_MAX, YEAR_MS
 from tests.support.log_history import Identity, LogHistory

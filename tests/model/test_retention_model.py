@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from config.topic import TopicConfig
-from storage.aging import learn_times, plan_retention, roll_deadline, roll_if_due
-from storage.loading import WhatIsKnown
+from storage.log.lifecycle import learn_times, plan_retention, roll_deadline, roll_if_due
+from storage.recovery.loading import WhatIsKnown
 from tests.support.logs import NO_BOUNDS, append, make_durable, open_log, records_of, reopened
 from tests.support.simenv import SimClock, sim_env
 

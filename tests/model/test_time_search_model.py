@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.log_times import find_range, lookup
-from storage.search_clock import SearchClock
-from storage.zone_rows import ARRIVAL_ESTIMATED
+from storage.log.log_times import find_range, lookup
+from storage.search.search_clock import SearchClock
+from storage.zones.rows import ARRIVAL_ESTIMATED
 from tests.support.logs import append, first_from, open_log
 from tests.support.time_logs import TimeLog, make_time_log
 

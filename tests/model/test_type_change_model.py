@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.records.compression import Codec
-from storage.aging import learn_times, plan_retention
 from storage.env import Env
-from storage.log import Log
+from storage.log.lifecycle import learn_times, plan_retention
+from storage.log.log import Log
 from tests.support.logs import append, open_log, records_of, reopened
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock

@@ -24,7 +24,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A session as `horolog spark` opens it, on two cores."""
     if find_spec("pyspark") is None:
         pytest.skip("PySpark is not installed: pip install '.[spark]'")
-    from pipeline.session import open_session
+    from pipeline.spark.session import open_session
 
     scratch = tmp_path_factory.mktemp("spark")
     settings = {

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from pipeline.schemas import ALL_COLUMNS
+from pipeline.decode.schemas import ALL_COLUMNS
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.file_plan import plan_partition
 from pipeline.sources.log_views import views_in
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from protocol.records.scan import scan_batches
-from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
-from storage.log import Log
+from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
+from storage.log.log import Log
 from tests.support.logs import append, make_durable
 from tests.support.node_process import NodeProcess
 from tests.support.pipeline_logs import (

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pipeline.errors import DataLost
-from pipeline.sinks import archive
-from pipeline.sinks.archive import Wishes
-from pipeline.sinks.archive_values import (
+from pipeline.sinks.archive import run as archive
+from pipeline.sinks.archive.run import Wishes
+from pipeline.sinks.archive.values import (
     Commit,
     Kind,
     SchemaDiffers,

@@ -6,18 +6,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.engine_native import NativeEngine
-from pipeline.sinks import archive_compact_iceberg
-from pipeline.sinks.archive_compact import (
+from pipeline.engine.native import NativeEngine
+from pipeline.sinks.archive import compact_iceberg as archive_compact_iceberg
+from pipeline.sinks.archive.compact import (
     Compacted,
     compact_delta,
     compact_parquet,
     merges,
 )
-from pipeline.sinks.archive_compact_iceberg import compact_iceberg
-from pipeline.sinks.archive_iceberg import IcebergArchive
-from pipeline.sinks.archive_parquet import ParquetArchive
-from pipeline.sinks.archive_values import Kind, WrittenFile
+from pipeline.sinks.archive.compact_iceberg import compact_iceberg
+from pipeline.sinks.archive.iceberg import IcebergArchive
+from pipeline.sinks.archive.parquet import ParquetArchive
+from pipeline.sinks.archive.values import Kind, WrittenFile
 from tests.support.archives import FORMATS, archived, check, opened
 from tests.support.made_up_records import MadeUp
 

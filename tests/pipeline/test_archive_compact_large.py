@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.sinks.archive_compact import Merge, merge_files
-from pipeline.sinks.archive_merge import Part, merged_groups, merged_schema
-from pipeline.sinks.archive_values import CountsDoNotClose, Kind, Layout, WrittenFile
-from pipeline.sinks.archive_writer import ROW_GROUP_ROWS
+from pipeline.sinks.archive.compact import Merge, merge_files
+from pipeline.sinks.archive.merge import Part, merged_groups, merged_schema
+from pipeline.sinks.archive.values import CountsDoNotClose, Kind, Layout, WrittenFile
+from pipeline.sinks.archive.writer import ROW_GROUP_ROWS
 
 VALUE = 16 << 20
 GROUP = 4

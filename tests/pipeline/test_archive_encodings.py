@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.sinks.archive_values import Kind
+from pipeline.sinks.archive.values import Kind
 from tests.support.archives import FORMATS, archived, opened, run, table_of
 from tests.support.made_up_records import MadeUp
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import DataLost
-from pipeline.sinks.archive import Wishes
-from pipeline.sinks.archive_files import ArchiveBusy
-from pipeline.sinks.archive_values import (
+from pipeline.sinks.archive.files import ArchiveBusy
+from pipeline.sinks.archive.run import Wishes
+from pipeline.sinks.archive.values import (
     CountsDoNotClose,
     Done,
     Kind,
@@ -19,7 +19,7 @@ from pipeline.sinks.archive_values import (
     TableChanged,
     joined,
 )
-from pipeline.sinks.archive_writer import UNFINISHED, DiskFull, OpenFile
+from pipeline.sinks.archive.writer import UNFINISHED, DiskFull, OpenFile
 from pipeline.transforms.json_values import read_schema
 from tests.support.archives import FORMATS, WISHES, archived, check, opened, rows_of, run, table_of
 from tests.support.made_up_records import MadeUp, rows_between

@@ -8,8 +8,8 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table, Transaction
 
-from pipeline.sinks.archive_iceberg import FOLLOWING, NAMESPACE, IcebergArchive
-from pipeline.sinks.archive_values import Kind, TableChanged
+from pipeline.sinks.archive.iceberg import FOLLOWING, NAMESPACE, IcebergArchive
+from pipeline.sinks.archive.values import Kind, TableChanged
 from tests.support.archives import archived, check, opened
 from tests.support.made_up_records import MadeUp
 

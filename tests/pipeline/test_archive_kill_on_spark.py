@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.sinks.archive_writer import UNFINISHED
+from pipeline.sinks.archive.writer import UNFINISHED
 from tests.support.archives import FORMATS, check
 from tests.support.spark_cluster import children
 

@@ -9,10 +9,10 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.utils.config import Config
 
-from broker.cli import main
+from broker.cli.main import main
 from pipeline.errors import DataLost, PipelineError
-from pipeline.sinks.archive_iceberg import NAMESPACE
-from pipeline.sinks.archive_values import Kind
+from pipeline.sinks.archive.iceberg import NAMESPACE
+from pipeline.sinks.archive.values import Kind
 from tests.support.archives import FORMATS, archived, check, opened, run
 from tests.support.made_up_records import MadeUp
 from tests.support.pipeline_logs import directory_log, disordered

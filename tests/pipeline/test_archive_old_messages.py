@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.sinks.archive import Wishes
-from pipeline.sinks.archive_source import LogSource
+from pipeline.sinks.archive.log_source import LogSource
+from pipeline.sinks.archive.run import Wishes
 from pipeline.sources.options import parse
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_set
-from storage.layout import LOG
+from storage.files.layout import LOG
 from tests.pipeline.test_archive_between_tables import Died, dies_behind, later
 from tests.support.archives import FORMATS, opened, rows_of, run
 from tests.support.made_up_records import DAY_MS

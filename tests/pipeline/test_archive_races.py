@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.table import Table, Transaction
 
-from pipeline.sinks import archive_tables
-from pipeline.sinks.archive_compact_iceberg import compact_iceberg
-from pipeline.sinks.archive_delta import DeltaArchive
-from pipeline.sinks.archive_iceberg import IcebergArchive, NoCatalog
-from pipeline.sinks.archive_values import Kind, TableChanged
+from pipeline.sinks.archive import tables as archive_tables
+from pipeline.sinks.archive.compact_iceberg import compact_iceberg
+from pipeline.sinks.archive.delta import DeltaArchive
+from pipeline.sinks.archive.iceberg import IcebergArchive, NoCatalog
+from pipeline.sinks.archive.values import Kind, TableChanged
 from tests.support.archives import archived, check, opened
 from tests.support.made_up_records import MadeUp
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.sinks.archive_rounds import Rounds, Stretch
-from pipeline.sinks.archive_values import Done, Stream
+from pipeline.sinks.archive.rounds import Rounds, Stretch
+from pipeline.sinks.archive.values import Done, Stream
 
 STREAM = Stream("t", "made", 0)
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadOption
-from pipeline.sinks.archive_values import Kind
-from pipeline.transforms.archive_rows import READ, shares
+from pipeline.sinks.archive.rows import READ, shares
+from pipeline.sinks.archive.values import Kind
 from pipeline.transforms.event_time import DAY_MS, TimeLimits, is_good, reasons_of
 from pipeline.transforms.json_values import parse, read_schema
 

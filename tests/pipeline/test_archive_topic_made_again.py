@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.engine_native import NativeEngine
-from pipeline.sinks.archive_compact import compact_delta, compact_parquet
-from pipeline.sinks.archive_compact_iceberg import compact_iceberg
-from pipeline.sinks.archive_values import Kind
-from pipeline.transforms import archive_rows
-from pipeline.transforms.archive_rows import TOPIC_ID
+from pipeline.engine.native import NativeEngine
+from pipeline.sinks.archive import rows as archive_rows
+from pipeline.sinks.archive.compact import compact_delta, compact_parquet
+from pipeline.sinks.archive.compact_iceberg import compact_iceberg
+from pipeline.sinks.archive.rows import TOPIC_ID
+from pipeline.sinks.archive.values import Kind
 from tests.support.archives import FORMATS, archived, check, opened, rows_of
 from tests.support.made_up_records import MadeUp, rows_between
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeline.arrays import array_of, derived, mask_of, numbers_of, repeated
+from pipeline.decode.arrays import array_of, derived, mask_of, numbers_of, repeated
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 MASKED = st.lists(st.tuples(INT64, st.booleans()), max_size=40)

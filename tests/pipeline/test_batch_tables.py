@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 
-from pipeline.columns import Origin
+from pipeline.decode.batch_columns import BASE_OFFSET, COUNT
+from pipeline.decode.columns import Origin
 from pipeline.errors import DamagedLog
-from pipeline.rows import BASE_OFFSET, COUNT
 from pipeline.sources.batch_tables import Parts, parts_of
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec

@@ -7,8 +7,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pipeline.broker_client import BrokerClient
+from pipeline.decode.schemas import ALL_COLUMNS, RECORDS
 from pipeline.errors import BadOption, BrokerRefused, DataLost, NothingThere
-from pipeline.schemas import ALL_COLUMNS, RECORDS
 from pipeline.sources import broker_views
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks, views_of

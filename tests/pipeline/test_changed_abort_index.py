@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DamagedLog
-from storage.layout import TXN_INDEX, TXN_SUM
+from storage.files.layout import TXN_INDEX, TXN_SUM
+from storage.index.txn_index import AbortedTransaction, TxnIndex
 from storage.posix import real_env
-from storage.txn_index import AbortedTransaction, TxnIndex
 from tests.support.pipeline_logs import read_all
 from tests.support.transactional_samples import write_transactions
 

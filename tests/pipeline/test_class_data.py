@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.class_data import OTHER_CLASSES, SILENT, WRITTEN_SECONDS, class_data_options
+from pipeline.spark.class_data import OTHER_CLASSES, SILENT, WRITTEN_SECONDS, class_data_options
 
 USED, MADE = "-XX:SharedArchiveFile=", "-XX:ArchiveClassesAtExit="
 

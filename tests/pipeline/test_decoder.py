@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import compiled, lockstep
-from pipeline.decoder import EVERYTHING, Origin, Selection, decode
+from pipeline.decode import compiled
+from pipeline.decode import numpy_decoder as lockstep
+from pipeline.decode.decoder import EVERYTHING, Origin, Selection, decode
+from pipeline.decode.schemas import ALL_COLUMNS, RECORDS, records_schema
 from pipeline.errors import DamagedLog
-from pipeline.schemas import ALL_COLUMNS, RECORDS, records_schema
 from protocol.records.batch import iter_headers, stamp_log_append_time
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.record import read_records
-from storage.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTransaction
 
 ENGINES = (compiled, lockstep)
 ORIGIN = Origin("topic", 3, 0, 100)

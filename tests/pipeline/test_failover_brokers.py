@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.broker_process import start_broker
 from tests.support.kafka_oracle import available, run_tool
 from tests.support.node_process import NodeProcess

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from pipeline.transforms.failover import Consumed, came_after, wanted_from
 from storage.env import Env
 from storage.posix import PosixFileSystem

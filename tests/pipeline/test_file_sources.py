@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.decode.schemas import ALL_COLUMNS, RECORDS
 from pipeline.errors import BadOption, DamagedLog, DataLost, NothingThere
-from pipeline.schemas import ALL_COLUMNS, RECORDS
 from pipeline.sources.bounds import Bounds, Range
 from pipeline.sources.file_plan import plan_partition
 from pipeline.sources.log_views import last_stable_offset, views_in
@@ -19,7 +19,7 @@ from pipeline.sources.reading import read_chunk, read_task
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_set
-from storage.layout import LOG, SNAPSHOT, ZONES
+from storage.files.layout import LOG, SNAPSHOT, ZONES
 from storage.posix import real_env
 from tests.support.logs import append
 from tests.support.pipeline_logs import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import java
 from pipeline.errors import NoJava
+from pipeline.spark import java
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import Producer
 
-from broker.cli import main
+from broker.cli.main import main
 from tests.support.broker_process import HOROLOG, start_broker
 from tests.support.node_process import NodeProcess
 from tests.support.pipeline_logs import directory_log, disordered

@@ -17,9 +17,9 @@ import pyarrow.dataset as ds
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.cli import main
-from storage.checkpoints import OffsetCheckpoint
-from storage.layout import CLEANER_OFFSETS_FILE
+from broker.cli.main import main
+from storage.files.checkpoints import OffsetCheckpoint
+from storage.files.layout import CLEANER_OFFSETS_FILE
 from storage.posix import PosixFileSystem
 from tests.support.broker_process import start_broker
 from tests.support.dirty_clock_world import (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engine_native import NativeEngine
-from pipeline.engines import WorkerDied, run_all
+from pipeline.engine.engine import WorkerDied, run_all
+from pipeline.engine.native import NativeEngine
 from pipeline.errors import DamagedLog, PipelineError
 from storage.errors import DiskError
 
@@ -68,7 +68,7 @@ def test_a_worker_that_dies_has_a_name() -> None:
 JOB = """
 import os, sys, time
 from pathlib import Path
-from pipeline.engine_native import NativeEngine
+from pipeline.engine.native import NativeEngine
 from tests.pipeline.test_jobs_engines import name_itself
 with NativeEngine(2) as engine:
     for _ in engine.run(name_itself, [[(sys.argv[1], float(sys.argv[2]))] * 4]):

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from broker.cli import main
+from broker.cli.main import main
 from pipeline.transforms.failover import compare
 from pipeline.transforms.group_offsets import Committed, rate
 from pipeline.transforms.lag import Lag

@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.cli import main
+from broker.cli.main import main
 from pipeline.transforms.compaction import CONTENT, KEYED, check, keyed, model, survivors
-from storage.checkpoints import OffsetCheckpoint
-from storage.layout import CLEANER_OFFSETS_FILE
+from storage.files.checkpoints import OffsetCheckpoint
+from storage.files.layout import CLEANER_OFFSETS_FILE
 from storage.posix import real_env
 from tests.support.broker_process import start_broker
 from tests.support.pipeline_logs import SMALL, directory_log, disordered

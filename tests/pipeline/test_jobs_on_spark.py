@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from broker.cli import main
-from pipeline.engine_native import NativeEngine
-from pipeline.engine_spark import SparkEngine
+from broker.cli.main import main
+from pipeline.cli.options import Part, partition_parts, read_options
+from pipeline.engine.native import NativeEngine
 from pipeline.errors import DamagedLog
-from pipeline.job_options import Part, partition_parts, read_options
 from pipeline.jobs.audit_time import audit
 from pipeline.jobs.sql import register_views, view_name
 from pipeline.jobs.verify import parts_of, prove
-from pipeline.sinks.archive import run_once
-from pipeline.sinks.archive_source import LogSource
+from pipeline.sinks.archive.log_source import LogSource
+from pipeline.sinks.archive.run import run_once
+from pipeline.spark.engine import SparkEngine
 from pipeline.transforms.time_audit import Bounds
 from storage.posix import real_env
 from tests.support.archives import WISHES, check, opened

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from pipeline.jobs.pinned import survey
 from pipeline.transforms.pinned import judge_pinned
-from storage.layout import ZONES
+from storage.files.layout import ZONES
 from storage.posix import real_env
-from storage.retention import LogFacts, RetentionClock, RetentionLimits, SegmentFacts
+from storage.retention.plan import LogFacts, RetentionClock, RetentionLimits, SegmentFacts
 from tests.support.logs import append, open_log
 
 NOW = 1_700_000_000_000

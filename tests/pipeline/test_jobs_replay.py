@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.cli import main
+from broker.cli.main import main
 from pipeline.broker_client import BrokerClient
 from protocol.apis.delete_records import (
     DeleteRecordsPartition,

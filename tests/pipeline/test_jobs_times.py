@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cli import main
+from broker.cli.main import main
 from pipeline.transforms import latency as latencies
 from pipeline.transforms.histogram import buckets_of, count_into, quantile, upper_bound
 from pipeline.transforms.latency import TopicLatency, merged

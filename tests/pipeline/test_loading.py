@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from pipeline.loading import loading
+from pipeline.cli.quick_import import loading
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])

@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
+from pipeline.decode.schemas import ALL_COLUMNS, RECORDS, VIEWS
+from pipeline.directories import log_files
 from pipeline.errors import BadOption, DamagedLog, DataLost, NothingThere
-from pipeline.schemas import ALL_COLUMNS, RECORDS, VIEWS
-from pipeline.sources import log_files
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_task
-from pipeline.sources.spark_views import ViewReader
+from pipeline.spark.views import ViewReader
 from storage.errors import DiskError
-from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
-from storage.log import Log
+from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
+from storage.log.log import Log
 from tests.support.logs import append
 from tests.support.object_store import BUCKET, ObjectStore, object_store
 from tests.support.pipeline_logs import (

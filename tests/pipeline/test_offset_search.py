@@ -11,12 +11,12 @@ from struct import pack
 
 import pytest
 
-from pipeline.sources.log_files import FILES
+from pipeline.directories.log_files import FILES
 from pipeline.sources.log_views import views_in
 from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
-from storage.layout import LOG, OFFSET_INDEX, ZONES
+from storage.files.layout import LOG, OFFSET_INDEX, ZONES
 from tests.support.pipeline_logs import HOUR_MS, NOON_MS, directory_log, disordered, read_all
 
 ENTRY = 8

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.local import segment_facts
-from pipeline.local.segment_facts import PartitionFacts, partition_facts
-from storage.batch_walk import BatchPlace, batches
-from storage.layout import OFFSET_INDEX, TIME_INDEX, ZONES
+from pipeline.directories import segment_facts
+from pipeline.directories.segment_facts import PartitionFacts, partition_facts
+from storage.files.layout import OFFSET_INDEX, TIME_INDEX, ZONES
 from storage.posix import real_env
-from storage.zone_rows import ROW_BYTES
+from storage.scan.batch_walk import BatchPlace, batches
+from storage.zones.rows import ROW_BYTES
 from tests.support.pipeline_logs import directory_log, disordered
 
 FS = real_env().fs

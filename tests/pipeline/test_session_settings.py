@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadOption
-from pipeline.session import NEEDED, SHORT_COMMAND, session_settings
+from pipeline.spark.session import NEEDED, SHORT_COMMAND, session_settings
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import shipped
-from pipeline.shipped import code_archive, is_local
+from pipeline.spark import shipped
+from pipeline.spark.shipped import code_archive, is_local
 
 LARGEST_BYTES = 2_000_000
 
@@ -24,9 +24,9 @@ def test_it_is_small_and_has_our_packages_alone(tmp_path: Path) -> None:
     names = names_in(archive)
     assert archive.stat().st_size < LARGEST_BYTES
     assert {name.split("/")[0] for name in names} == set(shipped.PACKAGES)
-    assert {"pipeline/sources/spark.py", "protocol/records/walk.py"} <= set(names)
+    assert {"pipeline/spark/source.py", "protocol/records/walk.py"} <= set(names)
     assert not [name for name in names if "__pycache__" in name or "test" in name]
-    here = {path.name for path in Path(shipped.__file__).parents[1].glob("protocol/records/*.so")}
+    here = {path.name for path in Path(shipped.__file__).parents[2].glob("protocol/records/*.so")}
     assert {Path(name).name for name in names if name.endswith(".so")} <= here
 
 
@@ -48,7 +48,7 @@ def test_where_nothing_can_be_kept_it_is_made_for_the_session(tmp_path: Path) ->
 def test_code_runs_from_the_unpacked_archive(tmp_path: Path) -> None:
     with tarfile.open(code_archive(tmp_path)) as opened:
         opened.extractall(tmp_path / "code", filter="data")
-    program = "import pipeline.sources.spark as s, protocol.records.walk as w; print(s.__file__)"
+    program = "import pipeline.spark.source as s, protocol.records.walk as w; print(s.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", f"{program}; print(w.__file__)"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": "./code"},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.spark_errors import ExecutorLacks, SparkFailed, named
+from pipeline.spark.errors import ExecutorLacks, SparkFailed, named
 
 ABORTED = """Job aborted due to stage failure: Task 1 in stage 2.0 failed 4 times, most recent \
 failure: Lost task 1.3 in stage 2.0 (TID 7) (10.0.0.2 executor 1): \

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pipeline.decode.schemas import RECORDS
 from pipeline.errors import BadOption
-from pipeline.schemas import RECORDS
-from pipeline.session import FOUND
 from pipeline.sources.options import parse
-from pipeline.sources.spark_stream import RecordsStream
-from pipeline.sources.spark_task import arrow_columns
-from storage.log import Log
+from pipeline.spark.session import FOUND
+from pipeline.spark.stream import RecordsStream
+from pipeline.spark.task import arrow_columns
+from storage.log.log import Log
 from tests.support.logs import append
 from tests.support.pipeline_logs import NOON_MS, checkpoint, directory_log, disordered, read_all
 

@@ -9,7 +9,7 @@ from pipeline.sources.bounds import Range
 from pipeline.sources.options import ReadOptions
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.settled_views import SettledViews
-from pipeline.sources.stream_offsets import (
+from pipeline.spark.stream_offsets import (
     begin_of,
     carried,
     limited,

@@ -12,11 +12,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from pipeline.broker_client import BrokerClient
+from pipeline.decode.schemas import HEADERS, RECORDS, records_schema
 from pipeline.errors import BadOption, BrokerRefused, NothingThere
-from pipeline.schemas import HEADERS, RECORDS, records_schema
-from pipeline.sinks import topic_writer
-from pipeline.sinks.spark_topic import sink_options, write_all
-from pipeline.sinks.topic_writer import TopicWriter
+from pipeline.sinks.topic import writer as topic_writer
+from pipeline.sinks.topic.writer import TopicWriter
+from pipeline.spark.topic_sink import sink_options, write_all
 from protocol.records.compression import Codec
 from tests.support.node_process import NodeProcess
 from tests.support.pipeline_logs import NOON_MS, read_all

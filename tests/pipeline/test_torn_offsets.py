@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DamagedLog
-from storage.layout import LOG, ZONES
+from storage.files.layout import LOG, ZONES
 from storage.posix import real_env
-from storage.zone_rows import ROW_BYTES
+from storage.zones.rows import ROW_BYTES
 from tests.support.logs import append, make_durable
 from tests.support.pipeline_logs import NOON_MS, checkpoint, directory_log, read_all
 from tests.support.proved_zones import judge_zones

@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline.decode.schemas import VIEWS
 from pipeline.errors import BadOption
-from pipeline.schemas import VIEWS
 from pipeline.sources.options import parse
 from pipeline.sources.partition_view import PartitionView
-from pipeline.sources.spark_views import ViewReader
 from pipeline.sources.view_rows import partition_rows
+from pipeline.spark.views import ViewReader
 from protocol.records.compression import Codec
-from storage.log import Log
+from storage.log.log import Log
 from tests.support.logs import append
 from tests.support.pipeline_logs import NOON_MS, directory_log, disordered
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pipeline.engine_spark import SparkEngine
-from pipeline.engines import Engine, run_all
-from pipeline.worker_memory import WORKER_MEMORY, worker_memory
+from pipeline.engine.engine import Engine, run_all
+from pipeline.engine.worker_memory import WORKER_MEMORY, worker_memory
+from pipeline.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,11 +29,11 @@ def test_workers_of_a_command_have_them() -> None:
     """Arrow's is chosen before it is loaded, so this has to be a process of its own."""
     script = """
 import click
-from pipeline.cli import Jobs
+from pipeline.cli.main import Jobs
 with click.Context(Jobs()) as context:
     Jobs().get_command(context, "archive")
 import pyarrow
-from pipeline.engine_native import NativeEngine
+from pipeline.engine.native import NativeEngine
 from tests.pipeline.test_worker_memory import allocators
 with NativeEngine(2) as engine:
     print(*allocators(engine))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.dump import dump_file
-from storage.dump_log import Detail
-from storage.dump_rows import Damage, Row
+from storage.dump.by_name import dump_file
+from storage.dump.log import Detail
+from storage.dump.rows import Damage, Row
 from storage.posix import real_env
-from storage.verify import survey, verify_partition
+from storage.verify.directory import survey, verify_partition
 from tests.support.partition_samples import write_samples
 
 EVERYTHING = Detail(records=True, contents=True)

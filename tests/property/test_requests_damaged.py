@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker.context import Peer
-from broker.dispatcher import Dispatcher
-from broker.limits import CloseConnection
-from broker.routes import routes
+from broker.daemon.routes import routes
+from broker.runtime.connection_limits import CloseConnection
+from broker.runtime.request_context import Peer
+from broker.server.dispatcher import Dispatcher
 from protocol.api import Api
 from protocol.apis.metadata import MetadataRequest
 from protocol.codec import encode_bytes

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TypeVar
 
-from broker.logs import journal
+from broker.runtime.event_log import journal
 
 KEPT_FINDINGS = 20
 Seed = TypeVar("Seed")

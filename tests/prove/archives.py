@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from pipeline.sinks import archive
-from pipeline.sinks.archive import Wishes
+from pipeline.sinks.archive import run as archive
+from pipeline.sinks.archive.run import Wishes
 from tests.prove import Outcome, Work, spread
 from tests.support.archives import VALUES, opened, rows_of, run
 from tests.support.made_up_records import DAY_MS, TODAY_MS, MadeUp, rows_between

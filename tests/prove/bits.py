@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from config.errors import ConfigError
 from storage.errors import StorageError
-from storage.log import Log
+from storage.log.log import Log
 from tests.prove import Outcome, Work, quietly, spread
 from tests.prove.failing_disks import kind_of
 from tests.support.broker_judge import judge

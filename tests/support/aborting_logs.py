@@ -9,18 +9,18 @@ import random
 from protocol.records.batch import iter_headers
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
 from protocol.records.record import read_records
-from storage.cleaner import Cleaning
-from storage.compaction import CleanerOffsets
+from storage.cleaner.cleanable_logs import CleanerOffsets
+from storage.cleaner.cleaner import Cleaning
 from storage.env import Env
-from storage.layout import (
+from storage.files.layout import (
     HIGH_WATERMARKS_FILE,
     LOG_START_OFFSETS_FILE,
     RECOVERY_POINTS_FILE,
 )
-from storage.loading import WhatIsKnown
-from storage.log import Log
-from storage.own_batch import own_batch
-from storage.verify import Survey, verify_partition
+from storage.log.log import Log
+from storage.recovery.loading import WhatIsKnown
+from storage.validation.internal_batch import own_batch
+from storage.verify.directory import Survey, verify_partition
 from tests.support.cleaning import COMPACT, MEMORY, verdict
 from tests.support.logs import UNCLEAN, append, make_durable, open_log
 from tests.support.simdisk import SimFileSystem

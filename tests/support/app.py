@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from broker.app import Broker
-from broker.held_clock import HeldClock
+from broker.daemon.app import Broker
+from broker.runtime.test_clock import HeldClock
 from config.sources import load
 from config.store import ConfigStore
 from storage.env import Env

@@ -7,8 +7,8 @@ is about to begin.
 import sys
 from pathlib import Path
 
-from pipeline.engine_native import NativeEngine
-from pipeline.sinks.archive import run_once
+from pipeline.engine.native import NativeEngine
+from pipeline.sinks.archive.run import run_once
 from tests.support.archives import WISHES, opened
 from tests.support.made_up_records import MadeUp
 

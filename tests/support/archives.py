@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from pipeline.engine_native import NativeEngine
-from pipeline.sinks.archive import Wishes, run_once
-from pipeline.sinks.archive_delta import DeltaArchive
-from pipeline.sinks.archive_iceberg import IcebergArchive
-from pipeline.sinks.archive_parquet import ParquetArchive
-from pipeline.sinks.archive_values import Commit, Kind
+from pipeline.engine.native import NativeEngine
+from pipeline.sinks.archive.delta import DeltaArchive
+from pipeline.sinks.archive.iceberg import IcebergArchive
+from pipeline.sinks.archive.parquet import ParquetArchive
+from pipeline.sinks.archive.run import Wishes, run_once
+from pipeline.sinks.archive.values import Commit, Kind
 from pipeline.transforms.json_values import read_schema
 from tests.support.made_up_records import MadeUp, Row, rows_between
 

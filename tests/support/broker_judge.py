@@ -12,8 +12,8 @@ from broker.quotas.table import PRODUCER_BYTE_RATE
 from protocol.records.batch import HEADER_BYTES
 from protocol.records.record import Record
 from protocol.records.scan import scan_batches
-from storage.layout import LOG
-from storage.log import Log
+from storage.files.layout import LOG
+from storage.log.log import Log
 from tests.support.broker_world import EVERY_BROKER, BrokerWorld
 from tests.support.logs import first_from, records_of
 from tests.support.promises import (

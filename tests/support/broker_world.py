@@ -18,13 +18,14 @@ from protocol.apis import (
     list_offsets,
 )
 from protocol.errors import ErrorCode
-from storage.aging import learn_times, plan_retention
-from storage.cleaner import Cleaning, CleaningMemory
-from storage.compaction import learn_ages, verdict_on
+from storage.cleaner.cleanable_logs import learn_ages, verdict_on
+from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.env import Env
 from storage.errors import DiskError, StorageError
-from storage.log import Log
+from storage.log.lifecycle import learn_times, plan_retention
+from storage.log.log import Log
 from tests.support.group_world import GroupWorld
+from tests.support.logs import make_durable
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng
 from tests.support.transaction_world import PromptCommit, TransactionWorld
@@ -49,7 +50,7 @@ class FallibleCommit(PromptCommit):
         requested, self.requested = self.requested, []
         for log, _, done in requested:
             try:
-                log.mark_durable(log.sync())
+                make_durable(log)
             except DiskError as error:
                 done(error)
             else:
@@ -172,7 +173,7 @@ class BrokerWorld(TransactionWorld, GroupWorld):
     def sync(self, log: Log) -> bool:
         """The fsync thread's round for a log; whether it succeeded."""
         try:
-            log.mark_durable(log.sync())
+            make_durable(log)
         except StorageError:
             return False
         return True

@@ -15,7 +15,7 @@ from protocol.records.batch import DELETE_HORIZON, BatchHeader, crc_matches, ite
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import Codec
 from protocol.records.record import Record, read_records
-from storage.layout import CLEANER_OFFSETS_FILE, LOG, segment_name
+from storage.files.layout import CLEANER_OFFSETS_FILE, LOG, segment_name
 from storage.posix import real_env
 from tests.support.histories import Settings
 from tests.support.keyed_logs import NOW, TIMES, keyed_log

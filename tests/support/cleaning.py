@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from storage.cleanable import Verdict
-from storage.cleaner import Cleaning, CleaningMemory
-from storage.compaction import CleanerOffsets, learn_ages, verdict_on
+from storage.cleaner.cleanable_logs import CleanerOffsets, learn_ages, verdict_on
+from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.env import Env
-from storage.log import Log
+from storage.log.log import Log
+from storage.retention.cleanability import Verdict
 
 COMPACT = frozenset({"compact"})
 MEMORY = CleaningMemory(24 * 4096, 0.9, 4096)

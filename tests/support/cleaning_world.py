@@ -11,10 +11,10 @@ from itertools import pairwise
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.scan import scan_batches
-from storage.cleaner import Cleaning, CleaningMemory
-from storage.compaction import learn_ages, verdict_on
+from storage.cleaner.cleanable_logs import learn_ages, verdict_on
+from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.env import Env
-from storage.log import Log
+from storage.log.log import Log
 from tests.support.cleaning import COMPACT
 from tests.support.crash_world import NOW, CrashWorld
 from tests.support.logs import make_durable, records_of

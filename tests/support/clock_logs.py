@@ -3,10 +3,10 @@
 from typing import Any
 
 from storage.env import Env
-from storage.layout import ZONES
-from storage.log import Log
-from storage.search_clock import SearchClock
-from storage.zone_rows import ROW_BYTES
+from storage.files.layout import ZONES
+from storage.log.log import Log
+from storage.search.search_clock import SearchClock
+from storage.zones.rows import ROW_BYTES
 from tests.support.logs import append, open_log, reopened
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SimClock, sim_env

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from broker.cli import main as horolog
-from pipeline.session import open_session
+from broker.cli.main import main as horolog
+from pipeline.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

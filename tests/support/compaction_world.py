@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -11,7 +11,7 @@ from protocol.apis.create_topics import (
 )
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from storage.log import Log
+from storage.log.log import Log
 from storage.posix import real_env
 from tests.support.wire import AsyncWireClient
 

@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.context import Peer
-from broker.dispatcher import Parts
-from broker.lanes import DiskLanes
-from broker.limits import CloseConnection, ConnectionLimits
-from broker.metrics.probes import BrokerProbes
-from broker.page_cache import PageCache
-from broker.server import Server
+from broker.runtime.connection_limits import CloseConnection, ConnectionLimits
+from broker.runtime.lanes import DiskLanes
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import Peer
+from broker.server.dispatcher import Parts
+from broker.server.page_cache import PageCache
+from broker.server.server import Server
 
 
 def framed(payload: bytes) -> bytes:

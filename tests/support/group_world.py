@@ -6,8 +6,8 @@ sync that has to wait is a promise that `answer_of` looks into.
 
 from typing import Any
 
-from broker.deferred import Deferred
-from broker.groups.group import Group
+from broker.groups.classic.group import Group
+from broker.runtime.deferred import Deferred
 from protocol.apis import (
     heartbeat,
     join_group,

@@ -10,31 +10,31 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from broker.admin_trail import AdminTrail
-from broker.answers import Answers
-from broker.catalog import TopicCatalog
-from broker.clock_watch import ClockWatch
-from broker.context import Peer, RequestContext
-from broker.crash_guard import CrashGuard
-from broker.deferred import Deferred
-from broker.dirty_clients import DirtyClients
-from broker.disk_space import DiskSpace
-from broker.endpoints import Endpoint
-from broker.fetch_sessions import FetchSessions
-from broker.gathering import wait_for
+from broker.daemon.routes import routes
+from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
-from broker.intake import Intake
-from broker.memory_account import MemoryAccount
-from broker.metrics.probes import BrokerProbes
-from broker.partition import Partition
-from broker.producer_ids import ProducerIds
-from broker.quarantine import Quarantine
+from broker.guards.admission import Intake
+from broker.guards.clock_guard import ClockWatch
+from broker.guards.crash_guard import CrashGuard
+from broker.guards.disk_space import DiskSpace
+from broker.partitions.fetch_waiters import FetchWaiters
+from broker.partitions.partition import Partition
+from broker.partitions.partition_services import Serving
 from broker.quotas.service import Quotas
-from broker.routes import routes
-from broker.serving import Serving
+from broker.record_times.offenders import DirtyClients
+from broker.record_times.quarantine import Quarantine
+from broker.runtime.admin_trail import AdminTrail
+from broker.runtime.answers import Answers
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import wait_for
+from broker.runtime.memory_account import MemoryAccount
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import Peer, RequestContext
+from broker.runtime.unpacking import Unpacking
+from broker.server.endpoints import Endpoint
+from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
-from broker.unpacking import Unpacking
-from broker.waiters import FetchWaiters
+from broker.transactions.producer_ids import ProducerIds
 from config.alter import read_setting
 from config.layers import Layer, Source
 from config.names import broker_name
@@ -45,7 +45,8 @@ from protocol.codec import decode, encode, encode_bytes
 from protocol.headers import RequestHeader
 from protocol.records.builder import build_batch
 from protocol.registry import api_of
-from storage.manager import LogManager
+from storage.directory.log_manager import LogManager
+from tests.support.logs import make_durable
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SimClock, sim_env
 
@@ -106,7 +107,7 @@ class ManualCommit:
         """One round: everything requested so far is durable and answered."""
         requested, self.requested = self.requested, []
         for log in {id(each[0]): each[0] for each in requested}.values():
-            log.mark_durable(log.sync())
+            make_durable(log)
             self.on_durable(log)
         for _, _, done in requested:
             done(None)

@@ -14,9 +14,9 @@ import struct
 import threading
 from typing import Any
 
-from broker.app import Broker
-from broker.logs import journal
-from broker.memory_account import MemoryClass
+from broker.daemon.app import Broker
+from broker.runtime.event_log import journal
+from broker.runtime.memory_account import MemoryClass
 from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
 from storage.env import Env

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from broker.answers import MOST_BYTES
+from broker.runtime.answers import MOST_BYTES
 from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
 from protocol.records.batch import iter_headers

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from broker.groups.group_records import GroupMetadataValue, MemberMetadata, group_key, group_value
+from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, group_key, group_value
 from broker.transactions.transaction_records import transaction_key
 from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, seal
 from protocol.records.builder import build_batch

@@ -2,8 +2,8 @@
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.scan import scan_batches
-from storage.layout import LOG
-from storage.snapshot import LogSnapshot
+from storage.files.layout import LOG
+from storage.segment.log_snapshot import LogSnapshot
 from tests.support.interleaved_world import NOW, TOKEN, InterleavedWorld
 from tests.support.simdisk import SimFileSystem
 

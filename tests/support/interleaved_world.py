@@ -15,25 +15,25 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
-from broker import commit as commit_module
-from broker.commit import GroupCommit
-from broker.deferred import Deferred
-from broker.lanes import DiskLanes
-from broker.memory_account import MemoryAccount
-from broker.partition import Partition
-from broker.serving import NOBODY, Serving
-from broker.unpacking import Unpacking
-from broker.waiters import FetchWaiters
+from broker.partitions import sync_thread
+from broker.partitions.fetch_waiters import FetchWaiters
+from broker.partitions.group_commit import GroupCommit
+from broker.partitions.partition import Partition
+from broker.partitions.partition_services import NOBODY, Serving
+from broker.runtime.deferred import Deferred
+from broker.runtime.lanes import DiskLanes
+from broker.runtime.memory_account import MemoryAccount
+from broker.runtime.unpacking import Unpacking
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.markers import ABORT, Marker, build_marker
 from storage import locks
+from storage.directory.log_manager import LogManager
 from storage.env import Env
-from storage.log import Log
-from storage.manager import LogManager
-from storage.own_batch import own_batch
-from storage.snapshot import AppendResult
+from storage.log.log import Log
+from storage.segment.log_snapshot import AppendResult
+from storage.validation.internal_batch import own_batch
 from tests.support.interleaving import Scheduler
 from tests.support.logs import NO_BOUNDS, make_durable
 from tests.support.scheduled_loop import ScheduledLoop
@@ -48,12 +48,19 @@ WATCHED = (
     *(
         f"/storage/{name}.py"
         for name in (
-            "appender", "durability", "index_rebuild", "index_trust", "log", "log_checkpoints",
-            "log_reading", "manager", "partition_files", "producer_state", "segment",
-            "segment_writer", "sparse_index", "txn_index", "zone_map",
+            "directory/log_checkpoints", "directory/log_manager", "files/partition_files",
+            "index/sparse_index", "index/txn_index", "log/appender", "log/durability", "log/log",
+            "producers/producer_state", "search/log_search", "segment/index_rebuild",
+            "segment/segment", "segment/trusted_indexes", "segment/writer", "zones/zone_map",
         )
     ),
-    *(f"/broker/{name}.py" for name in ("commit", "lanes", "partition_writes", "turns")),
+    *(
+        f"/broker/{name}.py"
+        for name in (
+            "partitions/group_commit", "partitions/sync_thread", "partitions/writer",
+            "partitions/writer_gate", "runtime/lanes",
+        )
+    ),
 )  # fmt: skip
 """Source files in which threads change places."""
 SEGMENT_BYTES = (250, 600, 600, 3000)
@@ -147,7 +154,8 @@ class InterleavedWorld:
         """The partition in service, every lock and thread in the scheduler's hands."""
         loop = ScheduledLoop(scheduler, self.clock.monotonic)
         with ExitStack() as stack:
-            stack.enter_context(patch.object(commit_module, "threading", scheduler.threading()))
+            stack.enter_context(patch.object(sync_thread, "threading", scheduler.threading()))
+            stack.enter_context(patch.object(sync_thread, "SimpleQueue", scheduler.queue))
             stack.enter_context(patch.object(locks, "ONCE", scheduler.lock()))
             self.log._gate = scheduler.lock()  # type: ignore[assignment]
             self.manager._indexes.gate = scheduler.lock()  # type: ignore[assignment]

@@ -9,7 +9,9 @@ ever stopped while another one needs what he holds, and a deadlock is seen at on
 import random
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
+from queue import Empty
 from types import FrameType, SimpleNamespace, TracebackType
 from typing import Any, Self
 
@@ -119,9 +121,12 @@ class Scheduler:
         """In the place of the module `threading`."""
         return SimpleNamespace(
             Thread=lambda target, name, daemon: ScheduledThread(self, target, name),
-            Semaphore=lambda value: ScheduledSemaphore(self, value),
             Lock=self.lock,
         )
+
+    def queue(self) -> "ScheduledQueue":
+        """In the place of `queue.SimpleQueue()`."""
+        return ScheduledQueue(self)
 
     def _look(self) -> None:
         try:
@@ -246,22 +251,23 @@ class ScheduledLock:
         self.release()
 
 
-class ScheduledSemaphore:
-    """A semaphore of the same kind."""
+class ScheduledQueue:
+    """A `SimpleQueue` of the same kind. A time is over as soon as the others have had a turn."""
 
-    def __init__(self, scheduler: Scheduler, value: int) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._value = value
+        self._items: deque[object] = deque()
 
-    def acquire(self) -> bool:
-        while not self._value:
-            self._scheduler.wait(lambda: self._value > 0)
-        self._value -= 1
-        return True
-
-    def release(self) -> None:
-        self._value += 1
+    def put(self, item: object) -> None:
+        self._items.append(item)
         self._scheduler.point()
+
+    def get(self, timeout: float | None = None) -> object:
+        if not self._items:
+            self._scheduler.wait(lambda: timeout is not None or bool(self._items))
+        if not self._items:
+            raise Empty
+        return self._items.popleft()
 
 
 class ScheduledThread:

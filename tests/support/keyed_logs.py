@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
-from storage.layout import LOG, TXN_INDEX, segment_name
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.files.layout import LOG, TXN_INDEX, segment_name
+from storage.index.txn_index import AbortedTransaction, TxnIndex
 
 NOW = 1_700_000_000_000
 TIMES = (NOW, NOW - 5, -1, 0, NOW // 1000, NOW * 1000, NOW + 10**12)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from config.topic import TopicConfig
-from storage.retention import Reason
+from storage.retention.plan import Reason
 from tests.support.simenv import SimClock
 
 NO_TIME = -1

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from storage.producer_state import ProducerEntry
+from storage.producers.producer_state import ProducerEntry
 
 REMEMBERED = 5
 SEQUENCES = 2**31

@@ -12,11 +12,17 @@ from protocol.errors import KafkaError
 from protocol.records.builder import build_batch, recompress
 from protocol.records.compression import Codec
 from protocol.records.record import read_records
-from storage.aging import learn_times, plan_retention, roll_if_due
-from storage.checked_batch import MistimedBatch
-from storage.log import AppendResult, InvalidRecordError
-from storage.remedies import CLAIMED_TIMESTAMP, ORIGIN_OFFSET, Origin, TooLarge, remedied
-from storage.scratch import Scratch
+from storage.log.lifecycle import learn_times, plan_retention, roll_if_due
+from storage.log.log import AppendResult, InvalidRecordError
+from storage.validation.checked_batch import MistimedBatch
+from storage.validation.scratch import Scratch
+from storage.validation.timestamp_policy import (
+    CLAIMED_TIMESTAMP,
+    ORIGIN_OFFSET,
+    Origin,
+    TooLarge,
+    remedied,
+)
 from tests.support.list_log import NO_TIME, Batch
 from tests.support.list_producers import Sent
 from tests.support.log_twins import PATH, LogTwins, header_number, same
@@ -77,7 +83,7 @@ class LogHistory(LogTwins):
         self._stored(sent, batch, result)
 
     def _append_remedied(self, sent: "_Sent") -> None:
-        """As `broker.partition` does it: the remedy first, then the batch that came of it."""
+        """As a partition of the broker does: the remedy first, then the batch that came of it."""
         if self._repeats(sent):
             return
         try:

@@ -9,21 +9,21 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-from broker.clock_watch import ClockWatch
+from broker.guards.clock_guard import ClockWatch
 from config.broker import BrokerConfig
 from config.topic import TopicConfig
 from protocol.records.record import Record
-from storage.aging import plan_retention
+from storage.directory.log_manager import LogManager
 from storage.env import Env
-from storage.file_times import offsets_before
-from storage.layout import LOG, OFFSET_INDEX, TIME_INDEX, segment_name
-from storage.log import Log, TimestampOffset
-from storage.manager import LogManager
-from storage.remedies import CLAIMED_TIMESTAMP
-from storage.retention import Reason, RetentionPlan
-from storage.search_clock import SearchClock
-from storage.segment import Segment
-from storage.zone_map import ARRIVAL_ESTIMATED, Zone
+from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, segment_name
+from storage.log.lifecycle import plan_retention
+from storage.log.log import Log, TimestampOffset
+from storage.retention.plan import Reason, RetentionPlan
+from storage.search.file_times import offsets_before
+from storage.search.search_clock import SearchClock
+from storage.segment.segment import Segment
+from storage.validation.timestamp_policy import CLAIMED_TIMESTAMP
+from storage.zones.zone_map import ARRIVAL_ESTIMATED, Zone
 from tests.support.list_log import NO_TIME, Batch, ListLog, Part
 from tests.support.list_producers import ListProducers
 from tests.support.logs import NO_BOUNDS, first_from, records_of

@@ -8,10 +8,10 @@ from protocol.records.builder import build_batch
 from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
 from storage.env import Env, parent_of
-from storage.index_trust import TrustedIndexes
-from storage.loading import WhatIsKnown, load_log
-from storage.log import AppendResult, Log
-from storage.partition_files import FilePool, PartitionFiles
+from storage.files.partition_files import FilePool, PartitionFiles
+from storage.log.log import AppendResult, Log
+from storage.recovery.loading import WhatIsKnown, load_log
+from storage.segment.trusted_indexes import TrustedIndexes
 from tests.support.simenv import sim_env
 
 LOG_PATH = "/data/t-0"

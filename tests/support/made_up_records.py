@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipeline.sinks.archive import Extent
-from pipeline.sinks.archive_rounds import Stretch
-from pipeline.sinks.archive_values import Stream
+from pipeline.sinks.archive.rounds import Stretch
+from pipeline.sinks.archive.run import Extent
+from pipeline.sinks.archive.values import Stream
 
 DAY_MS = 86_400_000
 TODAY_MS = 20_778 * DAY_MS

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from broker.app import Broker
+from broker.daemon.app import Broker
 from storage.posix import real_env
 
 

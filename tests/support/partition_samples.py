@@ -8,11 +8,11 @@ from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_set
 from protocol.records.scan import BatchRow, scan_batches
-from storage import producer_snapshots
-from storage.leader_epochs import LeaderEpochs
+from storage.index.txn_index import AbortedTransaction, TxnIndex
 from storage.posix import real_env
-from storage.producer_state import ProducerEntry, ProducerStates, RememberedBatch
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.producers import producer_snapshots
+from storage.producers.leader_epochs import LeaderEpochs
+from storage.producers.producer_state import ProducerEntry, ProducerStates, RememberedBatch
 
 HEADER_RECORD: NewRecord = (-1, b"", b"", [("h", b"1"), ("g", None), ("ä", b"\xff")])
 ABORT, COMMIT = 0, 1

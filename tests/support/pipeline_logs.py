@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.schemas import ALL_COLUMNS, RECORDS
+from pipeline.decode.schemas import ALL_COLUMNS, RECORDS
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_task
 from protocol.records.compression import Codec
-from storage.checkpoints import OffsetCheckpoint
-from storage.layout import HIGH_WATERMARKS_FILE
-from storage.log import Log
+from storage.files.checkpoints import OffsetCheckpoint
+from storage.files.layout import HIGH_WATERMARKS_FILE
+from storage.log.log import Log
 from storage.posix import PosixFileSystem, real_env
 from tests.support.logs import append, open_log
 

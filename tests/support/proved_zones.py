@@ -3,11 +3,11 @@
 from pipeline.sources.zone_proof import SeenLog, proved_rows
 from protocol.records.record import read_records
 from storage.env import FileSystem
-from storage.layout import LOG, ZONES, segment_name
-from storage.log_scan import LogScan
-from storage.partition_listing import look_at
-from storage.zone_columns import ZoneColumns
-from storage.zone_rows import UNREAD
+from storage.files.layout import LOG, ZONES, segment_name
+from storage.files.partition_listing import look_at
+from storage.scan.log_scan import LogScan
+from storage.zones.columns import ZoneColumns
+from storage.zones.rows import UNREAD
 
 
 def judge_zones(fs: FileSystem, path: str) -> int:

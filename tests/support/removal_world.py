@@ -1,6 +1,6 @@
 """A partition that loses its power at every call while retention takes segments from it."""
 
-from storage.aging import learn_times, plan_retention
+from storage.log.lifecycle import learn_times, plan_retention
 from tests.support.crash_world import CrashWorld
 from tests.support.simdisk import SimFileSystem
 

@@ -7,9 +7,9 @@ it is about to begin.
 import sys
 from pathlib import Path
 
-from pipeline.engine_spark import SparkEngine
-from pipeline.session import open_session
-from pipeline.sinks.archive import run_once
+from pipeline.sinks.archive.run import run_once
+from pipeline.spark.engine import SparkEngine
+from pipeline.spark.session import open_session
 from tests.support.archives import WISHES, opened
 from tests.support.made_up_records import MadeUp
 

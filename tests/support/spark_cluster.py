@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pipeline.java import java_home
+from pipeline.spark.java import java_home
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 READY_SECONDS = 60

@@ -5,7 +5,7 @@ python -m tests.support.stream_driver LOG_DIR OUT STATE
 
 import sys
 
-from pipeline.session import open_session
+from pipeline.spark.session import open_session
 
 
 def main(log_dir: str, out: str, state: str) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
-from storage.log import Log
-from storage.reader import limit_of
-from storage.search_clock import SearchClock, time_of
-from storage.zone_rows import Zone
+from storage.log.log import Log
+from storage.log.reader import limit_of
+from storage.search.search_clock import SearchClock, time_of
+from storage.zones.rows import Zone
 from tests.support.logs import UNCLEAN, append_bytes, make_durable, open_log, reopened
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock

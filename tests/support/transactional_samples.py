@@ -8,10 +8,10 @@ import struct
 from pathlib import Path
 
 from protocol.records.builder import build_batch
-from storage import producer_snapshots
+from storage.index.txn_index import AbortedTransaction, TxnIndex
 from storage.posix import real_env
-from storage.producer_state import ProducerEntry, ProducerStates, RememberedBatch
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.producers import producer_snapshots
+from storage.producers.producer_state import ProducerEntry, ProducerStates, RememberedBatch
 
 ABORT, COMMIT = 0, 1
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from broker.deferred import Deferred
-from broker.gathering import after
+from broker.groups.classic.group import Group
+from broker.groups.classic.members import Claim, Joining, JoinResult, Protocol, SyncResult
+from broker.groups.classic.subscription import CONSUMER
 from broker.groups.consumer.embedded import (
     Subscription,
     assignment_bytes,
@@ -22,12 +23,11 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups, named_static
 from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Owned
-from broker.groups.consumer.records import ClassicMember, ClassicProtocol
 from broker.groups.consumer.topic_matching import Surroundings
-from broker.groups.group import Group
-from broker.groups.members import Claim, Joining, JoinResult, Protocol, SyncResult
-from broker.groups.subscription import CONSUMER
-from broker.metadata import MetadataImage
+from broker.groups.records.consumer import ClassicMember, ClassicProtocol
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after
+from broker.topics.metadata_image import MetadataImage
 from protocol.errors import DecodeError, ErrorCode, KafkaError
 
 NONE = ErrorCode.NONE

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from broker.groups.classic.members import Claim
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
-from broker.groups.members import Claim
 from protocol.errors import ErrorCode, KafkaError
 
 EPOCHS_SINCE_VERSION = 9

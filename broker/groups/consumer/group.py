@@ -12,10 +12,11 @@ from hashlib import blake2b
 from typing import NamedTuple
 from uuid import UUID
 
+from broker.groups.classic.members import Footprint
 from broker.groups.consumer.assignors import ASSIGNORS
 from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState, Target
 from broker.groups.consumer.reconciliation import Goal, Owned, reconciled
-from broker.groups.consumer.records import (
+from broker.groups.records.consumer import (
     GroupValue,
     Kind,
     RegexValue,
@@ -25,10 +26,9 @@ from broker.groups.consumer.records import (
     key_of,
     value_of,
 )
-from broker.groups.deadlines import Deadline
-from broker.groups.members import Footprint
-from broker.metadata import MetadataImage
-from broker.state_topic import Row
+from broker.runtime.deadlines import Deadline
+from broker.state.state_topic import Row
+from broker.topics.metadata_image import MetadataImage
 from protocol.errors import ErrorCode, KafkaError
 
 FIRST_EPOCH = 1

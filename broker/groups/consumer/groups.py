@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from broker.deferred import Deferred
-from broker.gathering import gather
-from broker.groups.consumer.beats import Beat, Heard, check_expression
+from broker.groups.classic.group import Group
+from broker.groups.classic.rebalance import GroupLog
 from broker.groups.consumer.group import ConsumerGroup, Timers
+from broker.groups.consumer.heartbeat import Beat, Heard, check_expression
 from broker.groups.consumer.member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Owned
 from broker.groups.consumer.topic_matching import LookUp, Surroundings, TopicMatching
-from broker.groups.deadlines import Deadline, Deadlines
-from broker.groups.group import Group
-from broker.groups.rebalance import GroupLog
-from broker.logs import event
-from broker.state_topic import Row
+from broker.runtime.deadlines import Deadline, Deadlines
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from broker.runtime.gathering import gather
+from broker.state.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
 
 ROW_BYTES = 32  # of a record beside its key and value, at most

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.groups.classic.members import Footprint
 from broker.groups.consumer.group import FIRST_EPOCH, ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember, with_current, with_said
-from broker.groups.consumer.records import (
+from broker.groups.records.consumer import (
     ConsumerRow,
     CurrentValue,
     GroupValue,
@@ -15,7 +16,6 @@ from broker.groups.consumer.records import (
     TargetEpochValue,
     TargetValue,
 )
-from broker.groups.members import Footprint
 
 
 @dataclass(slots=True)

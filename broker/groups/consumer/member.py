@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from uuid import UUID
 
-from broker.groups.consumer.records import (
+from broker.groups.records.consumer import (
     ClassicMember,
     CurrentPartitions,
     CurrentValue,

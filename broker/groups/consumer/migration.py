@@ -4,6 +4,10 @@ Forth: with the first member that joins by the new protocol. Back: when the last
 is gone and others remain. `group.consumer.migration.policy` allows each.
 """
 
+from broker.groups.classic.group import Group, State
+from broker.groups.classic.members import Footprint, Joining, Member, Protocol
+from broker.groups.classic.rebalance import Rebalances
+from broker.groups.classic.subscription import CONSUMER
 from broker.groups.consumer.classic_members import classic_member, ids, named
 from broker.groups.consumer.embedded import (
     assignment_bytes,
@@ -15,12 +19,8 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.member import ConsumerMember
 from broker.groups.consumer.topic_matching import Surroundings
-from broker.groups.group import Group, State
-from broker.groups.group_records import group_key, group_value
-from broker.groups.members import Footprint, Joining, Member, Protocol
-from broker.groups.rebalance import Rebalances
-from broker.groups.subscription import CONSUMER
-from broker.logs import event
+from broker.groups.records.classic import group_key, group_value
+from broker.runtime.event_log import event
 from protocol.errors import DecodeError, ErrorCode, KafkaError
 
 UPGRADES, DOWNGRADES = {"bidirectional", "upgrade"}, {"bidirectional", "downgrade"}

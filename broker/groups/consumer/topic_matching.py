@@ -11,13 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from broker.groups.classic.group import Group, State
 from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.records import RegexValue
 from broker.groups.consumer.regex import matching
-from broker.groups.group import Group, State
-from broker.logs import event
-from broker.metadata import MetadataImage
-from broker.topic_names import internal_topics
+from broker.groups.records.consumer import RegexValue
+from broker.runtime.event_log import event
+from broker.topics.metadata_image import MetadataImage
+from broker.topics.names import internal_topics
 
 if TYPE_CHECKING:
     from config.broker import BrokerConfig

@@ -4,6 +4,6 @@ Put this folder's parent on the Python path of Spark's driver, and `format("horo
 without a line of code: in SQL, in a Spark Connect server, in a declarative pipeline.
 """
 
-from pipeline.sources.spark import HorologSource as DefaultSource
+from pipeline.spark.source import HorologSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pipeline.session import open_session
+from pipeline.spark.session import open_session
 from tests.bench.__main__ import progress
 from tests.bench.results import CellResults, as_json
 from tests.bench.spark import archives, reads, records, starts, writes

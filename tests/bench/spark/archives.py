@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
 
-from pipeline.engine_spark import SparkEngine
-from pipeline.sinks.archive import Wishes, run_once
-from pipeline.sinks.archive_parquet import ParquetArchive, commit_numbers, read_commit
-from pipeline.sinks.archive_source import LogSource
+from pipeline.sinks.archive.log_source import LogSource
+from pipeline.sinks.archive.parquet import ParquetArchive, commit_numbers, read_commit
+from pipeline.sinks.archive.run import Wishes, run_once
 from pipeline.sources.options import parse
+from pipeline.spark.engine import SparkEngine
 from tests.bench.spark.by_hand import archive_by_hand
 from tests.bench.spark.records import CLEAN
 from tests.bench.spark.scene import Job, Measurement, Scene, thousands

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pipeline.sinks.topic_writer import TopicWriter
+from pipeline.sinks.topic.writer import TopicWriter
 
 CLEAN, DIRTY, COPY = "clean", "dirty", "copy"
 PARTITIONS = 4

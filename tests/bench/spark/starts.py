@@ -13,10 +13,11 @@ from types import ModuleType
 
 import pyarrow as pa
 
-from pipeline import compiled, lockstep
-from pipeline.decoder import Origin, decode, tabulate
-from pipeline.schemas import ALL_COLUMNS
-from pipeline.worker_memory import worker_memory
+from pipeline.decode import compiled
+from pipeline.decode import numpy_decoder as lockstep
+from pipeline.decode.decoder import Origin, decode, tabulate
+from pipeline.decode.schemas import ALL_COLUMNS
+from pipeline.engine.worker_memory import worker_memory
 from tests.bench.cell import Figure
 from tests.bench.spark.records import CLEAN
 from tests.bench.spark.scene import Job, Scene, seconds

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.answers import MOST_BYTES, AnswerRoom, Answers
-from broker.deferred import Deferred
-from broker.gathering import wait_for
+from broker.runtime.answers import MOST_BYTES, AnswerRoom, Answers
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import wait_for
 from protocol.apis import (
     consumer_group_describe,
     consumer_group_heartbeat,

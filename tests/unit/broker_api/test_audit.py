@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker import audit as module
-from broker.audit import AuditStream
+from broker.record_times import audit_stream as module
+from broker.record_times.audit_stream import AuditStream
 from protocol.errors import ErrorCode, KafkaError
-from storage.dirty_time import Action, DirtyTimes, Finding
-from storage.snapshot import AppendResult
+from storage.segment.log_snapshot import AppendResult
 from storage.timestamps import Direction, Suspicion
+from storage.validation.dirty_timestamps import Action, DirtyTimes, Finding
 from tests.support.simenv import SimClock
 
 FUTURE = DirtyTimes(

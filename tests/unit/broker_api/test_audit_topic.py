@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.audit import AuditStream
+from broker.record_times.audit_stream import AuditStream
 from protocol.apis import (
     add_partitions_to_txn,
     alter_configs,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.catalog_file import FILE_NAME
+from broker.topics.catalog_file import FILE_NAME
 from protocol.apis.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.dirty_clients import MAX_CLIENT_ID, MAX_ENTRIES, TOLD_EVERY_MS, DirtyClients
-from broker.logs import journal
-from broker.metrics.probes import BrokerProbes
-from broker.serving import Nobody
-from storage.dirty_time import Action, DirtyTimes, Finding
+from broker.partitions.partition_services import Nobody
+from broker.record_times.offenders import MAX_CLIENT_ID, MAX_ENTRIES, TOLD_EVERY_MS, DirtyClients
+from broker.runtime.event_log import journal
+from broker.runtime.probes import BrokerProbes
 from storage.timestamps import Direction, Suspicion
+from storage.validation.dirty_timestamps import Action, DirtyTimes, Finding
 from tests.support.simenv import SimClock
 
 NOW = 1_760_000_000_000

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.deferred import Deferred
+from broker.runtime.deferred import Deferred
 from protocol.apis.fetch import (
     FetchPartition,
     FetchRequest,

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.fetch_sessions import (
+from broker.fetching.sessions import (
     EVICTION_SECONDS,
     MAX_EPOCH,
     FetchSession,

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from broker.deferred import Deferred
-from broker.gathering import after, gather, wait_for
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after, gather, wait_for
 from protocol.errors import ErrorCode, KafkaError
 
 

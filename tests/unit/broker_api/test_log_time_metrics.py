@@ -1,7 +1,7 @@
 """The newest times of logs in the scrape: known without a look at a file, or not shown."""
 
 from broker.metrics.partitions import PARTITION_METRICS
-from storage.aging import learn_times
+from storage.log.lifecycle import learn_times
 from tests.support.handler_world import BATCH_TIME, World
 
 MAX_RECORD = "horolog_log_max_record_timestamp_seconds"

@@ -9,8 +9,8 @@ import pytest
 from broker.metrics import exporter_names, groups
 from broker.metrics.kafka_names import KAFKA_METRICS
 from broker.metrics.partitions import MAX_EXACT, series
-from broker.metrics.probes import MAX_SPREAD_TOPICS, MAX_TOPICS, OTHERS, BrokerProbes
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS
+from broker.runtime.probes import MAX_SPREAD_TOPICS, MAX_TOPICS, OTHERS, BrokerProbes
 
 
 def image_of(topics: int, partitions: int) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.limits import CloseConnection
+from broker.runtime.connection_limits import CloseConnection
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.errors import ErrorCode

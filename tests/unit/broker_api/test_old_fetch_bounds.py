@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from broker.memory_account import MemoryClass
-from broker.old_fetch import MOST_BYTES, MOST_SECONDS
+from broker.fetching.down_converted import MOST_BYTES, MOST_SECONDS
+from broker.runtime.memory_account import MemoryClass
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.compression import Codec
 from tests.support.handler_world import World

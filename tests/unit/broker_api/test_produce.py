@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker.deferred import Deferred
-from broker.limits import CloseConnection
+from broker.runtime.connection_limits import CloseConnection
+from broker.runtime.deferred import Deferred
 from protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.errors import ErrorCode

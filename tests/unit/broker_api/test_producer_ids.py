@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.producer_ids import BLOCK_SIZE, FAR, FILE_NAME, ProducerIds
+from broker.transactions.producer_ids import BLOCK_SIZE, FAR, FILE_NAME, ProducerIds
 from protocol.apis import init_producer_id, write_txn_markers
 from storage.env import Env
 from storage.errors import CorruptCheckpoint, NewerFormat, StorageError

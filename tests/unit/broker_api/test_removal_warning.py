@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker.removal_warning import Loss, size_text, warning_text
-from broker.retention_preview import Leaving
+from broker.topics.removal_warning import Loss, size_text, warning_text
+from broker.topics.retention_preview import Leaving
 from protocol.apis import alter_configs, incremental_alter_configs
 from protocol.errors import ErrorCode
 from tests.support.handler_world import NODE_ID, World, altered

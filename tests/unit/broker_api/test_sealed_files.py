@@ -8,15 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from broker import catalog_file
-from broker.catalog_file import CatalogState, TopicEntry
-from broker.lanes import DiskLanes
-from broker.producer_ids import FILE_NAME as IDS_FILE
-from broker.producer_ids import ProducerIds
 from broker.quotas import quota_file
 from broker.quotas.table import Entity, Limits, QuotaTable, alter, entity_of
-from broker.stored_settings import FILE_NAME as SETTINGS_FILE
-from broker.stored_settings import told, unset_key
+from broker.runtime.lanes import DiskLanes
+from broker.topics import catalog_file
+from broker.topics.catalog_file import CatalogState, TopicEntry
+from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
+from broker.topics.stored_settings import told, unset_key
+from broker.transactions.producer_ids import FILE_NAME as IDS_FILE
+from broker.transactions.producer_ids import ProducerIds
 from config.errors import ConfigError
 from config.overrides import restore
 from config.sealed_json import KEY

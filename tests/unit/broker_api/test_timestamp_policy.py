@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.deferred import Deferred
+from broker.runtime.deferred import Deferred
 from protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -17,7 +17,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_message
 from protocol.records.record import Record
-from storage.validation import TIMESTAMP_SUMMARY
+from storage.validation.batch_rules import TIMESTAMP_SUMMARY
 from tests.support.handler_world import World, produce_request
 from tests.support.logs import make_durable, records_of
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from broker.catalog_file import CatalogState, TopicEntry
-from broker.topic_adoption import TopicIdConflictError, doomed_logs, reconciled
+from broker.topics.adoption import TopicIdConflictError, doomed_logs, reconciled
+from broker.topics.catalog_file import CatalogState, TopicEntry
 
 ONE, TWO, FRESH = UUID(int=1), UUID(int=2), UUID(int=99)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.topic_names import (
+from broker.topics.names import (
     check_name,
     collision_key,
     fault_in_name,

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from broker.gathering import wait_for
-from broker.memory_account import MemoryAccount, MemoryClass
-from broker.unpacking import OF_A_CONNECTION, RequestBudget, Unpacking
+from broker.runtime.gathering import wait_for
+from broker.runtime.memory_account import MemoryAccount, MemoryClass
+from broker.runtime.unpacking import OF_A_CONNECTION, RequestBudget, Unpacking
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from storage.unpacking import TooMuchWork, Work
+from storage.validation.unpacking import TooMuchWork, Work
 from tests.support.handler_world import World
 from tests.support.inflating import big_value, look_up, many_headers, produce
 

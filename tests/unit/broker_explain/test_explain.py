@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from broker import cli
-from broker.cli import main
+from broker.cli import main as cli
+from broker.cli.main import main
+from broker.daemon.serve import FORCED_EXIT
 from broker.explain.pages import PAGES, SUBJECTS
-from broker.serve import FORCED_EXIT
 
 ROOT = Path(__file__).resolve().parents[3] / "broker"
 HANDED_ON = {"_begin_hold", "_release"}
@@ -43,7 +43,7 @@ def written_in(path: Path) -> Iterator[tuple[str, int]]:
             continue
         codes = constants(call.args[0])
         hands_on |= name in HANDED_ON and bool(codes)
-        if not codes and path.name != "logs.py":
+        if not codes and path.name != "event_log.py":
             handed = isinstance(call.args[0], ast.Name) and call.args[0].id == "what"
             assert handed, f"{path.name}:{call.lineno}: which code is this?"
         for code in codes:

@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from broker.cli import COMMANDS
-from broker.config_resources import CONFIRM
+from broker.cli.main import COMMANDS
 from broker.explain.pages import PAGES
 from broker.http.routes import ROUTES
 from broker.metrics.catalogue import CATALOGUE
+from broker.topics.config_resources import CONFIRM
 from config.names import known_broker_names
 
 ROOT = Path(__file__).resolve().parents[3]

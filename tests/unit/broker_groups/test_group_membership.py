@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker import callbacks
+from broker.runtime import callbacks
 from protocol.errors import DecodeError
 from protocol.errors import ErrorCode as E
 from tests.support.group_world import INITIAL_DELAY_MS, GroupWorld, Promise, group_world, leave

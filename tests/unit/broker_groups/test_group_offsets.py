@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker.groups.group_records import group_key, offset_key
-from broker.memory_account import MemoryClass
+from broker.groups.records.classic import group_key, offset_key
+from broker.runtime.memory_account import MemoryClass
 from protocol.apis import (
     delete_groups,
     delete_topics,

@@ -2,14 +2,8 @@
 
 import pytest
 
-from broker.groups.consumer.records import (
-    ClassicMember,
-    ClassicProtocol,
-    ConsumerRow,
-    key_of,
-    value_of,
-)
-from broker.groups.group_records import (
+from broker.groups.classic.subscription import topics_of
+from broker.groups.records.classic import (
     GroupRow,
     OffsetRow,
     group_key,
@@ -18,8 +12,14 @@ from broker.groups.group_records import (
     offset_value,
     read_row,
 )
-from broker.groups.subscription import topics_of
-from broker.state_topic import partition_of
+from broker.groups.records.consumer import (
+    ClassicMember,
+    ClassicProtocol,
+    ConsumerRow,
+    key_of,
+    value_of,
+)
+from broker.state.state_topic import partition_of
 from protocol.errors import DecodeError
 
 # Taken from a Kafka 4.3.0 with one static member of a librdkafka client, and an old commit.

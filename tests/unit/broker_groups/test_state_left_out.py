@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.groups.consumer.records import (
+from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, group_key, group_value
+from broker.groups.records.consumer import (
     CurrentPartitions,
     CurrentValue,
     Kind,
@@ -13,9 +14,8 @@ from broker.groups.consumer.records import (
     key_of,
     value_of,
 )
-from broker.groups.group_records import GroupMetadataValue, MemberMetadata, group_key, group_value
-from broker.logs import journal
-from broker.state_topic import Row
+from broker.runtime.event_log import journal
+from broker.state.state_topic import Row
 from broker.transactions.transaction_records import transaction_key
 from protocol.errors import ErrorCode as E
 from protocol.wire import ZERO_UUID

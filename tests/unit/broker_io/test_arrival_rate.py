@@ -1,6 +1,6 @@
 """So many connections a second from one address, and a burst; others are not touched."""
 
-from broker.arrival_rate import BURST_SECONDS, ArrivalRate
+from broker.server.arrival_rate import BURST_SECONDS, ArrivalRate
 
 RATE = 4
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from broker import callbacks
-from broker.deferred import Deferred
-from broker.gathering import after
-from broker.turns import Turns
-from broker.waiters import FetchWaiters
+from broker.partitions.fetch_waiters import FetchWaiters
+from broker.partitions.writer_gate import Turns
+from broker.runtime import callbacks
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import after
 from tests.unit.broker_io.test_commit import FakeLog, committing, until
 from tests.unit.broker_io.test_task_runner import make
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 
 NOW = {"ms": 0, "iso": "1970-01-01T00:00:00.000Z"}
 CLOCK = {"wall": NOW, "steps_seen": 0, "hold": None, "test_clock": None, "monotonic_seconds": 1.0}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.cli_tables import Page
+from broker.cli.tables import Page
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\u202eb"
 WRITTEN = "a\\x1b]0;owned\\x07\\x1b[2J\\u202eb"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.clock_watch import ClockWatch
+from broker.guards.clock_guard import ClockWatch
 from config.broker import BrokerConfig
 from tests.support.simenv import SimClock
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from broker.closing import close_logs
+from broker.daemon.shutdown import close_logs
 from config.topic import TopicConfig
-from storage.appender import LogAppender
-from storage.manager import LogManager
+from storage.directory.log_manager import LogManager
+from storage.log.appender import LogAppender
 from storage.posix import real_env
 from tests.support.logs import NO_BOUNDS, append, offsets_of, records_of
 from tests.support.simenv import sim_env

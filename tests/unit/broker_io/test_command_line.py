@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from broker.cli import COMMANDS, main
+from broker.cli.main import COMMANDS, main
 
 
 def test_without_a_command_there_is_help_and_a_status_that_says_so(
@@ -53,9 +53,10 @@ def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> Non
 def test_serve_loads_nothing_that_other_commands_need() -> None:
     """A start must stay fast: no tables, no HTTP client, no module of another command."""
     code = (
-        "import sys, broker.serve; from broker.cli import main; main(['serve', '--help']); "
+        "import sys, broker.daemon.serve; from broker.cli.main import main; "
+        "main(['serve', '--help']); "
         "print(*sorted(n for n in sys.modules if n.split('.')[0] in ('rich', 'http', 'urllib3') "
-        "or n.startswith('broker.cli_') and n != 'broker.cli_serve'))"
+        "or n.startswith('broker.cli.') and n not in ('broker.cli.main', 'broker.cli.serve')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
@@ -63,7 +64,7 @@ def test_serve_loads_nothing_that_other_commands_need() -> None:
 
 def test_a_reader_who_leaves_early_ends_the_command_quietly() -> None:
     """As `horolog ... | head -1` does; the output is larger than a pipe."""
-    writes = "import sys, broker.cli as c; sys.exit(c.main(['config', 'docs']))"
+    writes = "import sys, broker.cli.main as c; sys.exit(c.main(['config', 'docs']))"
     done = subprocess.run(
         ["sh", "-c", f'{{ "{sys.executable}" -c "{writes}"; echo $? >&2; }} | head -1'],
         capture_output=True,

@@ -8,10 +8,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from broker.callbacks import failures
-from broker.commit import HOLD_FACTOR, GroupCommit, flush_bytes_of_this_machine
-from broker.metrics.probes import BrokerProbes
-from broker.sync_thread import VOUCH_SECONDS
+from broker.partitions.group_commit import HOLD_FACTOR, GroupCommit, flush_bytes_of_this_machine
+from broker.partitions.sync_thread import VOUCH_SECONDS
+from broker.runtime.callbacks import failures
+from broker.runtime.probes import BrokerProbes
 
 FLUSH_BYTES = 1_000_000
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from broker.limits import ConnectionLimits
+from broker.runtime.connection_limits import ConnectionLimits
 from tests.support.echo_server import Echo, Limits, echo_server, framed
 from tests.support.wire import AsyncWireClient
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.crash_guard import FILE_NAME, CrashGuard
-from broker.disk_space import DiskSpace
-from broker.intake import Intake
+from broker.guards.admission import Intake
+from broker.guards.crash_guard import FILE_NAME, CrashGuard
+from broker.guards.disk_space import DiskSpace
 from config.broker import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.simdisk import SimFileSystem

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.deferred import Deferred
+from broker.runtime.deferred import Deferred
 
 
 class Large:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.disk_space import DiskSpace
+from broker.guards.disk_space import DiskSpace
 from config.broker import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
-from storage.ballast import Ballast
+from storage.directory.ballast import Ballast
 from storage.errors import DiskError
 from tests.support.simdisk import SimFileSystem
 

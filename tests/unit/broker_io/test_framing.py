@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from broker.buffers import SHARED_BYTES, SMALLEST_BODY, BufferPool
-from broker.framing import LARGE_FRAME, ForeignProtocol, FrameReader
-from broker.limits import CloseConnection
+from broker.runtime.connection_limits import CloseConnection
+from broker.server.buffer_pool import SHARED_BYTES, SMALLEST_BODY, BufferPool
+from broker.server.framing import LARGE_FRAME, ForeignProtocol, FrameReader
 
 LIMIT = 100 * 1024 * 1024
 

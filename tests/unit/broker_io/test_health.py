@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.http.health import Check, judge
-from broker.http.pages import Pages
+from broker.http.port.health import Check, judge
+from broker.http.port.open_pages import Pages
 
 CHECKS = [Check("serving", lambda: None), Check("storage", lambda: "an fsync failed")]
 

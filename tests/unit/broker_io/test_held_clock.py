@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.held_clock import LAST_MS, ClockMoveError, HeldClock
+from broker.runtime.test_clock import LAST_MS, ClockMoveError, HeldClock
 from tests.support.simenv import SimClock
 
 HOUR = 3_600_000

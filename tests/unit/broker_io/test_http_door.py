@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import pytest
 
-from broker.http import visits
-from broker.http.door import HttpDoor
-from broker.http.exchange import Request, Response
+from broker.http.port import visits
+from broker.http.port.listener import HttpDoor
+from broker.http.port.messages import Request, Response
 
 
 class Echo:

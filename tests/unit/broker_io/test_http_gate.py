@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.http.exchange import ApiError, Request
-from broker.http.gate import Gate
+from broker.http.port.access import Gate
+from broker.http.port.messages import ApiError, Request
 
 TOKEN = "0123456789abcdef"
 READ = Request("GET", "/api/topics", "", "127.0.0.1:9404")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.http.exchange import ApiError, Request, rendered
-from broker.http.parameters import (
+from broker.http.port.messages import ApiError, Request, rendered
+from broker.http.port.parameters import (
     DURATION,
     INSTANT,
     SPEED,

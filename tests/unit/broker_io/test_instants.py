@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.instants import instant, instant_or_none, iso, parse_duration, parse_instant
+from broker.runtime.instants import instant, instant_or_none, iso, parse_duration, parse_instant
 
 NOW = 1_700_000_000_000
 

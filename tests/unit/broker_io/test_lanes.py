@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from broker.lanes import PATIENCE, patient_threads
+from broker.runtime.lanes import PATIENCE, patient_threads
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
-from broker.lockstep import AWAKE_SECONDS, PAUSE_SECONDS, STREAK, Lockstep
+from broker.server.busy_poll import AWAKE_SECONDS, PAUSE_SECONDS, STREAK, Lockstep
 
 
 class HeldLoop:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker.logs import LINES_PER_SECOND, Journal
+from broker.runtime.event_log import LINES_PER_SECOND, Journal
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.memory_account import MemoryAccount, MemoryClass
-from broker.memory_limit import cgroup_limits, ram_bytes, usable_memory
+from broker.runtime.memory_account import MemoryAccount, MemoryClass
+from broker.runtime.memory_limit import cgroup_limits, ram_bytes, usable_memory
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.simdisk import SimFileSystem
 

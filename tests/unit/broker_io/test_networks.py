@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.endpoints import BoundListener, Endpoint
-from broker.networks import ROUTES, is_outside, is_outside_of
+from broker.server.endpoints import BoundListener, Endpoint
+from broker.server.networks import ROUTES, is_outside, is_outside_of
 from storage.posix import real_env
 from tests.support.simenv import sim_env
 

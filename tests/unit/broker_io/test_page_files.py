@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from broker.http.time_page import ASSETS, PATHS, POLICY, TimePage
+from broker.http.timeline.time_page import ASSETS, PATHS, POLICY, TimePage
 
 PAGE = TimePage()
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.cli import main
-from broker.probe import address_in_environment, ask
+from broker.cli.main import main
+from broker.cli.probe import address_in_environment, ask
 
 Answering = Callable[[bytes], str]
 
@@ -91,4 +91,4 @@ def test_a_check_loads_no_broker_no_loop_and_no_command_line() -> None:
         "('asyncio', 'click', 'uvloop', 'http', 'config', 'storage', 'protocol', 'broker')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "broker broker.__main__ broker.probe"
+    assert done.stdout.splitlines()[-1] == "broker broker.__main__ broker.cli broker.cli.probe"

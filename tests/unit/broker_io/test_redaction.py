@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker.redaction import Redactor
+from broker.cli.redaction import Redactor
 
 CANARY = "s3cr3t-canary"
 

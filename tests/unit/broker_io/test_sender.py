@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.lanes import DiskLanes
-from broker.page_cache import BLIND_AFTER, WARM_BYTES, WINDOW_BYTES, PageCache
-from broker.sender import Part, SocketSender
-from storage.file_slice import FileSlice
+from broker.runtime.lanes import DiskLanes
+from broker.server.page_cache import BLIND_AFTER, WARM_BYTES, WINDOW_BYTES, PageCache
+from broker.server.sender import Part, SocketSender
+from storage.files.file_slice import FileSlice
 from storage.posix import real_env
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from broker import serve as module
-from broker.cli import main
-from broker.logs import journal
-from broker.server import ListenError
+from broker.cli.main import main
+from broker.daemon import serve as module
+from broker.runtime.event_log import journal
+from broker.server.server import ListenError
 from storage.errors import (
     CorruptCheckpoint,
     CorruptLog,

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.metrics.declare import summed
-from broker.metrics.probes import SKEW_BOUNDS_MS, BrokerProbes
+from broker.runtime.probes import SKEW_BOUNDS_MS, BrokerProbes
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from broker.metrics.probes import BrokerProbes
+from broker.runtime.probes import BrokerProbes
 from broker.tasks.runner import TaskRunner, Work
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from broker.cli_tables import shown
-from broker.cli_top_page import Screen, show, urgent_first
+from broker.cli.tables import shown
+from broker.cli.top_view import Screen, show, urgent_first
 
 NOW = 1_709_121_600_000
 HOUR = 3_600_000

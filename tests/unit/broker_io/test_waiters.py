@@ -2,7 +2,7 @@
 
 import asyncio
 
-from broker.waiters import FetchWaiters
+from broker.partitions.fetch_waiters import FetchWaiters
 
 
 class Woken:

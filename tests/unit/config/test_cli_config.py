@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 
 
 def run(*arguments: str) -> int:

@@ -15,7 +15,7 @@ READERS = [
     path
     for package in ("broker", "storage")
     for path in (ROOT / package).rglob("*.py")
-    if path.name != "cli_config.py"
+    if path != ROOT / "broker" / "cli" / "config.py"
 ]
 
 

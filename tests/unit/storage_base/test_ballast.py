@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.ballast import Ballast
+from storage.directory.ballast import Ballast
 from storage.errors import DiskError, NoSpace
 from tests.support.simdisk import SimFileSystem
 

@@ -3,9 +3,9 @@
 import pytest
 from crc32c import crc32c
 
-from storage.checkpoints import OffsetCheckpoint
-from storage.layout import PartitionName
-from storage.start_offsets import StartOffsets
+from storage.files.checkpoints import OffsetCheckpoint
+from storage.files.layout import PartitionName
+from storage.files.start_offsets import StartOffsets
 from tests.support.simdisk import SimFileSystem
 
 PATH = "/recovery-point-offset-checkpoint"

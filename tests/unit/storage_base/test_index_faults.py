@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from storage.errors import CorruptIndex, DiskError, NoSpace
-from storage.layout import TXN_INDEX, segment_name
-from storage.offset_index import OffsetIndex
-from storage.time_index import TimeIndex
-from storage.txn_index import AbortedTransaction, TxnIndex
-from storage.zone_map import ZoneMap
+from storage.files.layout import TXN_INDEX, segment_name
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.zones.zone_map import ZoneMap
 from tests.support.simdisk import SimFileSystem, SimulatedCrash
 
 PATH = "/0.index"

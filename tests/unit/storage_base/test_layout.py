@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from storage.layout import (
+from storage.files.layout import (
     LOG,
     PartitionName,
     SegmentFile,

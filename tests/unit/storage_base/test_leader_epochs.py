@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.leader_epochs import LeaderEpochs
+from storage.producers.leader_epochs import LeaderEpochs
 from tests.support.simdisk import SimFileSystem
 
 PATH = "/leader-epoch-checkpoint"

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from storage.errors import CorruptCheckpoint, NewerFormat
-from storage.meta_properties import (
+from storage.files.meta_properties import (
     MetaProperties,
     encode_clean_shutdown,
     encode_meta_properties,

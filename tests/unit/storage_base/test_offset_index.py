@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptIndex, InvalidOffset
-from storage.offset_index import OffsetIndex, OffsetPosition
+from storage.index.offset_index import OffsetIndex, OffsetPosition
 from tests.support.simdisk import SimFileSystem
 
 PATH = "/00000000000000000045.index"

@@ -6,9 +6,9 @@ import pytest
 from crc32c import crc32c
 
 from storage.errors import CorruptCheckpoint, DiskError
-from storage.producer_snapshots import decode, encode, load_newest, save, stray_offsets
-from storage.producer_state import ProducerEntry, ProducerStates, RememberedBatch
-from storage.segment_sync import sync_snapshot
+from storage.producers.producer_snapshots import decode, encode, load_newest, save, stray_offsets
+from storage.producers.producer_state import ProducerEntry, ProducerStates, RememberedBatch
+from storage.segment.sync import sync_snapshot
 from tests.support.simdisk import SimFileSystem
 
 

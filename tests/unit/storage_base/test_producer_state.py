@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import TRANSACTIONAL, BatchHeader
-from storage.producer_state import (
+from storage.producers.producer_state import (
     MAX_PRODUCERS,
     MAX_SEQUENCE,
     CompletedTransaction,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptIndex, InvalidOffset
-from storage.offset_index import OffsetIndex
-from storage.time_index import TimeIndex, TimestampEntry
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex, TimestampEntry
 from tests.support.simdisk import SimFileSystem
 
 PATH = "/00000000000000000045.timeindex"

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from storage.errors import CorruptIndex, InvalidOffset
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTransaction, TxnIndex
 from tests.support.simdisk import SimFileSystem
 
 PATH = "/00000000000000000000.txnindex"

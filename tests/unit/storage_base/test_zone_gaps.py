@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.records.gaps import NO_EDGES, Edges
-from storage.segment import IndexRules
-from storage.zone_gaps import GAP_BITS, Times, gap_flags, gap_of, joined_flags
-from storage.zone_map import DIRTY_FUTURE, DIRTY_PAST, LOG_APPEND_TIME, UNTIMED, ZoneMap
-from storage.zone_mend import mend_zones
+from storage.segment.segment import IndexRules
+from storage.segment.zone_repair import mend_zones
+from storage.zones.gaps import GAP_BITS, Times, gap_flags, gap_of, joined_flags
+from storage.zones.zone_map import DIRTY_FUTURE, DIRTY_PAST, LOG_APPEND_TIME, UNTIMED, ZoneMap
 from tests.support.logs import append, make_durable, open_log
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.timestamps import INT64_MAX
-from storage.zone_map import (
+from storage.zones.rows import LIFTED
+from storage.zones.zone_map import (
     ARRIVAL_ESTIMATED,
     DIRTY_FUTURE,
     LOG_APPEND_TIME,
@@ -19,7 +20,6 @@ from storage.zone_map import (
     ZoneMap,
     estimate_arrival,
 )
-from storage.zone_rows import LIFTED
 from tests.support.simdisk import SimFileSystem
 
 PATH = "/00000000000000001000.zones"

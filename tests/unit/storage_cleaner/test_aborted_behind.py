@@ -1,7 +1,7 @@
 """An abort whose marker lies segments behind the data is known to readers of that data."""
 
-from storage.layout import TXN_INDEX, segment_name
-from storage.txn_index import AbortedTransaction, TxnIndex
+from storage.files.layout import TXN_INDEX, segment_name
+from storage.index.txn_index import AbortedTransaction, TxnIndex
 from tests.support.logs import LOG_PATH, append, make_durable, open_log
 from tests.support.simenv import sim_env
 

@@ -12,9 +12,9 @@ from protocol.records.compact import ENTRY_BYTES, KeyMap
 from protocol.records.compression import Codec, InflateLimit
 from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
-from storage.batch_cleaner import BatchCleaner, CleanedBatch, LastOfProducer
-from storage.cleaned_transactions import CleanedTransactions
-from storage.txn_index import AbortedTransaction
+from storage.cleaner.batch_cleaner import BatchCleaner, CleanedBatch, LastOfProducer
+from storage.cleaner.cleaned_transactions import CleanedTransactions
+from storage.index.txn_index import AbortedTransaction
 
 NOW, KEEP = 1_700_000_000_000, 1000
 ROWS: list[NewRecord] = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.cleanable import (
+from storage.retention.cleanability import (
     NO_TIME,
     UNLIMITED_MS,
     Because,

@@ -6,9 +6,9 @@ import pytest
 
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from storage.compaction import CleanerOffsets
+from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.env import Env
-from storage.log import Log
+from storage.log.log import Log
 from tests.support.cleaning import COMPACT, MEMORY, Row, clean, compacted
 from tests.support.logs import (
     LOG_PATH,

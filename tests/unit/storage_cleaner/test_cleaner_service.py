@@ -12,17 +12,17 @@ from protocol.records.batch import seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.scan import scan_batches
-from storage.aging import roll_deadline
-from storage.cleanable import Because
-from storage.cleaner import Cleaning, Slice
-from storage.compaction import CleanerOffsets
+from storage.cleaner.cleanable_logs import CleanerOffsets
+from storage.cleaner.cleaner import Cleaning, Slice
 from storage.env import Env
 from storage.errors import CorruptLog, DiskError
-from storage.layout import LOG
-from storage.log import Log
+from storage.files.layout import LOG
+from storage.log.lifecycle import roll_deadline
+from storage.log.log import Log
 from storage.posix import real_env
-from storage.segment_removal import RemovedSegments
-from storage.zone_map import Zone
+from storage.retention.cleanability import Because
+from storage.segment.removal import RemovedSegments
+from storage.zones.zone_map import Zone
 from tests.support.cleaning import COMPACT, MEMORY, clean, verdict
 from tests.support.logs import (
     LOG_PATH,

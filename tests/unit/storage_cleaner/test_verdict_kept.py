@@ -1,9 +1,9 @@
 """A verdict that is kept from look to look is never another than a new one would be."""
 
 from protocol.records.builder import build_batch
-from storage.cleanable import Because
-from storage.compaction import CleanerOffsets
-from storage.log import Log
+from storage.cleaner.cleanable_logs import CleanerOffsets
+from storage.log.log import Log
+from storage.retention.cleanability import Because
 from tests.support.cleaning import COMPACT, clean, verdict
 from tests.support.logs import append_bytes, make_durable, open_log
 from tests.support.simenv import SimClock, sim_env

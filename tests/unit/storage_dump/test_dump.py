@@ -8,12 +8,12 @@ import pytest
 
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from storage.dump import UnknownFile, dump_file
-from storage.dump_log import Detail
-from storage.dump_rows import Damage, Row
+from storage.dump.by_name import UnknownFile, dump_file
+from storage.dump.log import Detail
+from storage.dump.rows import Damage, Row
 from storage.errors import FileMissing
 from storage.posix import real_env
-from storage.zone_rows import UNTIMED, Zone, pack_row
+from storage.zones.rows import UNTIMED, Zone, pack_row
 from tests.support.partition_samples import write_samples
 
 EVERYTHING = Detail(records=True, contents=True)

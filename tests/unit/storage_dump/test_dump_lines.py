@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from protocol.records.builder import build_batch
 from tests.support.partition_samples import HEADER_RECORD, write_samples
 

@@ -9,8 +9,8 @@ from protocol.records.batch import read_header, seal, set_max_timestamp
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
-from storage.log import InvalidRecordError, Log
-from storage.validation import TIMESTAMP_SUMMARY
+from storage.log.log import InvalidRecordError, Log
+from storage.validation.batch_rules import TIMESTAMP_SUMMARY
 from tests.support.history_batches import misnumbered
 from tests.support.inflating import many_headers
 from tests.support.logs import append, append_bytes, make_durable, open_log, records_of

@@ -9,7 +9,7 @@ import pytest
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
-from storage.log import Log
+from storage.log.log import Log
 from tests.support.logs import append, append_bytes, open_log, reopened
 from tests.support.simenv import sim_env
 

@@ -7,11 +7,11 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.record import read_records
 from protocol.records.scan import scan_batches
-from storage import doubt
-from storage.file_slice import FetchData
-from storage.log import Log
-from storage.scrub import SegmentScrub, scrubbable
-from storage.soundness import EVER, MAX_RANGES, SOUND, UNKNOWN, Soundness
+from storage.files.file_slice import FetchData
+from storage.log import unverified_range as doubt
+from storage.log.log import Log
+from storage.segment.verified_ranges import EVER, MAX_RANGES, SOUND, UNKNOWN, Soundness
+from storage.verify.scrub import SegmentScrub, scrubbable
 from tests.support.logs import UNCLEAN, append, make_durable, open_log, records_of, reopened
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env

@@ -11,15 +11,15 @@ from protocol.records.batch import crc_matches, read_header
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.record import Record, read_records
-from storage.checked_batch import MistimedBatch
-from storage.dirty_time import FAR_FUTURE_MS, Action, Finding
 from storage.env import Env
-from storage.log import AppendResult, InvalidRecordError, Log
-from storage.remedies import Origin, Remedied, TooLarge, remedied
-from storage.scratch import Scratch
+from storage.log.log import AppendResult, InvalidRecordError, Log
 from storage.timestamps import Direction, Suspicion, bounds
-from storage.zone_gaps import GAP_BITS
-from storage.zone_map import DIRTY_FUTURE, DIRTY_PAST, UNTIMED
+from storage.validation.checked_batch import MistimedBatch
+from storage.validation.dirty_timestamps import FAR_FUTURE_MS, Action, Finding
+from storage.validation.scratch import Scratch
+from storage.validation.timestamp_policy import Origin, Remedied, TooLarge, remedied
+from storage.zones.gaps import GAP_BITS
+from storage.zones.zone_map import DIRTY_FUTURE, DIRTY_PAST, UNTIMED
 from tests.support.logs import CLEAN, UNCLEAN, append, append_bytes, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock, sim_env

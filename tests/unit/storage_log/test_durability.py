@@ -4,8 +4,8 @@ import pytest
 
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import DiskError
-from storage.log import Log
-from storage.zone_rows import sound_rows
+from storage.log.log import Log
+from storage.zones.rows import sound_rows
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env

@@ -10,11 +10,11 @@ import pytest
 
 from config.topic import TopicConfig
 from protocol.errors import KafkaError
+from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import DiskError
-from storage.loading import WhatIsKnown
-from storage.log import Log
-from storage.manager import LogManager
+from storage.log.log import Log
+from storage.recovery.loading import WhatIsKnown
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock

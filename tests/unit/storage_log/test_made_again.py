@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
+from storage.directory.log_manager import LogManager
 from storage.errors import DiskError, StorageError
-from storage.manager import LogManager
-from storage.partition_files import FilePool, PartitionFiles
-from storage.synced_mark import load
+from storage.files.partition_files import FilePool, PartitionFiles
+from storage.files.synced_mark import load
 from tests.support.logs import append, make_durable
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env

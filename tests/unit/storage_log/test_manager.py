@@ -6,12 +6,12 @@ import pytest
 
 from config.topic import TopicConfig
 from protocol.records.builder import build_batch
+from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import DirectoryLocked, DiskError, NewerFormat, StorageError
-from storage.log import Log
-from storage.manager import LogManager
-from storage.meta_properties import read_meta_properties, read_partition_metadata
-from storage.producer_state import PRODUCER_BYTES
+from storage.files.meta_properties import read_meta_properties, read_partition_metadata
+from storage.log.log import Log
+from storage.producers.producer_state import PRODUCER_BYTES
 from tests.support.logs import NO_BOUNDS, append, make_durable, offsets_of, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock, sim_env

@@ -14,8 +14,8 @@ from protocol.records.legacy_builder import Row, build_set
 from protocol.records.record import Record
 from storage.env import Env
 from storage.errors import DiskError
-from storage.loading import WhatIsKnown
-from storage.log import Log
+from storage.log.log import Log
+from storage.recovery.loading import WhatIsKnown
 from tests.support.logs import CLEAN, LOG_PATH, UNCLEAN, append, open_log, records_of, reopened
 from tests.support.simdisk import SimFileSystem, SimulatedCrash
 from tests.support.simenv import SeededRng, SimClock, sim_env

@@ -3,8 +3,8 @@
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
-from storage.file_slice import NOTHING
-from storage.log import Log
+from storage.files.file_slice import NOTHING
+from storage.log.log import Log
 from tests.support.logs import append, make_durable, open_log, records_of, reopened
 from tests.support.simenv import sim_env
 

@@ -4,9 +4,9 @@ import pytest
 
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Env
-from storage.loading import WhatIsKnown
-from storage.log import Log
-from storage.zone_map import ARRIVAL_ESTIMATED
+from storage.log.log import Log
+from storage.recovery.loading import WhatIsKnown
+from storage.zones.zone_map import ARRIVAL_ESTIMATED
 from tests.support.logs import (
     CLEAN,
     LOG_PATH,

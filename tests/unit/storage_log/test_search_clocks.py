@@ -5,14 +5,14 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from storage import zone_mend
-from storage.layout import LOG, ZONES
-from storage.log import Log
-from storage.log_times import lookup
-from storage.look import NotInMemory
-from storage.search_clock import SearchClock
-from storage.time_search import first_at_or_after
-from storage.zone_rows import ARRIVAL_ESTIMATED, ROW_BYTES, UNREAD, pack_row
+from storage.files.layout import LOG, ZONES
+from storage.log.log import Log
+from storage.log.log_times import lookup
+from storage.search.search_clock import SearchClock
+from storage.search.segment_access import NotInMemory
+from storage.search.time_search import first_at_or_after
+from storage.segment import zone_repair as zone_mend
+from storage.zones.rows import ARRIVAL_ESTIMATED, ROW_BYTES, UNREAD, pack_row
 from tests.support.clock_logs import (
     ARRIVAL,
     EARLIER,
@@ -250,7 +250,7 @@ def test_a_search_that_reads_much_is_not_done_without_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = filled(10)
-    monkeypatch.setattr("storage.look.QUICK_BYTES", 1000)
+    monkeypatch.setattr("storage.search.segment_access.QUICK_BYTES", 1000)
     with pytest.raises(NotInMemory):
         log.offset_for_timestamp(NOW, last_fetchable=10, may_wait=False)
 

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from protocol.records.builder import build_batch
-from storage.layout import LOG, segment_name
+from storage.files.layout import LOG, segment_name
 from tests.support.logs import LOG_PATH, UNCLEAN, open_log, reopened
 from tests.support.simenv import sim_env
 

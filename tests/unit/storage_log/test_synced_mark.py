@@ -6,9 +6,9 @@ import pytest
 
 from storage.env import Env
 from storage.errors import DiskError
-from storage.layout import SYNCED_MARK
-from storage.log import Log
-from storage.synced_mark import load
+from storage.files.layout import SYNCED_MARK
+from storage.files.synced_mark import load
+from storage.log.log import Log
 from tests.support.app import real_env
 from tests.support.logs import LOG_PATH, append, make_durable, offsets_of, open_log, records_of
 from tests.support.simdisk import SimFileSystem

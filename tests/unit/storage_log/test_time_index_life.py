@@ -2,9 +2,9 @@
 
 import pytest
 
-from storage.layout import LOG, OFFSET_INDEX, SYNCED_MARK, TIME_INDEX, ZONES, segment_name
-from storage.log import Log
-from storage.log_times import lookup
+from storage.files.layout import LOG, OFFSET_INDEX, SYNCED_MARK, TIME_INDEX, ZONES, segment_name
+from storage.log.log import Log
+from storage.log.log_times import lookup
 from tests.support.clock_logs import NOW, env_of, filled, fs_of
 from tests.support.logs import (
     CLEAN,

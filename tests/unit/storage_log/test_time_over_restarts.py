@@ -2,10 +2,10 @@
 
 import pytest
 
-from storage.aging import learn_times, plan_retention, roll_if_due
 from storage.env import Env
-from storage.log import Log
-from storage.zone_map import Zone
+from storage.log.lifecycle import learn_times, plan_retention, roll_if_due
+from storage.log.log import Log
+from storage.zones.zone_map import Zone
 from tests.support.logs import UNCLEAN, append, make_durable, open_log, reopened
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock, sim_env

@@ -2,11 +2,11 @@
 
 import pytest
 
-from storage import time_range
-from storage.log import Log
-from storage.log_times import find_range, find_times, lag_of, skew
-from storage.look import NotInMemory
-from storage.search_clock import SearchClock
+from storage.log.log import Log
+from storage.log.log_times import find_range, find_times, lag_of, skew
+from storage.search import time_range
+from storage.search.search_clock import SearchClock
+from storage.search.segment_access import NotInMemory
 from tests.support.clock_logs import (
     ARRIVAL,
     EARLIER,

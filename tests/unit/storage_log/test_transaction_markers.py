@@ -9,11 +9,11 @@ from protocol.records.batch import read_header
 from protocol.records.compression import Codec
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker, marker_of
 from storage.env import Env
-from storage.layout import TXN_INDEX, TXN_SUM, segment_name
-from storage.log import Log
-from storage.own_batch import own_batch
-from storage.snapshot import AppendResult
-from storage.txn_index import AbortedTransaction
+from storage.files.layout import TXN_INDEX, TXN_SUM, segment_name
+from storage.index.txn_index import AbortedTransaction
+from storage.log.log import Log
+from storage.segment.log_snapshot import AppendResult
+from storage.validation.internal_batch import own_batch
 from tests.support.logs import (
     CLEAN,
     LOG_PATH,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.retention import (
+from storage.retention.plan import (
     JudgedBy,
     LogFacts,
     Reason,

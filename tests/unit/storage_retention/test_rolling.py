@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from storage.rolling import (
+from storage.retention.rolling import (
     RollReason,
     jitter,
     least_wait,

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
-from storage.aging import learn_times, plan_retention
 from storage.env import Env
 from storage.errors import DiskError
-from storage.layout import DELETED, LOG
-from storage.loading import WhatIsKnown
-from storage.log import Log
-from storage.retention import Reason
-from storage.segment_removal import STEP_SEGMENTS, RemovedSegments
+from storage.files.layout import DELETED, LOG
+from storage.log.lifecycle import learn_times, plan_retention
+from storage.log.log import Log
+from storage.recovery.loading import WhatIsKnown
+from storage.retention.plan import Reason
+from storage.segment.removal import STEP_SEGMENTS, RemovedSegments
 from tests.support.logs import (
     LOG_PATH,
     append,

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from storage.layout import PartitionName
-from storage.log import Log
-from storage.scrub import NEVER, ScrubFile, ScrubPlace, SegmentScrub, scrubbable
-from storage.verify_report import Finding
+from storage.files.layout import PartitionName
+from storage.log.log import Log
+from storage.verify.report import Finding
+from storage.verify.scrub import NEVER, ScrubFile, ScrubPlace, SegmentScrub, scrubbable
 from tests.support.logs import append, make_durable, open_log
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import sim_env

@@ -13,10 +13,10 @@ from protocol.records.compression import Codec
 from protocol.records.gaps import NO_EDGES
 from storage.errors import StorageError
 from storage.posix import real_env
-from storage.verify import NoDataDirectory, survey, verify_partition
-from storage.verify_report import PartitionReport
-from storage.zone_gaps import GAP_BITS, gap_flags
-from storage.zone_rows import iter_rows, pack_row
+from storage.verify.directory import NoDataDirectory, survey, verify_partition
+from storage.verify.report import PartitionReport
+from storage.zones.gaps import GAP_BITS, gap_flags
+from storage.zones.rows import iter_rows, pack_row
 from tests.support.logs import append, open_log
 from tests.support.partition_samples import old_log
 from tests.support.read_only import ReadOnlyFileSystem

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main
+from broker.cli.main import main
 from storage.posix import real_env
 from tests.support.broker_process import HOROLOG
 from tests.support.logs import append, open_log

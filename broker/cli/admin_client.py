@@ -1,0 +1,210 @@
+"""How commands ask a running broker: JSON over its HTTP port, and mistakes in one line.
+
+Where it is, and the token for what changes something, are options of every such command, and
+variables of the environment. Exit status: 1 when the broker refuses, 2 when none answers.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import wraps
+from http.client import HTTPConnection, HTTPException
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote, urlencode
+
+import click
+
+from broker.cli.main import CommandFailed
+
+DEFAULT_ADDRESS = "127.0.0.1:9404"
+TIMEOUT_SECONDS = 60
+STILL_READING, ATTEMPTS = "still_reading", 30
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+REFUSED, NO_ANSWER = 1, 2
+
+Answer: TypeAlias = dict[str, Any]
+Parameters: TypeAlias = Mapping[str, object]
+
+
+class AdminError(CommandFailed):
+    """The broker refused, or there is none; the text says what to do."""
+
+    def __init__(self, message: str, status: int = REFUSED, code: str = "") -> None:
+        """`code` is the API's word for the refusal."""
+        super().__init__(message, status)
+        self.code = code
+
+
+class Told(NamedTuple):
+    """An answer as it came."""
+
+    status: int
+    body: bytes
+
+
+class AdminPort:
+    """The HTTP port of one broker."""
+
+    def __init__(self, address: str, token: str | None) -> None:
+        """Connects to nobody yet. AdminError when `address` is no HOST:PORT."""
+        self.address = address
+        self._token = token
+        host, colon, port = address.rpartition(":")
+        if not colon or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise AdminError(f"--http {address!r} is no HOST:PORT", NO_ANSWER)
+        self._host, self._port = host.strip("[]") or "127.0.0.1", int(port)
+
+    def get(self, path: str, **parameters: object) -> Answer:
+        """The answer to a question; AdminError."""
+        for _ in range(ATTEMPTS):
+            try:
+                return self._ask("GET", path, parameters)
+            except AdminError as error:
+                if error.code != STILL_READING:
+                    raise
+                last = error
+        raise last
+
+    def text(self, path: str) -> str:
+        """A page that is text, whatever its status; AdminError when nobody answers."""
+        return self._exchange("GET", path).body.decode(errors="replace")
+
+    @property
+    def secrets(self) -> list[str]:
+        """What must not be shown to others."""
+        return [self._token] if self._token else []
+
+    def of_topic(self, topic: str, path: str, **parameters: object) -> Answer:
+        """The answer to a question about a topic; a name that is nearly right is told."""
+        try:
+            return self.get(f"/api/topics/{in_path(topic)}/{path}", **parameters)
+        except AdminError as error:
+            if error.code != "unknown_topic":
+                raise
+        raise AdminError(self._no_such_topic(topic))
+
+    def post(self, path: str, **parameters: object) -> Answer:
+        """The outcome of a change; AdminError."""
+        return self._ask("POST", path, parameters)
+
+    def _no_such_topic(self, topic: str) -> str:
+        names = [each["topic"] for each in self.get("/api/topics")["topics"]]
+        near = get_close_matches(topic, names, 1)
+        hint = f": did you mean {near[0]}?" if near else ""
+        return f"the broker at {self.address} has no topic {topic!r}{hint}"
+
+    def _ask(self, method: str, path: str, parameters: Parameters) -> Answer:
+        query = urlencode(
+            {name: _text(value) for name, value in parameters.items() if value is not None}
+        )
+        return self._understood(self._exchange(method, f"{path}?{query}" if query else path))
+
+    def _exchange(self, method: str, target: str) -> Told:
+        """One request and its whole answer; AdminError when there is none."""
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
+        try:
+            connection.request(method, target, headers=headers)
+            response = connection.getresponse()
+            return Told(response.status, response.read(MAX_ANSWER_BYTES))
+        except HTTPException as error:
+            raise self._is_no_http(error) from error
+        except ConnectionResetError as error:
+            raise self._is_no_http(error) from error
+        except OSError as error:
+            raise AdminError(
+                f"no broker answers at {self.address} ({error.strerror or error}): start one, or "
+                "say where its HTTP port is with --http HOST:PORT or HOROLOG_HTTP",
+                NO_ANSWER,
+            ) from error
+        finally:
+            connection.close()
+
+    def _understood(self, response: Told) -> Answer:
+        try:
+            content = json.loads(response.body)
+            error = None if response.status == 200 else content["error"]
+        except (ValueError, KeyError, TypeError) as failed:
+            raise AdminError(
+                f"what answers at {self.address} is no Horolog (status {response.status}, no "
+                "JSON): --http wants the broker's HTTP port, horolog.http.listener",
+                NO_ANSWER,
+            ) from failed
+        if error is not None:
+            raise _refusal(error, response.status)
+        answer: Answer = content
+        return answer
+
+    def _is_no_http(self, error: Exception) -> AdminError:
+        return AdminError(
+            f"what answers at {self.address} does not speak HTTP ({type(error).__name__}): --http "
+            "wants the broker's HTTP port, horolog.http.listener, not the one for clients",
+            NO_ANSWER,
+        )
+
+
+def in_path(name: str) -> str:
+    """A name as one part of a path, whatever is in it.
+
+    Dots too: `..` in a path is taken away by who forwards it.
+    """
+    return quote(name, safe="").replace(".", "%2E") if name in {".", ".."} else quote(name, safe="")
+
+
+def live(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives a command `port`, where the broker answers, and `as_json`, with their options."""
+
+    @click.option(
+        "--http",
+        "address",
+        metavar="HOST:PORT",
+        envvar="HOROLOG_HTTP",
+        default=DEFAULT_ADDRESS,
+        show_default=True,
+        show_envvar=True,
+        help="The broker's HTTP port.",
+    )
+    @click.option(
+        "--token-file",
+        metavar="FILE",
+        envvar="HOROLOG_HTTP_TOKEN_FILE",
+        show_envvar=True,
+        help="Holds the broker's token (horolog.http.token.file); or HOROLOG_HTTP_TOKEN is it.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+    @wraps(command)
+    def with_port(*, address: str, token_file: str | None, **rest: object) -> int:
+        return command(port=AdminPort(address, _token(token_file)), **rest)
+
+    return with_port
+
+
+def print_json(answer: Answer) -> int:
+    """The answer as it came."""
+    click.echo(json.dumps(answer, indent=2))
+    return 0
+
+
+def _refusal(error: Mapping[str, str], status: int) -> AdminError:
+    code, message = error["code"], error["message"]
+    if status in {401, 403} and code in {"token", "no_token_set"}:
+        message += "; the command takes it from --token-file FILE or HOROLOG_HTTP_TOKEN"
+    return AdminError(message, NO_ANSWER if status >= 500 else REFUSED, code)
+
+
+def _token(path: str | None) -> str | None:
+    import os
+    from pathlib import Path
+
+    if path is None:
+        return os.environ.get("HOROLOG_HTTP_TOKEN")
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise AdminError(f"--token-file {path}: {error}") from error
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,147 @@
+"""`horolog groups`: which groups there are, how far one is behind, and setting one to a time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from broker.cli.admin_client import AdminPort, in_path, live, print_json
+from broker.cli.time_arguments import NOTHING, exactly
+
+GROUPS = ("group", "state", ">members", ">partitions", ">records behind")
+RESETS = ("partition", ">offset", ">new offset", ">records", "first record there")
+PARTITIONS = (
+    "partition", ">offset", ">end", ">records behind", "by record time", "by arrival",
+    "next record",
+)  # fmt: skip
+
+
+@click.command("groups")
+@click.argument("group", required=False)
+@click.option("--to-datetime", "to", metavar="TIME", help="Set GROUP to go on from this time.")
+@click.option("--by-arrival", is_flag=True, help="The time when records came, not what they claim.")
+@click.option("--topic", help="Set it in all partitions of this topic, not where it has committed.")
+@click.option("--execute", is_flag=True, help="Do it; without this it is only shown.")
+@live
+def command(
+    port: AdminPort,
+    group: str | None,
+    *,
+    to: str | None,
+    by_arrival: bool,
+    topic: str | None,
+    execute: bool,
+    as_json: bool,
+) -> int:
+    """The groups of consumers; of GROUP its members, and its lag in each partition.
+
+    Lag is told in records and in time: from the record that the group reads next to the newest
+    one, by what records claim and by when they came. With --to-datetime GROUP is set to go on
+    from a time; it must have no members then. TIME is ISO-8601, milliseconds, now, or -2h.
+
+    \b
+    horolog groups
+    horolog groups billing
+    horolog groups billing --to-datetime -2h --by-arrival
+    horolog groups billing --to-datetime 2026-01-31T12:00:00Z --execute
+    """
+    if to is None and (by_arrival or execute or topic is not None):
+        raise click.UsageError("--by-arrival, --topic and --execute go with --to-datetime")
+    if to is not None:
+        if group is None:
+            raise click.UsageError("--to-datetime wants a GROUP")
+        path = f"/api/groups/{in_path(group)}/reset"
+        ask = port.post if execute else port.get
+        clock = "arrival" if by_arrival else "record"
+        return _reset(ask(path, to=to.strip(), clock=clock, topic=topic), as_json=as_json)
+    if group is not None:
+        return _one(port.get(f"/api/groups/{in_path(group)}"), as_json=as_json)
+    answer = port.get("/api/groups")
+    if as_json:
+        return print_json(answer)
+    if answer["loading"]:
+        click.echo("Some groups are still being read; ask again.", err=True)
+    if not answer["groups"]:
+        click.echo("There are no groups.")
+        return 0
+    from broker.cli.tables import Page
+
+    page = Page()
+    page.table(GROUPS, [_summary(each) for each in answer["groups"]])
+    if answer["next"] is not None:
+        page.line(f"... more after {answer['next']}: --json and /api/groups?after= have them")
+    return 0
+
+
+def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
+    if as_json:
+        return print_json(dict(answer))
+    from broker.cli.tables import Page, counted
+
+    page = Page()
+    since = "" if answer["since"] is None else f" since {exactly(answer['since'])}"
+    page.line(
+        f"{answer['group']}: {answer['state']}{since}, generation {answer['generation']}, "
+        f"{counted(answer['members'], 'member')}, {counted(answer['lag_records'], 'record')} behind"
+    )
+    for member in answer["member_states"]:
+        static = f" (static: {member['instance_id']})" if member["instance_id"] else ""
+        leads = ", leads" if member["leads"] else ""
+        page.line(f"  {member['client_id']} at {member['client_host'].lstrip('/')}{static}{leads}")
+    page.table(PARTITIONS, [_partition(each) for each in answer["partitions"]])
+    return 0
+
+
+def _reset(answer: Mapping[str, Any], *, as_json: bool) -> int:
+    if as_json:
+        return print_json(dict(answer))
+    from broker.cli.tables import Page, counted, number
+
+    page = Page()
+    done = "is set" if answer["executed"] else "would be set"
+    by = "by arrival" if answer["clock"] == "arrival" else "by record time"
+    page.line(f"{answer['group']} {done} to {exactly(answer['to'])}, {by}:")
+    rows = [
+        (
+            f"{each['topic']}-{each['partition']}",
+            NOTHING if each["offset"] is None else str(each["offset"]),
+            str(each["new_offset"]),
+            NOTHING if each["records"] is None else number(each["records"]),
+            exactly(each["found_time"]) if each["found_time"] else "its end",
+        )
+        for each in answer["partitions"]
+    ]
+    page.table(RESETS, rows)
+    if answer["members"]:
+        page.line(f"It has {counted(answer['members'], 'member')}: stop them before --execute.")
+    elif not answer["executed"]:
+        page.line("Nothing was changed: --execute does it.")
+    return 0
+
+
+def _summary(group: Mapping[str, Any]) -> Sequence[str]:
+    from broker.cli.tables import number
+
+    counts = (number(group[name]) for name in ("members", "offsets", "lag_records"))
+    return group["group"], group["state"], *counts
+
+
+def _partition(state: Mapping[str, Any]) -> Sequence[str]:
+    from broker.cli.tables import number
+
+    record_ms = state["lag_record_time_ms"]
+    return (
+        f"{state['topic']}-{state['partition']}",
+        str(state["offset"]),
+        str(state["high_watermark"]),
+        number(state["lag_records"]),
+        NOTHING if record_ms is None else _span(record_ms),
+        _span(state["lag_arrival_ms"]),
+        exactly(state["next_record_time"]) if state["next_record_time"] else NOTHING,
+    )
+
+
+def _span(ms: int) -> str:
+    from broker.cli.tables import span
+
+    return span(ms) if ms else "0"

@@ -1,0 +1,132 @@
+"""The command line `horolog`: its commands, each loaded when it is asked for, and how they end.
+
+Mistakes of the user end in one line on standard error and an exit status that says why: 1 bad
+settings, 2 data directory or port not usable (and a command line that cannot be read), 3 damage
+that cannot be mended, 4 a stop that left something off the disk, 5 a clock that cannot be right. A
+command returns its exit status.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    import asyncio
+
+BAD_SETTINGS, NOT_USABLE, CORRUPT, NOT_DURABLE, WRONG_CLOCK = 1, 2, 3, 4, 5
+INTERRUPTED = 130
+
+COMMANDS: Mapping[str, str] = MappingProxyType({
+    "serve": "broker.cli.serve",
+    "health": "broker.cli.health",
+    "config": "broker.cli.config",
+    "top": "broker.cli.top",
+    "segments": "broker.cli.segments",
+    "time": "broker.cli.time",
+    "retention": "broker.cli.retention",
+    "compaction": "broker.cli.compaction",
+    "groups": "broker.cli.groups",
+    "transactions": "broker.cli.transactions",
+    "clock": "broker.cli.clock",
+    "dump": "broker.cli.dump",
+    "verify": "broker.cli.verify",
+    "explain": "broker.cli.explain",
+    "bundle": "broker.cli.bundle",
+    "spark": "pipeline.cli.main",
+})  # fmt: skip
+"""Where each command lives: the module has it as `command`."""
+
+
+class CommandFailed(click.ClickException):
+    """Something that a command was asked to do did not work; the text says what to do."""
+
+    def __init__(self, message: str, status: int) -> None:
+        """`status` is the exit status. Remembers which command it was."""
+        super().__init__(message)
+        self.status = status
+        self.ctx = click.get_current_context(silent=True)
+
+
+class LazyCommands(click.Group):
+    """Commands whose modules are imported when they are used, since `serve` must start at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; a name that is none of ours is a mistake of the user."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            from difflib import get_close_matches
+
+            near = get_close_matches(cmd_name, COMMANDS, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            ctx.fail(f"there is no command {cmd_name!r}{hint}")
+        try:
+            command: click.Command = import_module(module).command
+        except ModuleNotFoundError as error:
+            if error.name != "pipeline":
+                raise
+            ctx.fail(
+                "the Spark pipeline is not in the container image: pip install 'horolog[spark]'"
+            )
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command, quietly to its end when whoever read our output has gone."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+
+@click.group(
+    cls=LazyCommands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="horolog", message="horolog %(version)s")
+@click.pass_context
+def horolog(context: click.Context) -> int:
+    """A broker that speaks the Kafka protocol and gets time right.
+
+    serve runs it, health tells whether it is ready. top, segments, time, retention, compaction,
+    groups, transactions and clock ask a running one, over its HTTP port. dump and verify read files
+    of a data directory, explain tells what a line of the log means: they need no broker. bundle
+    collects what those who help need. spark runs jobs over whole topics.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+    return NOT_USABLE
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    loop_factory: "Callable[[], asyncio.AbstractEventLoop] | None" = None,
+) -> int:
+    """Parses and runs; returns the exit status. `loop_factory` None means asyncio's own loop."""
+    try:
+        status: int | None = horolog.main(
+            arguments, prog_name="horolog", standalone_mode=False, obj=loop_factory
+        )
+    except click.ClickException as error:
+        _say(error)
+        return error.status if isinstance(error, CommandFailed) else error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    return status or 0
+
+
+def _say(error: click.ClickException) -> None:
+    """One line: what was wrong, and where the right way is written."""
+    context = error.ctx if isinstance(error, click.UsageError | CommandFailed) else None
+    path = context.command_path if context else "horolog"
+    hint = f" (see {path} --help)" if context and isinstance(error, click.UsageError) else ""
+    click.echo(f"{path}: {' '.join(error.format_message().split())}{hint}", err=True)

@@ -1,0 +1,110 @@
+"""`horolog retention`: what would go, before it goes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from broker.cli.admin_client import AdminPort, Answer, live, print_json
+from broker.cli.time_arguments import minute, when
+
+COLUMNS = ("partition", ">segments", ">size", ">offsets", "oldest", "newest", "log then starts at")
+
+
+@click.group("retention", no_args_is_help=False)
+def command() -> None:
+    """What retention would take, before it does."""
+
+
+@command.command("preview", short_help="What would go if these settings were set.")
+@click.argument("topic")
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A setting of the topic as it would be; may be repeated. Units are understood: 1h, 7d, "
+    "5GiB.",
+)
+@click.option("--partition", metavar="N", type=click.IntRange(0), help="This partition only.")
+@live
+def preview(
+    port: AdminPort, topic: str, *, settings: Sequence[str], partition: int | None, as_json: bool
+) -> int:
+    """What would the next round of retention take from TOPIC, if these settings were set?
+
+    Nothing is set, and nothing goes. Without --set it tells what goes as things are.
+
+    \b
+    horolog retention preview events --set retention.ms=1h
+    horolog retention preview events --set horolog.retention.clock=arrival \\
+        --set retention.bytes=5GiB
+    """
+    answer = port.of_topic(topic, "retention/preview", partition=partition, **_pairs(settings))
+    if as_json:
+        return print_json(answer)
+    _show(answer)
+    return 0
+
+
+def _pairs(settings: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in settings:
+        key, equals, value = each.partition("=")
+        if not equals or not key or key in found:
+            raise click.UsageError(f"--set {each!r}: write KEY=VALUE, each key once")
+        found[key] = value
+    return found
+
+
+def _show(answer: Answer) -> None:
+    from broker.cli.tables import Page, counted
+
+    page = Page()
+    asked = ", ".join(f"{key}={value}" for key, value in answer["set"].items())
+    condition = f"With {asked}" if asked else "As things are"
+    page.line(f"{condition}, the next round of retention takes {_amount(answer['goes'])}.")
+    if asked:
+        page.line(f"Without it: {_amount(answer['goes_anyway'])}.")
+    hold = answer["hold"]
+    if hold is not None:
+        page.line(f"Not before {when(hold['until'])}, though: {hold['because']}.")
+    leaving = [each for each in answer["partitions"] if each["segments"] or each["offsets"]]
+    if leaving:
+        page.table(COLUMNS, map(_row, leaving))
+    for reason, count in _reasons(leaving).items():
+        page.line(f"{counted(count, 'segment')}: {reason}")
+
+
+def _amount(total: Mapping[str, Any]) -> str:
+    from broker.cli.tables import counted, size
+
+    if not total["segments"] and not total["offsets"]:
+        return "nothing"
+    times = f" ({when(total['oldest'])} to {when(total['newest'])})" if total["oldest"] else ""
+    return (
+        f"{counted(total['segments'], 'segment')}, {size(total['size_bytes'])}, "
+        f"{counted(total['offsets'], 'offset')}{times}"
+    )
+
+
+def _row(state: Mapping[str, Any]) -> Sequence[str]:
+    from broker.cli.tables import number, size
+
+    return (
+        str(state["partition"]),
+        number(state["segments"]),
+        size(state["size_bytes"]),
+        number(state["offsets"]),
+        minute(state["oldest"]),
+        minute(state["newest"]),
+        str(state["log_start_offset"]),
+    )
+
+
+def _reasons(leaving: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for state in leaving:
+        for reason, count in state["because"].items():
+            found[reason] = found.get(reason, 0) + count
+    return found

@@ -1,0 +1,70 @@
+"""SIGHUP: the settings are read again, and what may change at run time changes, or nothing does.
+
+Flags and environment are those of the start; the file is read anew, and so is the token of the HTTP
+API, from where the start read it. The log says which keys count
+now and which need a restart; when anything in the file is wrong, that none does, and why.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from broker.daemon.app import Broker
+from broker.runtime.event_log import event
+from config.errors import ConfigError
+from config.sources import Loaded
+
+
+class Reload:
+    """Reloads one after the other. Used from the event loop."""
+
+    def __init__(self, broker: Broker, read: Callable[[], Loaded]) -> None:
+        """`read` reads all sources as the start did; it may raise ConfigError, and it blocks."""
+        self._broker = broker
+        self._read = read
+        self._running: asyncio.Task[None] | None = None
+        self._again = False
+
+    def begin(self) -> None:
+        """Somebody asks for it. One that is asked for meanwhile comes after it."""
+        if self._running is not None and not self._running.done():
+            self._again = True
+        else:
+            self._running = self._broker.loop.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Waits for one under way."""
+        self._again = False
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def _run(self) -> None:
+        self._again = True
+        while self._again:
+            self._again = False
+            await self._reload()
+
+    async def _reload(self) -> None:
+        broker = self._broker
+        if not broker.ready:
+            event("settings_not_reloaded", "warning", detail=f"it is {broker.not_ready_because}")
+            return
+        try:
+            loaded = await broker.loop.run_in_executor(None, self._read)
+            token = await broker.loop.run_in_executor(None, broker.http_token.read)
+            async with broker.catalog.changing:
+                outcome = broker.config.reload(loaded.layers)
+        except ConfigError as error:
+            for line in str(error).splitlines():
+                event("settings_not_reloaded", "error", detail=line)
+            return
+        if broker.http is not None and token != broker.http_token.value:
+            broker.http_token.value = token
+            event("http_token_renewed")
+        for ignored in loaded.ignored:
+            event("setting_ignored", "warning", detail=ignored)
+        event(
+            "settings_reloaded",
+            "warning" if outcome.at_restart else "info",
+            changed=",".join(outcome.changed),
+            need_restart=",".join(outcome.at_restart),
+        )

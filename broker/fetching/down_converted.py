@@ -1,0 +1,187 @@
+"""Answers for clients that know formats 0 and 1 only (Fetch 0 to 3): batches become messages.
+
+The plan has read slices of files as for everybody; here a lane converts them, a bounded step at a
+time, one partition after the other, so that other work of the lane and the loop comes in between.
+What an answer takes is bounded: after `MOST_BYTES` of records or `MOST_SECONDS` it has what there
+is, and the client asks for the rest. What it holds is in the account of memory until it goes out.
+Where a slice holds markers of transactions only, which old formats lack, reading goes on behind it.
+"""
+
+import asyncio
+from functools import partial
+
+from broker.fetching.plan import FetchPlan
+from broker.partitions.partition import Partition
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import wait_for
+from broker.runtime.memory_account import MemoryClass
+from broker.runtime.request_context import RequestContext
+from broker.runtime.unpacking import REQUEST_BYTES
+from protocol.apis.fetch import FetchResponse, PartitionData
+from protocol.errors import ErrorCode, KafkaError
+from storage.files.file_slice import FileSlice
+from storage.log.down_conversion import OldReader, Oversize
+
+MOST_BYTES, MOST_SECONDS = REQUEST_BYTES, 1.0
+FORMAT_1_SINCE_VERSION = 2
+WHOLE_FIRST_SINCE_VERSION = 3
+FORMAT_2_SINCE_VERSION = 4
+
+
+class OldFetch:
+    """One request of an old client, whose answer is being converted."""
+
+    __slots__ = (
+        "_context",
+        "_deadline",
+        "_ends",
+        "_has_given",
+        "_held_bytes",
+        "_plan",
+        "_room",
+        "_unpacked_bytes",
+    )
+
+    def __init__(self, plan: FetchPlan, deadline: float, context: RequestContext) -> None:
+        """`deadline` (monotonic) is when the client wants an answer even without records."""
+        self._plan = plan
+        self._deadline = deadline
+        self._context = context
+        self._room = plan.max_bytes
+        self._has_given = False
+        self._ends = 0.0
+        self._unpacked_bytes = 0
+        self._held_bytes = 0
+
+    def convert(self, response: FetchResponse | Deferred[FetchResponse]) -> Deferred[FetchResponse]:
+        """The response with messages in place of batches."""
+        answer: Deferred[FetchResponse] = Deferred()
+        task = asyncio.get_running_loop().create_task(self._settle(answer, response))
+        answer.when_abandoned(partial(_cancel, task))
+        if isinstance(response, Deferred):
+            answer.when_hurried(response.hurry)
+        return answer
+
+    async def _settle(
+        self, answer: Deferred[FetchResponse], response: FetchResponse | Deferred[FetchResponse]
+    ) -> None:
+        try:
+            answer.resolve(await self._converted(response))
+        except asyncio.CancelledError:
+            if isinstance(response, Deferred):
+                response.abandon()
+        except Exception as error:  # noqa: BLE001 - handed on
+            answer.fail(error)
+        finally:
+            self._context.broker.memory.release(MemoryClass.ANSWERS, self._held_bytes)
+
+    async def _converted(self, response: FetchResponse | Deferred[FetchResponse]) -> FetchResponse:
+        if isinstance(response, Deferred):
+            response = await wait_for(response)
+        answers = [data for topic in response.responses for data in topic.partitions]
+        had_records = any(data.records for data in answers)
+        watched = []
+        self._ends = self._context.broker.probes.monotonic() + MOST_SECONDS
+        for wanted, data in zip(self._plan.wanted, answers, strict=True):
+            if data.error_code or not data.records:
+                continue
+            try:
+                partition = self._context.broker.catalog.image.require(wanted.topic, wanted.index)
+                watched.append(partition)
+                await self._convert_partition(
+                    partition, data, wanted.fetch_offset, wanted.max_bytes
+                )
+            except KafkaError as error:
+                self._refuse(data, error)
+        if had_records and not any(data.records or data.error_code for data in answers):
+            await self._wait(watched)
+        return response
+
+    async def _convert_partition(
+        self, partition: Partition, data: PartitionData, offset: int, max_bytes: int
+    ) -> None:
+        if partition.log.config.compression_type == "zstd":
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch 10 or later")
+        version = self._context.api_version
+        part: FileSlice | None = data.records
+        data.records = b""
+        room = min(max_bytes, self._room)
+        if self._has_given and (room <= 0 or self._is_spent()):
+            return
+        oversize = Oversize.NOTHING if self._has_given else Oversize.WHOLE
+        if version < WHOLE_FIRST_SINCE_VERSION and room == max_bytes:
+            oversize = Oversize.CUT
+        while part is not None and not data.records:
+            reader = OldReader(
+                part,
+                1 if version >= FORMAT_1_SINCE_VERSION else 0,
+                from_offset=offset,
+                room=room,
+                oversize=oversize,
+                limit_bytes=partition.log.config.max_decompressed_message_bytes,
+            )
+            await self._go_through(reader, partition)
+            if not self._give(data, reader.messages):
+                return
+            part = _behind(partition, offset, reader.next_offset, max_bytes)
+            offset = reader.next_offset
+        self._room -= len(data.records)
+        self._has_given = self._has_given or bool(data.records)
+
+    async def _go_through(self, reader: OldReader, partition: Partition) -> None:
+        """Up to the end of its slice, or of what an answer may take."""
+        while not reader.is_done:
+            before = reader.unpacked_bytes
+            await wait_for(partition.alone_on_lane(reader.step, self._context.budget))
+            self._unpacked_bytes += reader.unpacked_bytes - before
+            if reader.messages and self._is_spent():
+                return
+
+    def _is_spent(self) -> bool:
+        is_late = self._context.broker.probes.monotonic() >= self._ends
+        return is_late or self._unpacked_bytes >= MOST_BYTES
+
+    def _give(self, data: PartitionData, messages: bytearray) -> bool:
+        """False when memory for answers is used up: it is counted, and the client asks again."""
+        try:
+            self._context.broker.memory.charge(MemoryClass.ANSWERS, len(messages))
+        except KafkaError:
+            return False
+        self._held_bytes += len(messages)
+        data.records = messages
+        return True
+
+    def _refuse(self, data: PartitionData, error: KafkaError) -> None:
+        self._context.count_error(error.code)
+        data.error_code = error.code
+        data.high_watermark = -1
+        data.records = b""
+
+    async def _wait(self, watched: list[Partition]) -> None:
+        """Nothing for this client: it would ask again at once, so it waits as it said it would."""
+        broker = self._context.broker
+        woken: Deferred[None] = Deferred()
+        remaining_ms = int((self._deadline - broker.clock.monotonic()) * 1000)
+        if remaining_ms <= 0:
+            return
+        began = broker.probes.monotonic()
+        waiter = broker.waiters.register(watched, 1, remaining_ms, lambda: woken.resolve(None))
+        try:
+            await wait_for(woken)
+        finally:
+            broker.waiters.cancel(waiter)
+            self._context.waited_seconds += broker.probes.monotonic() - began
+
+
+def _behind(
+    partition: Partition, offset: int, next_offset: int, max_bytes: int
+) -> FileSlice | None:
+    """What lies behind a slice that gave nothing; None at the end of what consumers may see."""
+    if next_offset <= offset:
+        return None
+    found = partition.read(next_offset, max_bytes, committed=False, whole_first=True)
+    return found.slices[0] if found is not None and found.slices else None
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()

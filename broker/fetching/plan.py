@@ -1,0 +1,211 @@
+"""One fetch: which partitions it asks for and what they give, read now and again after waiting.
+
+The byte rules are Kafka's (KIP-74): each partition gives up to its own limit while the request's
+limit lasts, and the first partition that has anything gives a whole batch whatever its size.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker.fetching.sessions import FollowedPartition
+from broker.partitions.partition import Partition
+from broker.topics.metadata_image import MetadataImage
+from protocol.apis.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+from storage.files.file_slice import FetchData
+from storage.log.unverified_range import Doubt
+
+
+class Answer(NamedTuple):
+    """What one partition gave; `partition` is None when there is no such partition."""
+
+    wanted: FollowedPartition
+    partition: Partition | None
+    data: PartitionData
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its records."""
+        return 0 if self.data.records is None else len(self.data.records)
+
+
+class Damage(NamedTuple):
+    """Where a fetch met damage."""
+
+    partition: Partition
+    offset: int
+    """That was asked for."""
+    what: str
+
+
+@dataclass(slots=True)
+class FetchResult:
+    """What one reading gave, in the order of what was wanted; `watched` are all that were read."""
+
+    answers: list[Answer]
+    watched: list[Partition]
+    size_bytes: int
+    has_error: bool
+    doubts: list[Doubt] = field(default_factory=list)
+    """What has to be settled before any of this is served: then it is read again."""
+    damage: list[Damage] = field(default_factory=list)
+    """What is not served because it is not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """The partitions in the order they are read, and the limits of the request."""
+
+    wanted: Sequence[FollowedPartition]
+    by_id: bool
+    committed: bool
+    min_bytes: int
+    max_bytes: int
+    news_only: bool = False
+    """For sessions: partitions that have nothing new to tell give no answer."""
+    each_whole: bool = False
+    """Before KIP-74: every partition gives a batch, and its reader is told how far it exceeds."""
+
+    def read(self, image: MetadataImage, unreadable: Collection[Doubt] = ()) -> FetchResult:
+        """Reads every partition; faults become error codes of their partition.
+
+        `unreadable`: doubts that could not be settled, since the disk refused.
+        """
+        result = FetchResult([], [], 0, has_error=False)
+        remaining = self.max_bytes
+        for wanted in self.wanted:
+            partition = None
+            try:
+                partition = self._find(wanted, image)
+                result.watched.append(partition)
+                if self.news_only and self._is_quiet(wanted, partition):
+                    continue
+                data = self._read(wanted, partition, remaining, result, unreadable)
+            except KafkaError as error:
+                data = _refusal(wanted.index, error.code)
+                result.has_error = True
+                if error.code == ErrorCode.CORRUPT_MESSAGE and partition is not None:
+                    result.damage.append(Damage(partition, wanted.fetch_offset, error.message))
+            except StorageError:
+                data = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
+                result.has_error = True
+            answer = Answer(wanted, partition, data)
+            if not self.news_only or _is_news(answer):
+                result.answers.append(answer)
+                result.size_bytes += answer.size_bytes
+                remaining -= answer.size_bytes
+        return result
+
+    def is_enough(self, result: FetchResult) -> bool:
+        """Whether the client wants to hear this now, without waiting for more."""
+        return result.has_error or result.size_bytes >= self.min_bytes or not self.wanted
+
+    def _is_quiet(self, wanted: FollowedPartition, partition: Partition) -> bool:
+        """The cheap way to know that a partition of a wide session has nothing to tell."""
+        snapshot = partition.log.snapshot
+        return (
+            wanted.fetch_offset == snapshot.high_watermark == wanted.told_high_watermark
+            and snapshot.log_start_offset == wanted.told_log_start_offset
+            and not self.committed
+        )
+
+    def _find(self, wanted: FollowedPartition, image: MetadataImage) -> Partition:
+        if self.by_id:
+            return image.require_by_id(wanted.topic_id, wanted.index)
+        return image.require(wanted.topic, wanted.index)
+
+    def _read(
+        self,
+        wanted: FollowedPartition,
+        partition: Partition,
+        remaining: int,
+        result: FetchResult,
+        unreadable: Collection[Doubt],
+    ) -> PartitionData:
+        partition.check_leader_epoch(wanted.leader_epoch)
+        diverging = _diverging_epoch(wanted, partition)
+        data = None
+        if diverging is None:
+            data = partition.read(
+                wanted.fetch_offset,
+                min(wanted.max_bytes, remaining),
+                committed=self.committed,
+                whole_first=self.each_whole or not result.size_bytes,
+            )
+            if data is not None and data.doubt is not None:
+                _refuse_unreadable(data.doubt, unreadable)
+                result.doubts.append(data.doubt)
+        answer = _answer(wanted.index, partition, data)
+        if self.committed:
+            answer.aborted_transactions = [] if data is None else _aborted(partition, wanted, data)
+        if diverging is not None:
+            answer.diverging_epoch = diverging
+        return answer
+
+
+def _refuse_unreadable(doubt: Doubt, unreadable: Collection[Doubt]) -> None:
+    if any(each.segment is doubt.segment for each in unreadable):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doubt.segment!r} cannot be read")
+
+
+def _is_news(answer: Answer) -> bool:
+    """Whether a session must hear of it (KIP-227)."""
+    wanted, data = answer.wanted, answer.data
+    return (
+        answer.size_bytes > 0
+        or data.error_code != 0
+        or data.diverging_epoch is not None
+        or data.high_watermark != wanted.told_high_watermark
+        or data.log_start_offset != wanted.told_log_start_offset
+    )
+
+
+def _answer(index: int, partition: Partition, data: FetchData | None) -> PartitionData:
+    snapshot = partition.log.snapshot
+    return PartitionData(
+        partition_index=index,
+        high_watermark=snapshot.high_watermark,
+        last_stable_offset=snapshot.last_stable_offset,
+        log_start_offset=snapshot.log_start_offset,
+        aborted_transactions=None,
+        records=b"" if data is None or not data.slices else data.slices[0],
+    )
+
+
+def _aborted(
+    partition: Partition, wanted: FollowedPartition, data: FetchData
+) -> list[AbortedTransaction]:
+    if not data.slices:
+        return []
+    return [
+        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in partition.log.aborted_in(wanted.fetch_offset, data)
+    ]
+
+
+def _diverging_epoch(wanted: FollowedPartition, partition: Partition) -> EpochEndOffset | None:
+    """KIP-595: where the client's log and ours part, when it says what it fetched last."""
+    if wanted.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.epoch_end_offset(wanted.last_fetched_epoch)
+    if epoch < 0:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"Epoch {wanted.last_fetched_epoch} is unknown here"
+        )
+    if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+
+
+def _refusal(index: int, code: int) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        records=b"",
+    )

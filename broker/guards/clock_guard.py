@@ -1,0 +1,96 @@
+"""Whether the wall clock can be believed: a wrong one must not empty every topic (time.md 6).
+
+Wall time is compared with monotonic time, every second and before each decision that deletes or
+rolls by time. When it has stepped, or when the broker starts at a time far from the last write
+on its disk, such decisions are held for `horolog.clock.hold.ms`. An operator who has looked at the
+clock ends the hold: `confirm`, or that key set to 0.
+
+A machine that slept has stepped, too: its monotonic clock stood still.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.runtime.event_log import event
+from config.broker import BrokerConfig
+from storage.env import Clock
+
+FAR_AHEAD_MS = 86_400_000  # of the last write, at a start: a day without a write is no news
+
+
+class Doubt(NamedTuple):
+    """Why the wall clock is in doubt: what was seen, by how many ms, and when (monotonic)."""
+
+    because: str
+    ms: int
+    since: float
+
+
+class ClockWatch:
+    """Watches one clock. `look` belongs to the event loop; the rest may be read anywhere."""
+
+    def __init__(self, clock: Clock, settings: Callable[[], BrokerConfig]) -> None:
+        """Begins to compare now; `settings` are read anew each time."""
+        self._clock = clock
+        self._settings = settings
+        self._wall_ms = clock.now_ms()
+        self._monotonic = clock.monotonic()
+        self._doubt: Doubt | None = None
+        self.steps = 0
+        """How often the wall clock stepped since the start."""
+        self.ahead_ms = 0
+        self.back_ms = 0
+        """By how much it went ahead and back in all of them."""
+
+    def started(self, last_write_ms: int | None) -> None:
+        """Judge the time of the start by that of the last write on the disk, if there is one."""
+        if last_write_ms is None:
+            return
+        ahead_ms = self._clock.now_ms() - last_write_ms
+        if -self._settings().horolog_clock_step_ms <= ahead_ms <= FAR_AHEAD_MS:
+            return
+        self._begin_hold("start_far_from_last_write", ahead_ms)
+
+    def look(self) -> bool:
+        """Compare the clocks; whether what depends on wall time must wait."""
+        wall_ms, monotonic = self._clock.now_ms(), self._clock.monotonic()
+        passed_ms = (monotonic - self._monotonic) * 1000
+        step_ms = round(wall_ms - self._wall_ms - passed_ms)
+        self._wall_ms, self._monotonic = wall_ms, monotonic
+        if abs(step_ms) > self._settings().horolog_clock_step_ms:
+            self.steps += 1
+            self.ahead_ms += max(0, step_ms)
+            self.back_ms += max(0, -step_ms)
+            self._begin_hold("clock_stepped", step_ms)
+        if self._doubt is not None and not self.is_held:
+            self._doubt = None
+            event("clock_hold_over")
+        return self.is_held
+
+    def confirm(self) -> bool:
+        """An operator has looked at the clock: it is right. Whether a hold ended by that."""
+        was_held = self.look()
+        self._doubt = None
+        if was_held:
+            event("clock_confirmed")
+        return was_held
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a hold is on, by what was seen so far."""
+        return self.hold is not None
+
+    @property
+    def hold(self) -> tuple[Doubt, int] | None:
+        """The reason for the hold that is on, and how many ms of it are left; None without one."""
+        doubt = self._doubt
+        if doubt is None:
+            return None
+        passed_ms = (self._clock.monotonic() - doubt.since) * 1000
+        left_ms = self._settings().horolog_clock_hold_ms - passed_ms
+        return (doubt, math.ceil(left_ms)) if left_ms > 0 else None
+
+    def _begin_hold(self, what: str, ms: int) -> None:
+        self._doubt = Doubt(what, ms, self._clock.monotonic())
+        event(what, "warning", ms=ms, held_ms=self._settings().horolog_clock_hold_ms)

@@ -1,0 +1,170 @@
+"""/api/clock: what the broker takes the time to be, whether it doubts it, and the held clock.
+
+The five moves exist with `serve --test-clock` alone. Each answers once everything that waits on
+time has followed, so that a test needs no sleep.
+"""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from broker.http.port.messages import ApiError
+from broker.http.port.parameters import DURATION, INSTANT, SPEED, Asked, Parameter, word
+from broker.http.port.route import Route
+from broker.runtime.instants import instant
+from broker.runtime.test_clock import ClockMoveError
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from broker.tasks.test_clock_control import HeldTime, Settled
+
+BOTH, WALL = "both", "wall"
+_HANDS = Parameter(
+    "clock",
+    word(BOTH, WALL),
+    "both: time passes, everything that waits follows. wall: somebody sets the wall clock, which "
+    "counts as a step of it",
+    BOTH,
+)
+
+
+def clock_state(broker: "Broker") -> dict[str, object]:
+    """The broker's clocks and its doubts about them."""
+    hold = hold_state(broker)
+    return {
+        "wall": instant(broker.clock.now_ms()),
+        "monotonic_seconds": round(broker.clock.monotonic(), 3),
+        "steps_seen": broker.clock_watch.steps,
+        "hold": hold,
+        "test_clock": _test_clock(broker),
+    }
+
+
+def hold_state(broker: "Broker") -> dict[str, object] | None:
+    """Why nothing goes or rolls by time, and until when; None when it does."""
+    hold = broker.clock_watch.hold
+    if hold is None:
+        return None
+    doubt, left_ms = hold
+    return {
+        "because": doubt.because,
+        "by_ms": doubt.ms,
+        "left_ms": left_ms,
+        "until": instant(broker.clock.now_ms() + left_ms),
+        "frees": "POST /api/clock/confirm when the clock is right, or wait",
+    }
+
+
+def _test_clock(broker: "Broker") -> dict[str, object] | None:
+    if broker.held_time is None:
+        return None
+    clock = broker.held_time.clock
+    return {
+        "state": "running" if clock.speed else "frozen",
+        "speed": clock.speed,
+        "ahead_of_machine_ms": clock.now_ms() - clock.machine.now_ms(),
+    }
+
+
+async def confirm(broker: "Broker", _: Asked) -> object:
+    """An operator says that the clock is right."""
+    return {"hold_ended": broker.clock_watch.confirm(), **clock_state(broker)}
+
+
+async def freeze(broker: "Broker", _: Asked) -> object:
+    """Time stands still."""
+    return await _settled(broker, _held(broker).freeze())
+
+
+async def release(broker: "Broker", _: Asked) -> object:
+    """Time goes on from where it is, as fast as the machine's."""
+    return await _settled(broker, _held(broker).release())
+
+
+async def speed(broker: "Broker", asked: Asked) -> object:
+    """Time runs so many times as fast as the machine's."""
+    return await _settled(broker, _held(broker).set_speed(asked.fields["factor"]))
+
+
+async def step(broker: "Broker", asked: Asked) -> object:
+    """So much time passes; or the wall clock alone is moved by so much."""
+    held, by_ms, every_ms = _held(broker), asked.fields["by"], asked.fields["every"]
+    if asked.fields["clock"] == BOTH:
+        return await _settled(broker, held.advance(by_ms, every_ms))
+    if every_ms is not None:
+        raise ApiError(400, "bad_parameter", "every: the wall clock is set at once, in no stops")
+    return await _settled(broker, held.set_wall(held.clock.now_ms() + by_ms))
+
+
+async def set_time(broker: "Broker", asked: Asked) -> object:
+    """The wall clock is set to an instant; or time passes until then."""
+    held, to_ms = _held(broker), asked.fields["to"]
+    if asked.fields["clock"] == WALL:
+        return await _settled(broker, held.set_wall(to_ms))
+    return await _settled(broker, held.advance(to_ms - held.clock.now_ms()))
+
+
+def _held(broker: "Broker") -> "HeldTime":
+    if broker.held_time is None:
+        raise ApiError(
+            409,
+            "no_test_clock",
+            "This broker keeps real time: a clock that can be moved needs 'serve --test-clock'",
+        )
+    return broker.held_time
+
+
+async def _settled(broker: "Broker", move: "Awaitable[Settled]") -> object:
+    try:
+        settled = await move
+    except ClockMoveError as error:
+        raise ApiError(400, "bad_clock_move", str(error)) from error
+    return {"passes": settled.passes, "task_runs": settled.task_runs, **clock_state(broker)}
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/clock",
+        "Wall and monotonic time, steps seen, a hold and its reason, the held clock.",
+        read=lambda broker, _: clock_state(broker),
+        is_early=True,
+    ),
+    Route(
+        "POST",
+        "/api/clock/confirm",
+        "The clock is right: end the hold on deletion and rolling by time.",
+        act=confirm,
+    ),
+    Route("POST", "/api/clock/freeze", "Held clock: time stands still.", act=freeze),
+    Route("POST", "/api/clock/release", "Held clock: time goes on from where it is.", act=release),
+    Route(
+        "POST",
+        "/api/clock/speed",
+        "Held clock: time runs so many times as fast.",
+        act=speed,
+        parameters=(
+            Parameter("factor", SPEED, "Seconds that pass in one of the machine's", required=True),
+        ),
+    ),
+    Route(
+        "POST",
+        "/api/clock/step",
+        "Held clock: so much time passes, and everything that was due has run.",
+        act=step,
+        parameters=(
+            Parameter("by", DURATION, "How much: milliseconds, or with a unit", required=True),
+            Parameter("every", DURATION, "Stop and let what is due run after each so much"),
+            _HANDS,
+        ),
+    ),
+    Route(
+        "POST",
+        "/api/clock/set",
+        "Held clock: the wall clock is set, or time passes until then.",
+        act=set_time,
+        parameters=(
+            Parameter("to", INSTANT, "An instant", required=True),
+            Parameter("clock", _HANDS.kind, _HANDS.doc, WALL),
+        ),
+    ),
+)

@@ -1,0 +1,232 @@
+"""/api/topics/{topic}/compaction: what waits for compaction, for how long, and what holds it up.
+
+Reckoned at the moment of the question, not at the cleaner's last look. Nothing changes. What a run
+would remove is known only once the keys are read, so the answer has bounds, which are exact.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.http.port.messages import ApiError
+from broker.http.port.parameters import Asked, Parameter, count
+from broker.http.port.route import Route
+from broker.http.resources.clock import hold_state
+from broker.http.resources.topics import find_partitions, find_topic
+from broker.runtime.instants import Instant, instant, instant_or_none
+from storage.cleaner.cleanable_logs import facts_of, is_compacted, learn_ages, limits_of
+from storage.cleaner.dirty_age import DirtyAge, dirty_age, learn_dirty_age
+from storage.log.lifecycle import roll_deadline
+from storage.retention.cleanability import NO_TIME, Because, CleaningFacts, Verdict, judge
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
+
+LEARNING_SECONDS, LEARNED_AT_A_TIME = 2.0, 16
+SETTINGS = (
+    "cleanup.policy",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+    "delete.retention.ms",
+    "segment.ms",
+    "segment.bytes",
+)
+
+
+class Blocker(NamedTuple):
+    """What keeps a run from beginning, in a word and in a sentence, and until when if known."""
+
+    word: str
+    because: str
+    until: Instant | None = None
+
+
+def compaction_state(broker: "Broker", log: "Log") -> dict[str, object] | None:
+    """None when the topic is not compacted, or before the first look at it."""
+    verdict = broker.cleaner.verdicts.get(log)
+    if verdict is None:
+        return None
+    aside = broker.cleaner.set_aside.get(log)
+    return {
+        **_figures(verdict),
+        "overdue_ms": verdict.delay_ms,
+        "deadline": instant_or_none(verdict.deadline_ms),
+        "set_aside_because": None if aside is None else aside.reason,
+    }
+
+
+def _figures(verdict: Verdict) -> dict[str, object]:
+    return {
+        "first_dirty_offset": verdict.first_dirty,
+        "first_uncleanable_offset": verdict.first_uncleanable,
+        "clean_bytes": verdict.clean_bytes,
+        "cleanable_bytes": verdict.cleanable_bytes,
+        "dirty_ratio": round(verdict.dirty_ratio, 6),
+        "is_eligible": verdict.is_eligible,
+        "because": str(verdict.because),
+    }
+
+
+def _compaction(broker: "Broker", asked: Asked) -> object:
+    topic = find_topic(broker, asked.path["topic"])
+    now_ms = broker.clock.now_ms()
+    partitions = find_partitions(topic, asked.fields["partition"])
+    return {
+        "topic": topic.name,
+        "now": instant(now_ms),
+        "hold": hold_state(broker),
+        "settings": {
+            each.name: {"value": each.value, "source": each.source.name}
+            for each in broker.config.describe_topic(topic.name, SETTINGS)
+        },
+        "is_compacted": any(is_compacted(each.log.config) for each in partitions),
+        "cleaner_is_on": broker.config.broker_config.log_cleaner_enable,
+        "partitions": [
+            _partition(broker, each.log, now_ms)
+            for each in partitions
+            if is_compacted(each.log.config)
+        ],
+    }
+
+
+def _partition(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object]:
+    _learn(broker, log)
+    offsets = broker.log_manager.cleaner_offsets
+    facts, age = facts_of(log, offsets), dirty_age(log, offsets)
+    verdict = judge(facts, limits_of(log.config), now_ms)
+    blocker = _fault(broker, log, now_ms) or _switched_off(broker)
+    blocker = blocker or _waiting(log, facts, verdict, now_ms)
+    snapshot = log.snapshot
+    return {
+        "partition": log.partition,
+        "log_start_offset": snapshot.log_start_offset,
+        "log_end_offset": snapshot.log_end_offset,
+        **_figures(verdict),
+        "oldest_dirty": _oldest(age, now_ms),
+        "deadline": instant_or_none(age.deadline_ms),
+        "overdue_ms": age.delay_ms(now_ms),
+        "blocked_by": None if blocker is None else blocker.word,
+        "blocked_because": None if blocker is None else blocker.because,
+        "blocked_until": None if blocker is None else blocker.until,
+        "next_run": _next_run(facts, verdict, now_ms),
+        "last_run": _last_run(broker, log),
+    }
+
+
+def _learn(broker: "Broker", log: "Log") -> None:
+    """Look up the times that nobody has looked at since the start; ApiError 503."""
+    monotonic, offsets = broker.probes.monotonic, broker.log_manager.cleaner_offsets
+    until = monotonic() + LEARNING_SECONDS
+    while not (
+        learn_ages(log, LEARNED_AT_A_TIME) and learn_dirty_age(log, offsets, LEARNED_AT_A_TIME)
+    ):
+        if monotonic() > until:
+            raise ApiError(
+                503,
+                "still_reading",
+                f"The times of {log.topic}-{log.partition}'s segments are still read: ask again",
+                {"Retry-After": "1"},
+            )
+
+
+def _oldest(age: DirtyAge, now_ms: int) -> dict[str, object] | None:
+    """The oldest record that no run has seen; of a segment clean in part, its first record."""
+    if age.oldest_ms == NO_TIME:
+        return None
+    return {"time": instant(age.oldest_ms), "age_ms": max(0, now_ms - age.oldest_ms)}
+
+
+def _next_run(facts: CleaningFacts, verdict: Verdict, now_ms: int) -> dict[str, object]:
+    """What a run that began now would do, in exact bounds.
+
+    A record that no run has seen takes the place of one other at most, or goes itself, since the
+    clean part holds each key once. Tombstones whose time is up come on top: their number is not
+    kept, so the bound is then everything below the first uncleanable offset.
+    """
+    begin, end = verdict.first_dirty, verdict.first_uncleanable
+    if 0 <= facts.horizon_ms <= now_ms:
+        begin = facts.start_offset
+    return {
+        "from_offset": verdict.first_dirty,
+        "to_offset": end,
+        "read_bytes": verdict.clean_bytes + 2 * verdict.cleanable_bytes,
+        "removes_records_at_most": end - begin,
+        "tombstones_go_at": instant_or_none(facts.horizon_ms),
+    }
+
+
+def _last_run(broker: "Broker", log: "Log") -> dict[str, object] | None:
+    """The last run since the broker's start that ended well."""
+    run = broker.cleaner.last_runs.get(log)
+    if run is None:
+        return None
+    return {
+        "records_read": run.stats.records_read,
+        "records_removed": run.stats.records_read - run.stats.records_kept,
+        "keyless_records": run.stats.keyless_records,
+        "bytes_read": run.stats.bytes_read,
+        "bytes_written": run.stats.bytes_written,
+        "map_utilisation": round(run.map_utilisation, 6),
+    }
+
+
+# --- what holds it up: the first thing that would have to change ---
+
+
+def _fault(broker: "Broker", log: "Log", now_ms: int) -> Blocker | None:
+    fault = log.failed or log.corruption
+    if fault:
+        return Blocker("offline", f"the log takes no changes: {fault}")
+    if log.compaction.is_stuck:
+        why = "files that a failed run left could not be removed: only a restart can settle that"
+        return Blocker("stuck", why)
+    aside = broker.cleaner.set_aside.get(log)
+    if aside is None:
+        return None
+    left_ms = int((aside.until - broker.clock.monotonic()) * 1000)
+    return Blocker("set_aside", aside.reason, instant(now_ms + max(0, left_ms)))
+
+
+def _switched_off(broker: "Broker") -> Blocker | None:
+    if not broker.config.broker_config.log_cleaner_enable:
+        return Blocker("cleaner_off", "log.cleaner.enable is false")
+    if broker.clock_watch.is_held:
+        return Blocker("clock_held", "the broker's clock is in doubt: horolog clock confirm")
+    return None
+
+
+def _waiting(log: "Log", facts: CleaningFacts, verdict: Verdict, now_ms: int) -> Blocker | None:
+    """None when a round takes the log."""
+    if verdict.is_eligible or log.compaction.is_running:
+        return None
+    word, because = verdict.because.name.lower(), str(verdict.because)
+    if verdict.because is Because.TOO_YOUNG:
+        return Blocker(word, because, _ripe(log, facts, verdict))
+    if verdict.because is not Because.CLEAN:
+        return Blocker(word, because)
+    if verdict.first_dirty >= log.snapshot.log_end_offset:
+        return Blocker(word, "nothing is dirty")
+    deadline = roll_deadline(log, now_ms)
+    until = None if deadline is None else instant(deadline)
+    return Blocker("active_segment", "all that is dirty lies in the active segment", until)
+
+
+def _ripe(log: "Log", facts: CleaningFacts, verdict: Verdict) -> Instant | None:
+    """When the first segment that is too young for `min.compaction.lag.ms` is no more."""
+    ends = [*(each.base_offset for each in facts.segments[1:]), facts.active_base]
+    for segment, end in zip(facts.segments, ends, strict=False):
+        if end > verdict.first_uncleanable:
+            return instant(segment.newest_ms + limits_of(log.config).min_lag_ms)
+    return None
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/topics/{topic}/compaction",
+        "Each partition of a compacted topic: what is dirty, how old the oldest of it is, when it "
+        "has to be compacted, what holds that up, and what the next run would do.",
+        read=_compaction,
+        parameters=(Parameter("partition", count(0, 2**31 - 1), "This partition only"),),
+    ),
+)

@@ -1,0 +1,193 @@
+"""/api/groups/{group}/reset: where a group would go on if it were set to a time, and doing it.
+
+The new offset of a partition is that of the first record at or after the time, by the clock that
+is asked for; its end when there is none. Only a group without members can be set.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.groups.classic.group import Group
+from broker.groups.records.classic import NONE, OffsetCommitValue
+from broker.http.port.messages import ApiError
+from broker.http.port.parameters import INSTANT, Asked, Kind, Parameter, word
+from broker.http.port.route import Route
+from broker.http.resources.groups import find_group
+from broker.http.resources.topics import find_topic
+from broker.runtime.gathering import wait_for
+from broker.runtime.instants import instant, instant_or_none
+from broker.topics.metadata_image import TopicImage
+from protocol.wire import ZERO_UUID
+from storage.log import log_times
+from storage.log.log_times import SearchClock
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
+
+MAX_PARTITIONS = 10_000
+
+
+class Target(NamedTuple):
+    """A partition that the group is set in, and where it is now; None: nowhere."""
+
+    topic: str
+    topic_id: "UUID"
+    partition: int
+    log: "Log"
+    before: int | None
+
+
+class Step(NamedTuple):
+    """Where the group is to go on in a partition, and the time that was found there."""
+
+    target: Target
+    offset: int
+    leader_epoch: int
+    found_ms: int | None
+
+
+def _preview(broker: "Broker", asked: Asked) -> object:
+    group = find_group(broker, asked.path["group"])
+    return _told(group, asked, _steps(_targets(broker, group, asked), asked), executed=False)
+
+
+async def _reset(broker: "Broker", asked: Asked) -> object:
+    group = find_group(broker, asked.path["group"])
+    _check_empty(group)
+    targets = _targets(broker, group, asked)
+    steps = await broker.lanes.run(broker.log_dir, partial(_steps, targets, asked))
+    _check_empty(group)  # somebody may have joined meanwhile
+    if broker.groups.groups.get(group.group_id) is not group:
+        raise ApiError(404, "unknown_group", f"Group {group.group_id!r} is gone")
+    now_ms = broker.clock.now_ms()
+    offsets = {
+        (each.target.topic, each.target.partition): OffsetCommitValue(
+            offset=each.offset,
+            leader_epoch=each.leader_epoch,
+            metadata="",
+            commit_timestamp=now_ms,
+            topic_id=each.target.topic_id,
+        )
+        for each in steps
+    }
+    if offsets:
+        await wait_for(broker.groups.commits.store(group, offsets))
+    return _told(group, asked, steps, executed=True)
+
+
+def _check_empty(group: Group) -> None:
+    if not group.is_empty:
+        raise ApiError(
+            409,
+            "group_not_empty",
+            f"Group {group.group_id!r} has {group.member_count} members, which go on from where "
+            "they are: stop them, then set it",
+        )
+
+
+def _targets(broker: "Broker", group: Group, asked: Asked) -> list[Target]:
+    """All partitions of the topic that is asked for, or those that the group has committed in."""
+    committed = dict(group.offsets)
+    topics = broker.catalog.image.topics
+    topic = asked.fields["topic"]
+    if topic is not None:
+        images = [find_topic(broker, topic)]
+    else:
+        images = [topics[name] for name in sorted({name for name, _ in committed} & topics.keys())]
+    found = list(_targets_of(images, committed, every=topic is not None))
+    if len(found) > MAX_PARTITIONS:
+        raise ApiError(
+            400, "too_many_partitions", f"{len(found)} partitions: ask topic by topic, with topic="
+        )
+    return found
+
+
+def _targets_of(
+    topics: Iterable[TopicImage],
+    committed: Mapping[tuple[str, int], OffsetCommitValue],
+    *,
+    every: bool,
+) -> Iterator[Target]:
+    for topic in topics:
+        for index, each in enumerate(topic.partitions):
+            value = committed.get((topic.name, index))
+            if value is not None and value.topic_id not in {ZERO_UUID, topic.topic_id}:
+                value = None
+            if every or value is not None:
+                before = None if value is None else value.offset
+                yield Target(topic.name, topic.topic_id, index, each.log, before)
+
+
+def _steps(targets: list[Target], asked: Asked) -> list[Step]:
+    """Blocks."""
+    clock = SearchClock(asked.fields["clock"])
+    return [_step(each, asked.fields["to"], clock) for each in targets]
+
+
+def _step(target: Target, to_ms: int, clock: SearchClock) -> Step:
+    end = target.log.snapshot.high_watermark
+    found = log_times.lookup(target.log, to_ms, clock)
+    if found is None or found.offset >= end:
+        return Step(target, end, NONE, None)
+    return Step(target, found.offset, found.leader_epoch, found.timestamp)
+
+
+def _told(group: Group, asked: Asked, steps: list[Step], *, executed: bool) -> dict[str, object]:
+    return {
+        "group": group.group_id,
+        "state": group.state_name,
+        "members": group.member_count,
+        "to": instant(asked.fields["to"]),
+        "clock": asked.fields["clock"],
+        "executed": executed,
+        "partitions": [
+            {
+                "topic": each.target.topic,
+                "partition": each.target.partition,
+                "offset": each.target.before,
+                "new_offset": each.offset,
+                "records": None if each.target.before is None
+                else each.offset - each.target.before,
+                "found_time": instant_or_none(each.found_ms),
+                "high_watermark": each.target.log.snapshot.high_watermark,
+            }
+            for each in steps
+        ],
+    }  # fmt: skip
+
+
+_PARAMETERS = (
+    Parameter("to", INSTANT, "The time to go on from", required=True),
+    Parameter(
+        "clock",
+        word(*(str(clock) for clock in SearchClock)),
+        "Times that records claim, those when they arrived, or the earlier of the two",
+        str(SearchClock.RECORD),
+    ),
+    Parameter(
+        "topic",
+        Kind(lambda text, _: text),
+        "All partitions of this topic, instead of those committed",
+    ),
+)
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/groups/{group}/reset",
+        "Where a group would go on if it were set to a time; nothing changes.",
+        read=_preview,
+        parameters=_PARAMETERS,
+    ),
+    Route(
+        "POST",
+        "/api/groups/{group}/reset",
+        "Set a group without members to a time: its offsets are committed anew.",
+        act=_reset,
+        parameters=_PARAMETERS,
+    ),
+)

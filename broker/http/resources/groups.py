@@ -1,0 +1,155 @@
+"""/api/groups: which groups of consumers there are, who is in them, and how far each is behind.
+
+Lag is told in records, and in time by both clocks: what records claim, and when they came.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.groups.classic.group import Group
+from broker.groups.classic.subscription import CONSUMER
+from broker.groups.lag import Standing, standings_of
+from broker.http.port.messages import ApiError
+from broker.http.port.parameters import Asked, Kind, Parameter, count
+from broker.http.port.route import Route
+from broker.runtime.instants import instant, instant_or_none
+from storage.log.log_times import find_times, lag_of
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+
+MAX_GROUPS = 1000
+MAX_OFFSETS = 10_000
+
+
+def find_group(broker: "Broker", name: str) -> Group:
+    """The group; ApiError 404 when there is none."""
+    group = broker.groups.groups.get(name)
+    if group is None:
+        raise ApiError(404, "unknown_group", f"There is no group {name!r}: see /api/groups")
+    return group
+
+
+def _groups(broker: "Broker", asked: Asked) -> object:
+    found = dict(broker.groups.groups)
+    names = sorted(name for name in found if name > asked.fields["after"])
+    page = names[: asked.fields["limit"]]
+    return {
+        "groups": [_summary(broker, found[name]) for name in page],
+        "loading": broker.groups.loading.is_under_way,
+        "next": page[-1] if len(names) > len(page) else None,
+    }
+
+
+def _summary(broker: "Broker", group: Group) -> dict[str, object]:
+    behind = [each.records for each in standings_of(group, broker.catalog.image)]
+    return {
+        "group": group.group_id,
+        "state": group.state_name,
+        "type": "classic" if group.consumer is None else CONSUMER,
+        "since": instant_or_none(group.since_ms),
+        **_protocol(broker, group),
+        "members": group.member_count,
+        "offsets": len(group.offsets),
+        "lag_records": sum(behind),
+    }
+
+
+def _group(broker: "Broker", asked: Asked) -> object:
+    group = find_group(broker, asked.path["group"])
+    found = sorted(standings_of(group, broker.catalog.image), key=_place)
+    return {
+        **_summary(broker, group),
+        "member_states": _members(broker, group),
+        "partitions": [_standing(each) for each in found[:MAX_OFFSETS]],
+    }
+
+
+def _protocol(broker: "Broker", group: Group) -> dict[str, object]:
+    """How it is assigned; the generation of a group that the broker assigns is its epoch."""
+    consumer = group.consumer
+    if consumer is None:
+        return {
+            "protocol_type": group.protocol_type,
+            "protocol": group.protocol_name,
+            "generation": group.generation,
+        }
+    default = broker.config.broker_config.group_consumer_assignors.split(",")[0]
+    return {
+        "protocol_type": CONSUMER,
+        "protocol": consumer.assignor(default),
+        "generation": consumer.epoch,
+    }
+
+
+def _members(broker: "Broker", group: Group) -> list[dict[str, object]]:
+    if group.consumer is None:
+        return [
+            {
+                "member_id": each.member_id,
+                "instance_id": each.instance_id,
+                "client_id": each.client_id,
+                "client_host": each.client_host,
+                "session_timeout_ms": each.session_timeout_ms,
+                "leads": each.member_id == group.leader,
+            }
+            for each in list(group.members.values())
+        ]
+    session_timeout_ms = broker.config.broker_config.group_consumer_session_timeout_ms
+    return [
+        {
+            "member_id": each.member_id,
+            "instance_id": each.instance_id,
+            "client_id": each.client_id,
+            "client_host": each.client_host,
+            "session_timeout_ms": session_timeout_ms
+            if each.classic is None
+            else each.classic.session_timeout_ms,
+            "leads": False,
+        }
+        for each in list(group.consumer.members.values())
+    ]
+
+
+def _place(standing: Standing) -> tuple[str, int]:
+    return standing.topic, standing.partition
+
+
+def _standing(standing: Standing) -> dict[str, object]:
+    value = standing.value
+    lag = lag_of(standing.log, value.offset)
+    is_behind = lag.records > 0
+    times = find_times(standing.log, value.offset) if is_behind else None
+    return {
+        "topic": standing.topic,
+        "partition": standing.partition,
+        "offset": value.offset,
+        "committed_at": instant(value.commit_timestamp),
+        "metadata": value.metadata,
+        "high_watermark": standing.log.snapshot.high_watermark,
+        "lag_records": lag.records,
+        "lag_record_time_ms": lag.record_ms,
+        "lag_arrival_ms": lag.arrival_ms,
+        "next_record_time": None if times is None else instant_or_none(times.record_ms),
+        "next_arrival": None if times is None else instant_or_none(times.arrival_ms),
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/groups",
+        "The groups of consumers in the order of their names, a page at a time.",
+        read=_groups,
+        parameters=(
+            Parameter("after", Kind(lambda text, _: text), "Begin behind this name", ""),
+            Parameter("limit", count(1, MAX_GROUPS), "Groups in the answer", MAX_GROUPS),
+        ),
+    ),
+    Route(
+        "GET",
+        "/api/groups/{group}",
+        "One group: its members, and how far it is behind in each partition, in records and in "
+        "time by both clocks.",
+        read=_group,
+    ),
+)

@@ -1,0 +1,78 @@
+"""/api/topics/{topic}/retention/preview: what would go, before anything does (time.md 5)."""
+
+from typing import TYPE_CHECKING
+
+from broker.http.port.parameters import Asked, Parameter, count
+from broker.http.port.route import Route
+from broker.http.resources.clock import hold_state
+from broker.http.resources.segments import learn_all_times
+from broker.http.resources.topics import find_partitions, find_topic
+from broker.runtime.instants import instant, instant_or_none
+from broker.topics.retention_preview import Leaving, preview
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+
+
+def _preview(broker: "Broker", asked: Asked) -> object:
+    topic = find_topic(broker, asked.path["topic"])
+    config = broker.config.topic_config_with(topic.name, asked.settings)
+    partitions = find_partitions(topic, asked.fields["partition"])
+    now_ms = broker.clock.now_ms()
+    told = []
+    for partition in partitions:
+        learn_all_times(broker, partition.log)
+        would = preview(partition.log, config, now_ms)
+        already = preview(partition.log, partition.log.config, now_ms)
+        told.append((partition.index, would, already))
+    return {
+        "topic": topic.name,
+        "now": instant(now_ms),
+        "set": asked.settings,
+        "hold": hold_state(broker),
+        "goes": _total([would for _, would, _ in told]),
+        "goes_anyway": _total([already for _, _, already in told]),
+        "partitions": [
+            {"partition": index, **_leaving(would), "goes_anyway": _leaving(already)}
+            for index, would, already in told
+        ],
+    }
+
+
+def _leaving(found: Leaving) -> dict[str, object]:
+    return {
+        "segments": found.segments,
+        "size_bytes": found.size_bytes,
+        "offsets": found.offsets,
+        "first_offset": found.first_offset if found.offsets else None,
+        "last_offset": found.start_offset - 1 if found.offsets else None,
+        "log_start_offset": found.start_offset,
+        "oldest": instant_or_none(found.oldest_ms),
+        "newest": instant_or_none(found.newest_ms),
+        "because": found.reasons,
+    }
+
+
+def _total(found: list[Leaving]) -> dict[str, object]:
+    oldest = [each.oldest_ms for each in found if each.oldest_ms is not None]
+    newest = [each.newest_ms for each in found if each.newest_ms is not None]
+    return {
+        "segments": sum(each.segments for each in found),
+        "size_bytes": sum(each.size_bytes for each in found),
+        "offsets": sum(each.offsets for each in found),
+        "oldest": instant_or_none(min(oldest, default=None)),
+        "newest": instant_or_none(max(newest, default=None)),
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/topics/{topic}/retention/preview",
+        "What the next round of retention would take if these settings were set: any setting of a "
+        "topic is a parameter. Nothing changes.",
+        read=_preview,
+        parameters=(Parameter("partition", count(0, 2**31 - 1), "This partition only"),),
+        takes_settings=True,
+    ),
+)

@@ -1,0 +1,129 @@
+"""What keeps a segment, who sent it, and what would free it: the advice beside a decision."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.http.resources.offenders import told
+from broker.runtime.instants import instant, instant_or_none
+from protocol.errors import KafkaError
+from storage.retention.plan import (
+    JudgedBy,
+    LogFacts,
+    Reason,
+    RetentionClock,
+    RetentionLimits,
+    SegmentDecision,
+    SegmentFacts,
+    plan,
+)
+from storage.segment.log_snapshot import LogSnapshot
+
+if TYPE_CHECKING:
+    from storage.log.log import Log
+
+MAX_CLIENTS = 10
+Way = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Freeing:
+    """Advice on the segments of one log, as of one moment."""
+
+    log: "Log"
+    who: Callable[[str, int, int, int], list[dict[str, object]]]
+    """Finds the clients that sent bad times to offsets of a partition."""
+    limits: RetentionLimits
+    now_ms: int
+
+    def blocker(
+        self, snapshot: LogSnapshot, oldest: SegmentDecision | None
+    ) -> dict[str, object] | None:
+        """The oldest segment that stays, with the record that keeps it; None when nothing stays."""
+        if oldest is None:
+            return None
+        return {
+            "base_offset": oldest.base_offset,
+            "reason": oldest.reason.name.lower(),
+            "because": str(oldest.reason),
+            "offset": self._offset_of(snapshot, oldest),
+            "clients": self._clients(snapshot, oldest),
+            "judged_by": str(oldest.judged_by),
+            "time": instant_or_none(oldest.time_ms),
+            "until": None if oldest.deadline_ms is None else instant(oldest.deadline_ms),
+        }
+
+    def ways(self, decision: SegmentDecision, facts: SegmentFacts, end_offset: int) -> list[Way]:
+        """What would free a segment that stays; nothing for one that goes."""
+        if decision.goes:
+            return []
+        match decision.reason:
+            case Reason.EMPTY:
+                return []
+            case Reason.UNCOMMITTED:
+                return [{"how": "wait", "for": "its records to be durable"}]
+            case Reason.BEHIND:
+                first: Way = {"how": "free-first", "base_offset": decision.blocked_by}
+                return [first, _delete_records(end_offset)]
+            case Reason.HELD:
+                return [{"how": "confirm-clock", "post": "/api/clock/confirm"}]
+            case _:
+                pass
+        ways: list[Way] = []
+        if decision.deadline_ms is not None:
+            ways.append({"how": "wait", "until": instant(decision.deadline_ms)})
+        if decision.reason is Reason.IN_THE_FUTURE:
+            ways += self._other_clocks(decision, facts, end_offset)
+        if decision.reason is Reason.NO_LIMIT:
+            ways += self._limits()
+        return [*ways, _delete_records(end_offset)]
+
+    def _limits(self) -> list[Way]:
+        if not self.limits.deletes:
+            return [{"how": "set", "key": "cleanup.policy", "value": "delete"}]
+        return [{"how": "set", "key": "retention.ms", "value": None}]
+
+    def _other_clocks(
+        self, decision: SegmentDecision, facts: SegmentFacts, end_offset: int
+    ) -> list[Way]:
+        """Clocks by which the segment would be due sooner."""
+        ways: list[Way] = []
+        alone = LogFacts(facts.base_offset, end_offset, end_offset)
+        for clock in RetentionClock:
+            limits = self.limits._replace(clock=clock)
+            (other,) = plan([facts], alone, limits, self.now_ms).decisions
+            due, now_due = other.deadline_ms, decision.deadline_ms
+            if due is not None and now_due is not None and due < now_due:
+                ways.append(
+                    {
+                        "how": "set",
+                        "key": "horolog.retention.clock",
+                        "value": str(clock),
+                        "until": instant(due),
+                    }
+                )
+        return ways
+
+    def _clients(self, snapshot: LogSnapshot, decision: SegmentDecision) -> list[dict[str, object]]:
+        """Who sent records with bad times into the segment, as far as anybody remembers."""
+        bases = [each.base_offset for each in snapshot.segments]
+        behind = [base for base in bases if base > decision.base_offset]
+        end = behind[0] if behind else snapshot.log_end_offset
+        found = self.who(self.log.topic, self.log.partition, decision.base_offset, end - 1)
+        return [told(each) for each in found[:MAX_CLIENTS]]
+
+    def _offset_of(self, snapshot: LogSnapshot, decision: SegmentDecision) -> int | None:
+        """The first record with the time that keeps the segment, when it is a record's."""
+        if decision.judged_by is not JudgedBy.RECORD:
+            return None
+        try:
+            found = self.log.offset_for_timestamp(
+                decision.time_ms, last_fetchable=snapshot.log_end_offset
+            )
+        except KafkaError:
+            return None
+        return None if found is None else found.offset
+
+
+def _delete_records(end_offset: int) -> Way:
+    return {"how": "delete-records", "before_offset": end_offset}

@@ -1,0 +1,37 @@
+"""/api/config: every setting of the broker, its value, and where the value is from."""
+
+from typing import TYPE_CHECKING
+
+from broker.http.port.parameters import Asked
+from broker.http.port.route import Route
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from config.describe import Described
+
+
+def _settings(broker: "Broker", _: Asked) -> object:
+    return {"settings": [_told(each) for each in broker.config.describe_broker()]}
+
+
+def _told(entry: "Described") -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "default": entry.default,
+        "source": entry.source.name.lower(),
+        "where": entry.where or None,
+        "changes": "at start only" if entry.read_only else "at run time",
+        "doc": entry.documentation,
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/config",
+        "Every setting of the broker with its value, its default, and where the value was set.",
+        read=_settings,
+        is_early=True,
+    ),
+)

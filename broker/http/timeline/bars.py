@@ -1,0 +1,116 @@
+"""The bars of the time page: a partition's segments, each with the times it spans by both clocks.
+
+Where a log has more segments than bars were asked for, neighbours in the same state share one; its
+times are the extremes of theirs. Times are read from zone maps, so never on the loop.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from broker.http.resources.segment_times import NO_TIME, TimeSpans
+from storage.log.reader import limit_of
+from storage.retention.plan import SegmentDecision
+from storage.segment.log_snapshot import LogSnapshot
+
+if TYPE_CHECKING:
+    from storage.log.log import Log
+
+COLUMNS = (
+    "base_offset",
+    "segments",
+    "size_bytes",
+    "first_record_ms",
+    "last_record_ms",
+    "first_arrival_ms",
+    "last_arrival_ms",
+    "state",
+)
+"""What the numbers of a bar are, in order. Times are -1 where there is none."""
+
+CLOSED, ACTIVE, GOES, OVERDUE, COMPACTED = range(5)
+STATES = ("closed", "active", "goes", "overdue", "compacted")
+"""What the last number of a bar means.
+
+goes: leaves at the next round of retention. overdue: past its own deadline, but something in front
+of it stays. compacted: compaction has seen it.
+"""
+
+Bar = list[int]
+
+
+def bars_of(
+    log: "Log",
+    snapshot: LogSnapshot,
+    decisions: Sequence[SegmentDecision],
+    spans: TimeSpans,
+    *,
+    at_most: int,
+    first_dirty: int,
+    now_ms: int,
+) -> list[Bar]:
+    """At most so many bars, and a few more where states change; oldest first.
+
+    `first_dirty`: what lies below this offset is compacted. DiskError, CorruptLog.
+    """
+    states = _states(snapshot, decisions, first_dirty, now_ms)
+    bars = [_bar(log, snapshot, index, spans, state) for index, state in enumerate(states)]
+    if len(bars) <= at_most:
+        return bars
+    return list(_fewer(bars, at_most))
+
+
+def _states(
+    snapshot: LogSnapshot, decisions: Sequence[SegmentDecision], first_dirty: int, now_ms: int
+) -> Iterator[int]:
+    last = len(snapshot.segments) - 1
+    for index, decision in enumerate(decisions):
+        if decision.goes:
+            yield GOES
+        elif decision.deadline_ms is not None and decision.deadline_ms < now_ms:
+            yield OVERDUE
+        elif index == last:
+            yield ACTIVE
+        else:
+            is_clean = snapshot.segments[index + 1].base_offset <= first_dirty
+            yield COMPACTED if is_clean else CLOSED
+
+
+def _bar(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans, state: int) -> Bar:
+    """What the zone map says of one segment; the largest record time is the segment's own."""
+    segment, limit = snapshot.segments[index], limit_of(snapshot, index)
+    is_active = index == len(snapshot.segments) - 1
+    found = spans.of(log, segment, limit, is_active=is_active)
+    return [
+        segment.base_offset,
+        1,
+        limit,
+        found.first_record_ms,
+        segment.max_timestamp if limit else NO_TIME,
+        found.first_arrival_ms,
+        found.last_arrival_ms,
+        state,
+    ]
+
+
+def _fewer(bars: Sequence[Bar], at_most: int) -> Iterator[Bar]:
+    """Neighbours in the same state joined."""
+    count = len(bars)
+
+    def place(numbered: tuple[int, Bar]) -> tuple[int, int]:
+        return numbered[0] * at_most // count, numbered[1][-1]
+
+    for (_, state), alike in groupby(enumerate(bars), place):
+        base, segments, size, *times, _ = zip(*(bar for _, bar in alike), strict=True)
+        yield [
+            base[0],
+            sum(segments),
+            sum(size),
+            *map(_extreme, times, (min, max, min, max)),
+            state,
+        ]
+
+
+def _extreme(times: Iterable[int], choose: Callable[..., int]) -> int:
+    """Of the times that there are."""
+    return choose((each for each in times if each >= 0), default=NO_TIME)

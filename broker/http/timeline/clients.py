@@ -1,0 +1,67 @@
+"""Who reads and who writes each partition, as far as it concerns time: lags, and bad clocks.
+
+Of the groups that read a partition the one that is furthest behind; of the clients that sent bad
+times those that sent most. All are looked through once for an answer, up to a bound.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from broker.groups.lag import Standing, standings
+from broker.http.resources.offenders import told
+from protocol.errors import KafkaError
+from storage.log.log_times import lag_of
+from storage.search.segment_access import NotInMemory
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+
+MAX_STANDINGS = 20_000
+CLIENTS_OF_ONE = 4
+
+Place = tuple[str, int]  # topic, partition
+_NO_TIMES: Mapping[str, object] = MappingProxyType({"record_time_ms": None, "arrival_ms": None})
+
+
+def furthest_behind(broker: "Broker") -> dict[Place, Standing]:
+    """Of each partition the group that has most records before it."""
+    found: dict[Place, Standing] = {}
+    most: dict[Place, int] = {}
+    for seen, each in enumerate(standings(broker)):
+        place, records = (each.topic, each.partition), each.records
+        if records >= most.get(place, 0):
+            found[place], most[place] = each, records
+        if seen >= MAX_STANDINGS:
+            break
+    return found
+
+
+def lag_in_time(standing: Standing | None, *, may_wait: bool) -> dict[str, object] | None:
+    """How far behind, in records and in time by both clocks; without times where they are unknown.
+
+    `may_wait`: whether files may be read, which is never done on the loop.
+    """
+    if standing is None:
+        return None
+    try:
+        lag = lag_of(standing.log, standing.value.offset, may_wait=may_wait)
+    except (KafkaError, NotInMemory):
+        return {"group": standing.group, "records": standing.records, **_NO_TIMES}
+    return {
+        "group": standing.group,
+        "records": lag.records,
+        "record_time_ms": lag.record_ms,
+        "arrival_ms": lag.arrival_ms,
+    }
+
+
+def dirty_by_partition(broker: "Broker") -> dict[Place, list[dict[str, object]]]:
+    """The clients that sent most bad times to each partition, as `/api/dirty` tells them."""
+    found: dict[Place, list[dict[str, object]]] = {}
+    for each in cast("list[dict[str, object]]", broker.dirty_clients.report()["clients"]):
+        place = cast("str", each["topic"]), cast("int", each["partition"])
+        entries = found.setdefault(place, [])
+        if len(entries) < CLIENTS_OF_ONE:
+            entries.append(told(each))
+    return found

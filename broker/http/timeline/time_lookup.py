@@ -1,0 +1,83 @@
+"""/api/timeline/lookup: where a search for a time lands in each partition, segment and all.
+
+As `/api/topics/{topic}/time/lookup`, but over topics and with an end: an answer that would take
+longer than a second is cut there, and `next` goes on.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.http.port.parameters import INSTANT, Asked, Parameter, word
+from broker.http.port.route import Route
+from broker.http.timeline.timeline import CHOICE, cursor_behind, logs_of, page_of
+from broker.runtime.instants import instant, instant_or_none
+from protocol.errors import KafkaError
+from storage.log import log_times
+from storage.log.log_times import SearchClock
+from storage.segment.segments import index_of
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
+
+LOOKING_SECONDS = 1.0
+
+
+def _lookup(broker: "Broker", asked: Asked) -> object:
+    timestamp, clock = asked.fields["timestamp"], SearchClock(asked.fields["clock"])
+    logs = logs_of(broker, asked)
+    until = broker.probes.monotonic() + LOOKING_SECONDS
+    page: list[dict[str, object]] = []
+    for log in page_of(logs, asked):
+        if page and broker.probes.monotonic() > until:
+            break
+        page.append(_landing(log, timestamp, clock))
+    return {
+        "timestamp": instant(timestamp),
+        "clock": str(clock),
+        "partitions": page,
+        "next": cursor_behind(page, logs),
+    }
+
+
+def _landing(log: "Log", timestamp: int, clock: SearchClock) -> dict[str, object]:
+    landing: dict[str, object] = {"topic": log.topic, "partition": log.partition}
+    try:
+        found = log_times.lookup(log, timestamp, clock)
+        times = None if found is None else log_times.find_times(log, found.offset)
+    except KafkaError as error:
+        return {**landing, "found": None, "fault": error.message}
+    if found is None:
+        return {**landing, "found": None, "fault": None}
+    segments = log.snapshot.segments
+    return {
+        **landing,
+        "found": {
+            "offset": found.offset,
+            "segment": segments[index_of(segments, found.offset)].base_offset,
+            "time": instant(found.timestamp),
+            "record_time": None if times is None else instant_or_none(times.record_ms),
+            "arrival_time": None if times is None else instant_or_none(times.arrival_ms),
+        },
+        "fault": None,
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/timeline/lookup",
+        "The first offset at or after a time in each partition, by any clock, and its segment.",
+        read=_lookup,
+        parameters=(
+            Parameter("timestamp", INSTANT, "The time", required=True),
+            Parameter(
+                "clock",
+                word(*(str(each) for each in SearchClock)),
+                "record: the time that a record claims; arrival: when it came; earlier: the "
+                "earlier of both",
+                str(SearchClock.RECORD),
+            ),
+            *CHOICE,
+        ),
+    ),
+)

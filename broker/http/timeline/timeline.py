@@ -1,0 +1,277 @@
+"""/api/timeline: every partition with what its time does; what the time page and `top` show.
+
+One answer holds partitions in the order of topic and number, from a cursor on, with what comes next
+for each, how far readers are behind, who sent bad times, and its segments as bars, no more of all
+these than an answer may hold. Nothing is decided here, and nothing changes.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+from time import sleep
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.groups.lag import Standing
+from broker.http.port.parameters import FLAG, Asked, Kind, Parameter, count
+from broker.http.port.route import Route
+from broker.http.resources.clock import hold_state
+from broker.http.resources.segments import spans
+from broker.http.resources.topics import find_topic
+from broker.http.timeline.bars import COLUMNS, STATES, Bar, bars_of
+from broker.http.timeline.clients import Place, dirty_by_partition, furthest_behind, lag_in_time
+from broker.http.timeline.schedule import retention_round_ms, upcoming
+from broker.runtime.instants import instant, instant_or_none
+from storage.cleaner.cleanable_logs import is_compacted
+from storage.cleaner.dirty_age import dirty_age
+from storage.errors import StorageError
+from storage.log.lifecycle import learn_times, limits_of
+from storage.log.reader import limit_of
+from storage.retention.plan import RetentionLimits, RetentionPlan, plan
+from storage.segment.times import facts_of
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from storage.log.log import Log
+    from storage.segment.log_snapshot import LogSnapshot
+
+MAX_PARTITIONS, DEFAULT_PARTITIONS = 1000, 200
+MAX_BARS, MAX_BARS_OF_ONE = 5000, 1000
+LEARNING_SECONDS, LEARNED_AT_A_TIME = 0.3, 16
+TURN_SECONDS = 0.001
+
+
+class _View(NamedTuple):
+    """One question, and what is looked up once for all partitions of its answer."""
+
+    broker: "Broker"
+    now_ms: int
+    bars: int
+    until: float
+    behind: Mapping[Place, Standing]
+    dirty: Mapping[Place, list[dict[str, object]]]
+
+
+def _timeline(broker: "Broker", asked: Asked) -> object:
+    now_ms = broker.clock.now_ms()
+    view = _View(
+        broker,
+        now_ms,
+        asked.fields["bars"],
+        broker.probes.monotonic() + LEARNING_SECONDS,
+        furthest_behind(broker),
+        dirty_by_partition(broker),
+    )
+    logs = logs_of(broker, asked)
+    page: list[dict[str, object]] = []
+    left = MAX_BARS
+    for log in page_of(logs, asked):
+        if left <= 0:
+            break
+        state = _partition(view, log)
+        sleep(TURN_SECONDS)  # a millisecond of work or two: now it is the event loop's turn
+        page.append(state)
+        left -= max(1, len(state["bars"])) if isinstance(state["bars"], list) else 1
+    return {
+        "now": instant(now_ms),
+        "hold": hold_state(broker),
+        "retention_round": instant_or_none(retention_round_ms(broker, now_ms)),
+        "columns": list(COLUMNS),
+        "states": list(STATES),
+        "partitions": page,
+        "partitions_in_all": len(logs),
+        "next": cursor_behind(page, logs),
+    }
+
+
+def logs_of(broker: "Broker", asked: Asked) -> "list[Log]":
+    """The logs that are meant, in the order of topics and partitions; ApiError 404.
+
+    `topic`: of this one only. Without it those of the broker's own topics come with `internal`.
+    """
+    name, images = asked.fields["topic"], broker.catalog.image.topics
+    if name is not None:
+        topics = [find_topic(broker, name)]
+    else:
+        hidden = () if asked.fields["internal"] else broker.catalog.internal_topics
+        names = sorted(each for each in images if each not in hidden)
+        topics = [images[each] for each in names]
+    return [partition.log for topic in topics for partition in topic.partitions]
+
+
+def page_of(logs: "list[Log]", asked: Asked) -> "list[Log]":
+    """Those behind the cursor, as many as were asked for."""
+    behind = (log for log in logs if (log.topic, log.partition) > asked.fields["after"])
+    return list(islice(behind, asked.fields["limit"]))
+
+
+def cursor_behind(told: "list[dict[str, object]]", logs: "list[Log]") -> str | None:
+    """The cursor for what follows on the last partition that was told; None at the end."""
+    if not told or (told[-1]["topic"], told[-1]["partition"]) == (
+        logs[-1].topic,
+        logs[-1].partition,
+    ):
+        return None
+    return f"{told[-1]['topic']}:{told[-1]['partition']}"
+
+
+def _partition(view: _View, log: "Log") -> dict[str, object]:
+    snapshot = log.snapshot
+    fault: StorageError | None = log.failed or log.corruption
+    state: dict[str, object] = {
+        "topic": log.topic,
+        "partition": log.partition,
+        "log_start_offset": snapshot.log_start_offset,
+        "high_watermark": snapshot.high_watermark,
+        "log_end_offset": snapshot.log_end_offset,
+        "size_bytes": snapshot.size_bytes,
+        "segments": len(snapshot.segments),
+        "segment_bytes": log.config.segment_bytes,
+        "lag": lag_in_time(
+            view.behind.get((log.topic, log.partition)),
+            may_wait=view.broker.probes.monotonic() < view.until,
+        ),
+        "dirty": view.dirty.get((log.topic, log.partition), []),
+    }
+    try:
+        times = _times(view, log)
+    except StorageError as error:
+        fault, times = fault or error, None
+    return {
+        **state,
+        **(times or _NO_TIMES),
+        "is_still_reading": times is None and fault is None,
+        "fault": None if fault is None else str(fault),
+    }
+
+
+_NO_TIMES: Mapping[str, object] = {
+    "oldest_record": None,
+    "newest_record": None,
+    "last_arrival": None,
+    "retention": None,
+    "compaction": None,
+    "upcoming": [],
+    "bars": [],
+}
+
+
+def _times(view: _View, log: "Log") -> dict[str, object] | None:
+    """What hangs on the segments' times; None while nobody has looked them all up."""
+    if not _knows_times(view, log):
+        return None
+    snapshot, now_ms = log.snapshot, view.now_ms
+    segments, offsets = facts_of(snapshot)
+    limits = limits_of(log.config, is_held=view.broker.clock_watch.is_held)
+    decided = plan(segments, offsets, limits, now_ms)
+    newest = max((each.record_ms for each in segments), default=-1)
+    return {
+        "oldest_record": instant_or_none(_oldest_ms(log, snapshot)),
+        "newest_record": instant_or_none(newest),
+        "last_arrival": instant_or_none(max((each.arrival_ms for each in segments), default=-1)),
+        "retention": _retention(limits, decided, now_ms),
+        "compaction": _compaction(view.broker, log, now_ms),
+        "upcoming": upcoming(view.broker, log, decided, now_ms),
+        "bars": _bars(view, log, snapshot, decided) if view.bars else [],
+    }
+
+
+def _knows_times(view: _View, log: "Log") -> bool:
+    """Whether all times are known, or could be looked up in the time that an answer has."""
+    monotonic = view.broker.probes.monotonic
+    is_late = monotonic() > view.until
+    while not learn_times(log, 0 if is_late else LEARNED_AT_A_TIME):
+        if is_late:
+            return False
+        is_late = monotonic() > view.until
+    return True
+
+
+def _oldest_ms(log: "Log", snapshot: "LogSnapshot") -> int:
+    """The smallest record time in the oldest segment that has records; -1 if there is none."""
+    last = len(snapshot.segments) - 1
+    for index, segment in enumerate(snapshot.segments):
+        limit = limit_of(snapshot, index)
+        if limit:
+            return spans.of(log, segment, limit, is_active=index == last).first_record_ms
+    return -1
+
+
+def _bars(view: _View, log: "Log", snapshot: "LogSnapshot", decided: RetentionPlan) -> list[Bar]:
+    place = log.topic, log.partition
+    offsets = view.broker.log_manager.cleaner_offsets
+    return bars_of(
+        log,
+        snapshot,
+        decided.decisions,
+        spans,
+        at_most=view.bars,
+        first_dirty=offsets.first_dirty.get(place, -1) if is_compacted(log.config) else -1,
+        now_ms=view.now_ms,
+    )
+
+
+def _retention(limits: RetentionLimits, decided: RetentionPlan, now_ms: int) -> dict[str, object]:
+    horizon = -1
+    if limits.deletes and limits.retention_ms >= 0:
+        horizon = now_ms - limits.retention_ms
+    if limits.deletes:
+        horizon = max(horizon, limits.before_ms)
+    blocker, due = decided.blocker, decided.next_deadline_ms
+    return {
+        "clock": str(limits.clock),
+        "horizon": instant_or_none(horizon),
+        "leaving_segments": len(decided.leaving),
+        "overdue_segments": decided.overdue(now_ms),
+        "overdue_ms": 0 if due is None else max(0, now_ms - due),
+        "stays": None if blocker is None else blocker.base_offset,
+        "stays_because": None if blocker is None else str(blocker.reason),
+        "stays_until": (
+            None if blocker is None or blocker.deadline_ms is None else instant(blocker.deadline_ms)
+        ),
+    }
+
+
+def _compaction(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object] | None:
+    """None for a topic that is not compacted."""
+    if not is_compacted(log.config):
+        return None
+    age = dirty_age(log, broker.log_manager.cleaner_offsets)
+    return {
+        "oldest_dirty": instant_or_none(age.oldest_ms),
+        "deadline": instant_or_none(age.deadline_ms),
+        "overdue_ms": age.delay_ms(now_ms),
+    }
+
+
+def _cursor(text: str, _: int) -> Place:
+    topic, mark, partition = text.rpartition(":")
+    if not mark:
+        raise ValueError(f"{text!r} is not TOPIC:PARTITION, as 'next' of the page before gave it")
+    return topic, int(partition)
+
+
+CHOICE = (
+    Parameter("topic", Kind(lambda text, _: text), "This topic only"),
+    Parameter("internal", FLAG, "Whether the broker's own topics are among them", True),
+    Parameter("after", Kind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)),
+    Parameter("limit", count(1, MAX_PARTITIONS), "Partitions in the answer", DEFAULT_PARTITIONS),
+)
+"""Which partitions an answer is about."""
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/timeline",
+        "Every partition: its segments as bars on a time axis, the retention horizon, what goes "
+        "next and when, bad times, and the group that is furthest behind.",
+        read=_timeline,
+        parameters=(
+            *CHOICE,
+            Parameter(
+                "bars",
+                count(0, MAX_BARS_OF_ONE),
+                f"Bars a partition; an answer ends with the partition that has bar {MAX_BARS}",
+                0,
+            ),
+        ),
+    ),
+)

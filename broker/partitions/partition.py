@@ -1,0 +1,189 @@
+"""A `Log` plus the rules of serving it: what readers may see, what they may ask.
+
+How it is written to has a module of its own. Nothing here knows how requests and responses look.
+"""
+
+from __future__ import annotations  # functions are made per request: cheap ones
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from broker.partitions.partition_services import Serving
+from broker.partitions.writer import ACKS_ALL, PartitionWrites
+from broker.runtime.deferred import Deferred
+from broker.runtime.lanes import settle
+from broker.runtime.unpacking import RequestBudget
+from protocol.errors import ErrorCode, KafkaError
+from storage.files.file_slice import FetchData
+from storage.producers.leader_epochs import EpochEnd
+from storage.search.file_times import offsets_before
+from storage.search.search_clock import CLOCKS
+from storage.search.segment_access import NotInMemory
+from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
+from storage.validation.unpacking import TooMuchWork, Work
+
+__all__ = ["ACKS_ALL", "Partition", "Serving", "last_fetchable"]
+
+T = TypeVar("T")
+
+SEARCH_BYTES = 4096
+"""What a search on the loop may unpack in any case is what a batch of that size may."""
+
+
+class Partition(PartitionWrites):
+    """One partition as the handlers see it. Used from the event loop only."""
+
+    __slots__ = ()
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.log.topic
+
+    @property
+    def index(self) -> int:
+        """The partition's number in its topic."""
+        return self.log.partition
+
+    def check_leader_epoch(self, requested: int) -> None:
+        """A client that knows an older (74) or a newer (75) epoch than ours is told so."""
+        current = self.log.leader_epoch
+        if requested < 0 or requested == current:
+            return
+        if requested < current:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"The epoch is {current} by now")
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"The epoch is still {current}")
+
+    @property
+    def earliest_epoch(self) -> int:
+        """The epoch at the log start; -1 when that is no longer known (semantics.md 5.2)."""
+        earliest = self.log.epochs.earliest
+        if earliest is None:
+            return self.log.leader_epoch
+        start = self.log.snapshot.log_start_offset
+        return earliest.epoch if earliest.start_offset <= start else -1
+
+    def epoch_end_offset(self, epoch: int) -> EpochEnd:
+        """Where `epoch` ended; the present one, even if it wrote nothing yet, ends at the end."""
+        if epoch == self.log.leader_epoch:
+            return EpochEnd(epoch, self.log.snapshot.log_end_offset)
+        return self.log.epoch_end_offset(epoch)
+
+    def __repr__(self) -> str:
+        """As the directory is called: topic-index."""
+        return f"{self.topic}-{self.index}"
+
+    def read(
+        self, offset: int, max_bytes: int, *, committed: bool, whole_first: bool
+    ) -> FetchData | None:
+        """Whole batches from `offset` on that this isolation level may see; None when none are.
+
+        Raises OFFSET_OUT_OF_RANGE (1) outside [log start, log end]. `whole_first` gives one batch
+        even when it is larger than `max_bytes` (KIP-74).
+        """
+        snapshot = self.log.snapshot
+        if not snapshot.log_start_offset <= offset <= snapshot.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Offset {offset} is outside of {snapshot.log_start_offset} to "
+                f"{snapshot.log_end_offset} of {self.topic}-{self.index}",
+            )
+        end = last_fetchable(snapshot, committed=committed)
+        if offset >= end or (max_bytes <= 0 and not whole_first):
+            return None
+        return self.log.read(offset, max_bytes, up_to=end, min_one_batch=whole_first)
+
+    def find_timestamp(
+        self,
+        timestamp_ms: int,
+        end: int,
+        *,
+        at_once: bool = True,
+        budget: RequestBudget | None = None,
+    ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
+        """The first offset below `end` whose time is at least `timestamp_ms`, by the topic's clock.
+
+        A search that has to touch the disk, or takes long, or need not be `at_once`, runs on a lane
+        and comes later. TooMuchWork when it has to unpack more than `budget` has left.
+        """
+        log, clock = self.log, CLOCKS[self.log.config.horolog_search_clock]
+
+        def search(may_wait: bool, work: Work) -> TimestampOffset | None:
+            return log.reads.offset_for_timestamp(
+                log.snapshot,
+                timestamp_ms,
+                last_fetchable=end,
+                clock=clock,
+                may_wait=may_wait,
+                work=work,
+            )
+
+        return self._search(search, budget or RequestBudget(), at_once=at_once)
+
+    def find_max_timestamp(
+        self, *, at_once: bool = True, budget: RequestBudget | None = None
+    ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
+        """The first record with the largest record time in the log, whatever the clock."""
+        log = self.log
+
+        def search(may_wait: bool, work: Work) -> TimestampOffset | None:
+            return log.reads.max_timestamp_offset(log.snapshot, may_wait=may_wait, work=work)
+
+        return self._search(search, budget or RequestBudget(), at_once=at_once)
+
+    def find_segment_starts(
+        self, timestamp_ms: int, max_count: int, now_ms: int
+    ) -> Deferred[list[int]]:
+        """Offsets by the times of files, the latest first (semantics.md 5.5)."""
+        log = self.log
+        return self.on_lane(
+            lambda: offsets_before(log.snapshot, log.files, timestamp_ms, max_count, now_ms)
+        )
+
+    def on_lane(self, work: Callable[[], T]) -> Deferred[T]:
+        """Runs `work`, which reads only, on a lane; it takes no turn."""
+        answer: Deferred[T] = Deferred()
+        future = self._serving.lanes.run(self._serving.log_dir, work)
+        future.add_done_callback(lambda done: settle(answer, done))
+        return answer
+
+    def on_unpacking_lane(
+        self, work: Callable[[Work], T], budget: RequestBudget | None = None
+    ) -> Deferred[T]:
+        """As `on_lane`, for what unpacks; TooMuchWork when that is more than `budget` has left."""
+        answer: Deferred[T] = Deferred()
+        self._serving.unpacking.on_lane(
+            budget or RequestBudget(), work, lambda done: settle(answer, done)
+        )
+        return answer
+
+    def alone_on_lane(self, work: Callable[[], T], budget: RequestBudget) -> Deferred[T]:
+        """As `on_lane`, for what may unpack much and does not tell beforehand."""
+        answer: Deferred[T] = Deferred()
+        self._serving.unpacking.alone(budget, lambda _: work(), lambda done: settle(answer, done))
+        return answer
+
+    def _search(
+        self,
+        search: Callable[[bool, Work], TimestampOffset | None],
+        budget: RequestBudget,
+        *,
+        at_once: bool,
+    ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
+        """At once from memory, or on a lane: there a fault is met again, and told."""
+        snapshot = self.log.snapshot
+        if snapshot.log_start_offset == snapshot.log_end_offset:
+            return None
+        if at_once:
+            try:
+                return self._serving.unpacking.at_once(
+                    SEARCH_BYTES, budget, lambda work: search(False, work)
+                )
+            except (NotInMemory, KafkaError, TooMuchWork):
+                pass
+        return self.on_unpacking_lane(lambda work: search(True, work), budget)
+
+
+def last_fetchable(snapshot: LogSnapshot, *, committed: bool) -> int:
+    """The first offset that a consumer of this isolation level may not see."""
+    return snapshot.last_stable_offset if committed else snapshot.high_watermark

@@ -1,0 +1,72 @@
+"""What partitions share, and what they are told about a batch beside its bytes. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from broker.partitions.fetch_waiters import FetchWaiters
+from broker.partitions.group_commit import GroupCommit
+from broker.runtime.lanes import DiskLanes
+from broker.runtime.memory_account import MemoryAccount
+from broker.runtime.unpacking import RequestBudget, Unpacking
+from storage.validation.checked_batch import MistimedBatch
+from storage.validation.scratch import Scratch
+from storage.validation.timestamp_policy import Remedied
+
+if TYPE_CHECKING:
+    from broker.record_times.quarantine import Quarantine
+
+
+class Sender(Protocol):
+    """Who sent a batch, as far as anybody knows."""
+
+    @property
+    def client_id(self) -> str:
+        """The name the client gives itself."""
+
+    @property
+    def client_host(self) -> str:
+        """The address it connects from."""
+
+    @property
+    def budget(self) -> RequestBudget:
+        """What its request may still unpack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """Who sent a batch when nobody knows."""
+
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def budget(self) -> RequestBudget:
+        """A new one each time."""
+        return RequestBudget()
+
+
+NOBODY = Nobody()
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What the partitions of one log directory share."""
+
+    log_dir: str
+    lanes: DiskLanes
+    commit: GroupCommit
+    waiters: FetchWaiters
+    quarantine: Quarantine
+    unpacking: Unpacking
+    memory: MemoryAccount
+    scratch: Scratch = field(default_factory=Scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class InRemedy:
+    """A mistimed batch, and what its remedy has made of it."""
+
+    mistimed: MistimedBatch
+    remedied: Remedied

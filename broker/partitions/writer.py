@@ -1,0 +1,378 @@
+"""The write half of a partition: whose turn it is, which thread does it, when the answer may go.
+
+Appends run inline on the loop unless validation means inflating much; then they run on a lane, and
+every later write waits for its turn, so that the order of arrival is the order in the log. A batch
+with times out of bounds may need its remedy first (time.md 2). Of such a batch, what goes to the
+quarantine is stored there, as durably as the producer asked, before the rest is stored here: a
+crash in between, or a retry, repeats a record in the quarantine and loses none.
+"""
+
+from __future__ import annotations  # functions are made per request: cheap ones
+
+from asyncio import Future
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
+
+from broker.partitions.partition_services import NOBODY, InRemedy, Sender, Serving
+from broker.partitions.writer_gate import Turns
+from broker.runtime.deferred import Deferred
+from broker.runtime.lanes import settle
+from broker.runtime.memory_account import MemoryClass
+from broker.runtime.unpacking import too_much_of_a_request
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CODEC_MASK
+from storage.errors import StorageError
+from storage.log.log import Log
+from storage.segment.log_snapshot import AppendResult
+from storage.validation import up_conversion
+from storage.validation.batch_rules import INLINE_COMPRESSED_BYTES as LEAST_LANE_BYTES
+from storage.validation.checked_batch import CheckedBatch, MistimedBatch
+from storage.validation.timestamp_policy import Origin, TooLarge, remedied
+from storage.validation.unpacking import TooMuchWork, Work
+
+T = TypeVar("T")
+
+ACKS_ALL = -1
+CODEC_POSITION = 22  # low byte of the attributes
+INLINE_REMEDY_BYTES = 1280 * 1024
+"""Records of more than these bytes are rewritten on a lane. A batch of the usual largest size is
+below it: a copy for the lane and the way there and back take longer than the rewriting."""
+
+Outcome = AppendResult | Deferred[AppendResult]
+
+
+class PartitionWrites:
+    """What changes the log of one partition. Used from the event loop only."""
+
+    __slots__ = (
+        "_announced",
+        "_serving",
+        "_stable",
+        "_turns",
+        "_unread_bytes",
+        "awaits_quarantine",
+        "log",
+    )
+
+    def __init__(self, log: Log, serving: Serving) -> None:
+        """Nothing is read or written."""
+        self.log = log
+        self.awaits_quarantine = False
+        """Whether a write here waits for one to a quarantine, and all later ones with it."""
+        self._serving = serving
+        self._turns = Turns()
+        self._announced = log.snapshot.high_watermark
+        self._stable = log.snapshot.last_stable_offset
+        self._unread_bytes = 0
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write waits for its turn, or has it and is on a lane."""
+        return bool(self._turns.waiting)
+
+    def append(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
+        """Appends one batch; the result at once, or later when a disk or a lane must be waited for.
+
+        Inline `records` are patched in place; those that must wait are copied first, so the caller
+        may reuse its buffer when this returns. Raises (or fails with) `KafkaError`; nothing is
+        stored then.
+        """
+        log, size = self.log, len(records)
+        if size > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK:
+            return self._append_packed(records, acks, sender)
+        if self._turns.waiting or (size > LEAST_LANE_BYTES and log.needs_lane(records)):
+            return self._append_in_turn(records, acks, sender, self._append)
+        try:
+            result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
+        except MistimedBatch as mistimed:
+            return self._remedy(mistimed, acks, sender)
+        except StorageError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return self._appended(result, size)
+
+    def _append_packed(self, records: memoryview, acks: int, sender: Sender) -> Outcome:
+        """As `append`; how much it unpacks to decides where that is done."""
+        budget, size = sender.budget, len(records)
+        budget.admit(size)
+        try:
+            if self._turns.waiting or self.log.needs_lane(records):
+                raise TooMuchWork  # noqa: TRY301 - known beforehand
+            result = self._serving.unpacking.at_once(
+                size, budget, lambda work: self._append(records, acks, work)
+            )
+        except TooMuchWork:
+            return self._append_in_turn(records, acks, sender, self._append)
+        except MistimedBatch as mistimed:
+            return self._remedy(mistimed, acks, sender)
+        return self._appended(result, size)
+
+    def append_old(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
+        """As `append`, for a set of format 0 or 1: it is made into a batch first."""
+        if self._turns.waiting or up_conversion.needs_lane(records):
+            sender.budget.admit(len(records))
+            return self._append_in_turn(records, acks, sender, self._append_old)
+        try:
+            result = self._append_old(records, acks)
+        except MistimedBatch as mistimed:
+            return self._remedy(mistimed, acks, sender)
+        return self._appended(result, len(records))
+
+    def append_own(self, batch: CheckedBatch, acks: int) -> Outcome:
+        """Appends a batch that the broker made; else as `append`."""
+        size = len(batch.records)
+        if not self._turns.waiting:
+            return self._appended(self._append_own(batch, acks), size)
+        answer: Deferred[AppendResult] = Deferred()
+        stored = self.in_turn(lambda: self._append_own(batch, acks))
+        stored.listen(partial(self._answer, answer, size))
+        return answer
+
+    def in_turn(self, work: Callable[[], T]) -> Deferred[T]:
+        """Runs `work`, which may change the log, on a lane, after all writes before it."""
+        deferred: Deferred[T] = Deferred()
+
+        def over(future: Future[T]) -> None:
+            self.became_durable()  # what was durable before it was over shows since
+            self._turns.end()
+            settle(deferred, future)
+
+        self._turns.take(lambda: self._run(work, over), deferred.fail)
+        return deferred
+
+    def became_durable(self) -> None:
+        """Wakes the fetches that wait here when the high watermark has moved."""
+        snapshot = self.log.snapshot
+        if snapshot.high_watermark == self._announced:
+            return
+        was_held_up = self._stable < self._announced
+        ends = was_held_up and snapshot.last_stable_offset > self._stable
+        self._announced = snapshot.high_watermark
+        self._stable = snapshot.last_stable_offset
+        if ends:  # a transaction, on which readers of committed records waited
+            self._serving.waiters.wake_all(self)
+        else:
+            self._serving.waiters.wake(self, self._unread_bytes)
+        if snapshot.high_watermark == snapshot.log_end_offset:
+            self._unread_bytes = 0
+
+    def went_offline(self) -> None:
+        """The log takes no more writes: whoever waits for data here looks again."""
+        self._serving.waiters.wake_all(self)
+
+    def went_away(self) -> None:
+        """The partition is deleted: waiting fetches and producers are answered."""
+        self._serving.waiters.wake_all(self)
+        self._serving.commit.forget(self.log)
+
+    # --- what may run on a lane ---
+
+    def _append(
+        self, batch: memoryview | CheckedBatch, acks: int, work: Work | None = None
+    ) -> AppendResult:
+        with _told():
+            return self.log.append(
+                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch, work=work
+            )
+
+    def _append_old(self, records: memoryview, acks: int, work: Work | None = None) -> AppendResult:
+        return self._append(up_conversion.as_batch(records, self.log.config, work), acks, work)
+
+    def _append_own(self, batch: CheckedBatch, acks: int) -> AppendResult:
+        with _told():
+            return self.log.append_own(
+                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
+            )
+
+    def _in_remedy(self, mistimed: MistimedBatch, origin: Origin) -> InRemedy:
+        """Touches nothing of the log, and is long for a large batch."""
+        try:
+            return InRemedy(mistimed, remedied(mistimed, origin, self._serving.scratch))
+        except TooLarge as error:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+
+    # --- turns ---
+
+    def _append_in_turn(
+        self,
+        records: memoryview,
+        acks: int,
+        sender: Sender,
+        append: Callable[[memoryview, int, Work], AppendResult],
+    ) -> Deferred[AppendResult]:
+        size, memory = len(records), self._serving.memory
+        memory.charge(MemoryClass.LANES, size)
+        answer: Deferred[AppendResult] = Deferred()
+        origin, copy = self._origin(sender), bytearray(records)
+
+        def attempt(work: Work) -> AppendResult | InRemedy:
+            try:
+                return append(memoryview(copy), acks, work)
+            except MistimedBatch as mistimed:
+                return self._in_remedy(mistimed, origin)
+
+        def left(future: Future[AppendResult | InRemedy]) -> None:
+            memory.release(MemoryClass.LANES, size)
+            self._left_lane(answer, acks, size, future)
+
+        def refused(error: Exception) -> None:
+            memory.release(MemoryClass.LANES, size)
+            answer.fail(error)
+
+        budget, unpacking = sender.budget, self._serving.unpacking
+        self._turns.take(lambda: unpacking.on_lane(budget, attempt, left), refused)
+        return answer
+
+    def _remedy(self, mistimed: MistimedBatch, acks: int, sender: Sender) -> Outcome:
+        """For a batch that was found mistimed inline: nobody waits, so it takes the first turn."""
+        answer: Deferred[AppendResult] = Deferred()
+        origin = self._origin(sender)
+        if len(mistimed.remedy.payload) <= INLINE_REMEDY_BYTES:
+            remedy = self._in_remedy(mistimed, origin)
+            self._turns.take(partial(self._set_aside, answer, acks, remedy), answer.fail)
+            if self._turns.waiting:
+                mistimed.keep()
+            return answer
+        mistimed.keep()
+        work = partial(self._in_remedy, mistimed, origin)
+        over = partial(self._left_lane, answer, acks, 0)
+        self._turns.take(lambda: self._run(work, over), answer.fail)
+        return answer
+
+    def _left_lane(
+        self,
+        answer: Deferred[AppendResult],
+        acks: int,
+        size_bytes: int,
+        future: Future[AppendResult | InRemedy],
+    ) -> None:
+        """The turn goes on only if a remedied batch is still to be stored."""
+        came: Deferred[AppendResult | InRemedy] = Deferred()
+
+        def left(outcome: AppendResult | InRemedy | None, error: BaseException | None) -> None:
+            if not isinstance(outcome, InRemedy):
+                if isinstance(error, TooMuchWork):
+                    error = too_much_of_a_request(ErrorCode.MESSAGE_TOO_LARGE)
+                self._over(answer, size_bytes, outcome, error)
+                return
+            try:
+                self._set_aside(answer, acks, outcome)
+            except Exception as fault:  # noqa: BLE001 - nothing was stored: the turn is over
+                self._over(answer, size_bytes, None, fault)
+
+        settle(came, future)
+        came.listen(left)
+
+    def _set_aside(self, answer: Deferred[AppendResult], acks: int, remedy: InRemedy) -> None:
+        """First what goes to the quarantine; in its turn."""
+        if remedy.remedied.aside is None:
+            self._place(answer, acks, remedy, None, None)
+            return
+        self.awaits_quarantine = True
+        stored = self._serving.quarantine.store(self, remedy, acks)
+        stored.listen(partial(self._place, answer, acks, remedy))
+
+    def _place(
+        self,
+        answer: Deferred[AppendResult],
+        acks: int,
+        remedy: InRemedy,
+        _: object,
+        error: BaseException | None,
+    ) -> None:
+        """Then the batch itself."""
+        self.awaits_quarantine = False
+        result, batch = None, remedy.remedied.batch
+        if error is None:
+            try:
+                result = self._append(batch, acks)
+            except Exception as refused:  # noqa: BLE001 - whatever it is, the turn is over
+                error = refused
+        for buffer in remedy.remedied.buffers:
+            self._serving.scratch.give_back(buffer)
+        self._over(answer, batch.header.size_bytes, result, error)
+
+    def _over(
+        self,
+        answer: Deferred[AppendResult],
+        size_bytes: int,
+        result: AppendResult | None,
+        error: BaseException | None,
+    ) -> None:
+        self._turns.end()
+        self._answer(answer, size_bytes, result, error)
+
+    def _answer(
+        self,
+        answer: Deferred[AppendResult],
+        size_bytes: int,
+        result: AppendResult | None,
+        error: BaseException | None,
+    ) -> None:
+        if result is None:
+            self.became_durable()
+            answer.fail(error or AssertionError("an append ended without a result"))
+            return
+        try:
+            outcome = self._appended(result, size_bytes)
+        except Exception as fault:  # noqa: BLE001 - who sent the batch must not wait for ever
+            answer.fail(fault)
+            return
+        if isinstance(outcome, Deferred):
+            outcome.listen(partial(_pass_on, answer))
+        else:
+            answer.resolve(outcome)
+
+    # --- after the write ---
+
+    def _appended(self, result: AppendResult, size_bytes: int) -> Outcome:
+        """Tells the readers, and decides whether the answer waits for the disk."""
+        if not result.duplicate:
+            self._unread_bytes += size_bytes
+        self.became_durable()
+        if result.waits_for_disk:
+            return self._durable(result)
+        if not result.duplicate:
+            interval = self.log.config.horolog_durability != "os"
+            if self._serving.commit.written(self.log, size_bytes, interval=interval):
+                return self._durable(result)
+        return result
+
+    def _durable(self, result: AppendResult) -> Outcome:
+        if self.log.durable_offset > result.last_offset:
+            return result
+        answer: Deferred[AppendResult] = Deferred()
+
+        def synced(error: BaseException | None) -> None:
+            if error is None:
+                answer.resolve(result)
+            else:
+                answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+
+        self._serving.commit.request(self.log, result.last_offset + 1, synced)
+        return answer
+
+    def _run(self, work: Callable[[], T], done: Callable[[Future[T]], None]) -> None:
+        future = self._serving.lanes.run(self._serving.log_dir, work)
+        future.add_done_callback(done)
+
+    def _origin(self, sender: Sender) -> Origin:
+        log = self.log
+        return Origin(log.topic, log.partition, sender.client_id, sender.client_host)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Faults of the disk as a client is told of them."""
+    try:
+        yield
+    except StorageError as error:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+
+def _pass_on(answer: Deferred[T], value: T | None, error: BaseException | None) -> None:
+    if error is not None:
+        answer.fail(error)
+    else:
+        answer.resolve(value)  # type: ignore[arg-type]

@@ -1,0 +1,172 @@
+"""Where records with bad times are set aside (time.md 2): finds or makes the topic, and writes.
+
+The quarantine of a topic is named by `horolog.quarantine.topic`. It is made when it is first used:
+one partition, dated by the broker, as durable as the topic, at most about a gigabyte or a week. Who
+makes it by hand may give it more partitions; a record goes to the one of its own number, modulo
+their count.
+
+No ring of quarantines can wait for itself: a topic that sets records aside takes none in, and while
+a write waits for its quarantine, no other quarantined record waits for that partition. Where there
+is no use of a quarantine, the batch is refused as under policy `reject`; where its disk fails, the
+producer is told to try again. Transactions do not cover what is set aside: it stays, also when the
+transaction is aborted. Used from the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from broker.topics.creation import TopicPlan
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+from storage.segment.log_snapshot import AppendResult
+from storage.validation.batch_rules import refusal
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from broker.partitions.partition_services import InRemedy
+    from broker.partitions.writer import PartitionWrites
+    from broker.topics.metadata_image import TopicImage
+
+SUFFIX = ".quarantine"
+SETTINGS = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "LogAppendTime",
+    "horolog.timestamp.policy": "accept",
+    "retention.ms": str(7 * 86_400_000),
+    "retention.bytes": str(1 << 30),
+    "segment.bytes": str(128 << 20),
+}
+"""Of a quarantine that the broker makes."""
+
+
+class Unusable(Exception):  # noqa: N818 - the state it found
+    """The topic cannot take records that are set aside; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Records that are to be set aside: whence, whither, how durably, and who waits for that."""
+
+    origin: PartitionWrites
+    remedy: InRemedy
+    name: str
+    acks: int
+    answer: Deferred[AppendResult]
+
+
+class Quarantine:
+    """Stores records that are set aside."""
+
+    def __init__(self, broker: Broker) -> None:
+        """Nothing is looked up before the first record."""
+        self.refusals: Counter[str] = Counter()
+        """Batches that were refused because of their quarantine: unusable, storage."""
+        self._broker = broker
+        self._makers: set[asyncio.Task[None]] = set()
+
+    def store(self, origin: PartitionWrites, remedy: InRemedy, acks: int) -> Deferred[AppendResult]:
+        """Store what is set aside of a batch, as durably as `acks` asks. Fails with KafkaError."""
+        name = remedy.mistimed.remedy.quarantine_topic or origin.log.topic + SUFFIX
+        errand = Errand(origin, remedy, name, acks, Deferred())
+        if name in self._broker.catalog.image.topics:
+            self._append(errand)
+        else:
+            maker = asyncio.get_running_loop().create_task(self._make(errand))
+            self._makers.add(maker)
+            maker.add_done_callback(partial(self._made, errand))
+        return errand.answer
+
+    def _append(self, errand: Errand) -> None:
+        aside = errand.remedy.remedied.aside
+        assert aside is not None
+        try:
+            stored = self._partition(errand).append_own(aside, errand.acks)
+        except (Unusable, KafkaError) as error:
+            self._refuse(errand, error)
+            return
+        if isinstance(stored, Deferred):
+            stored.listen(partial(self._appended, errand))
+        else:
+            self._appended(errand, stored, None)
+
+    def _appended(
+        self, errand: Errand, result: AppendResult | None, error: BaseException | None
+    ) -> None:
+        if result is None:
+            assert error is not None
+            self._refuse(errand, error)
+            return
+        aside = errand.remedy.remedied.aside
+        assert aside is not None
+        self._broker.probes.appended(errand.name, len(aside.records), aside.facts.count, None)
+        errand.answer.resolve(result)
+
+    def _partition(self, errand: Errand) -> PartitionWrites:
+        origin, name = errand.origin, errand.name
+        topic: TopicImage | None = self._broker.catalog.image.topics.get(name)
+        if name == origin.log.topic:
+            raise Unusable("a topic cannot be its own quarantine")
+        if name in self._broker.catalog.internal_topics:
+            raise Unusable("it is the broker's own")
+        if topic is None:
+            raise Unusable("it was deleted at this moment")
+        partition = topic.partitions[origin.log.partition % len(topic.partitions)]
+        config = partition.log.config
+        if config.horolog_timestamp_policy == "quarantine":
+            raise Unusable("its own horolog.timestamp.policy is quarantine")
+        if "compact" in config.cleanup_policy:
+            raise Unusable("its cleanup.policy is compact")
+        if partition.awaits_quarantine:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"The quarantine {name} waits for one of its own"
+            )
+        return partition
+
+    async def _make(self, errand: Errand) -> None:
+        broker, name = self._broker, errand.name
+        settings = {**SETTINGS, "horolog.durability": errand.origin.log.config.horolog_durability}
+        async with broker.catalog.changing:
+            if name in broker.catalog.image.topics:
+                return
+            plan = TopicPlan(broker)
+            try:
+                plan.add(name, 1, settings)
+            except KafkaError as error:
+                raise Unusable(error.message) from error
+            await broker.catalog.create(plan.topics)
+        event("quarantine_made", topic=name)
+
+    def _made(self, errand: Errand, maker: asyncio.Task[None]) -> None:
+        self._makers.discard(maker)
+        if maker.cancelled():
+            text = "The broker is stopping"
+            self._refuse(errand, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text))
+        elif (error := maker.exception()) is not None:
+            self._refuse(errand, error)
+        else:
+            self._append(errand)
+
+    def _refuse(self, errand: Errand, error: BaseException) -> None:
+        """What the producer is told instead."""
+        log = errand.origin.log
+        event(
+            "quarantine_failed", "warning",
+            topic=log.topic, partition=log.partition, quarantine=errand.name, error=error,
+        )  # fmt: skip
+        if isinstance(error, Unusable):
+            self.refusals["unusable"] += 1
+            mistimed = errand.remedy.mistimed
+            remedy = mistimed.remedy
+            error = refusal(mistimed.batch.header, remedy.payload, remedy.limits)
+        elif isinstance(error, KafkaError | StorageError):
+            self.refusals["storage"] += 1
+            text = f"The quarantine {errand.name} failed: {error}"
+            error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text)
+        errand.answer.fail(error)

@@ -1,0 +1,122 @@
+"""A response that comes later, without a coroutine and without a task.
+
+A handler that must wait (an fsync, new data for a long poll) returns a `Deferred` at once and
+resolves it from the event loop when the answer is known. Its one listener (the connection) is then
+called synchronously, so that answers which become ready together leave in one write. Rules: it is
+settled once, from the loop's thread only; settling after `abandon` is allowed and does nothing.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar, Generic, TypeVar
+
+from broker.runtime.callbacks import failed
+
+T = TypeVar("T")
+
+Listener = Callable[[T | None, BaseException | None], None]
+
+
+class Deferred(Generic[T]):
+    """A value of type T, or an error, that is not known yet."""
+
+    __slots__ = (
+        "_abandoned",
+        "_error",
+        "_listener",
+        "_on_abandon",
+        "_on_hurry",
+        "_value",
+        "is_urgent",
+        "settled",
+    )
+
+    is_long: ClassVar[bool] = False
+    """Whether what comes may take long to encode, so that this is done apart from the loop."""
+
+    def __init__(self) -> None:
+        """Nothing known, nobody listening."""
+        self.settled = False
+        self.is_urgent = False
+        """Somebody waits for what comes after this answer: no more waiting for a better one."""
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._listener: Listener[T] | None = None
+        self._on_abandon: Callable[[], None] | None = None
+        self._on_hurry: Callable[[], None] | None = None
+        self._abandoned = False
+
+    def resolve(self, value: T) -> None:
+        """The answer is known; the listener hears it before this returns, and fails by itself."""
+        self._settle(value, None)
+
+    def fail(self, error: BaseException) -> None:
+        """There will be no answer: the connection closes and the error is logged."""
+        self._settle(None, error)
+
+    def listen(self, listener: Listener[T]) -> None:
+        """Sets the one listener; called with (value, error), at once when already settled."""
+        assert self._listener is None, "a deferred has one listener"
+        self._listener = listener
+        if self.settled:
+            self._deliver()
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody wants the answer any more."""
+        return self._abandoned
+
+    def when_abandoned(self, callback: Callable[[], None]) -> None:
+        """What to do when the peer goes away first (leave the waiting list, for example)."""
+        self._on_abandon = callback
+
+    def when_hurried(self, callback: Callable[[], None]) -> None:
+        """What to do when `hurry` is called while this waits, for longer than it would have to."""
+        self._on_hurry = callback
+
+    def hurry(self) -> None:
+        """Settle this with what there is, if it waits for more out of courtesy; else nothing."""
+        if self.settled or self.is_urgent:
+            return
+        self.is_urgent = True
+        if self._on_hurry is not None:
+            self._on_hurry()
+
+    def abandon(self) -> None:
+        """Nobody wants the answer any more; a later settling is ignored."""
+        self._abandoned = True
+        self._listener = None
+        if not self.settled and self._on_abandon is not None:
+            self._on_abandon()
+
+    def _settle(self, value: T | None, error: BaseException | None) -> None:
+        if self._abandoned:
+            return
+        assert not self.settled, "a deferred is settled once"
+        self.settled = True
+        self._value, self._error = value, error
+        if self._listener is None:
+            return
+        try:
+            self._deliver()
+        except Exception as fault:  # noqa: BLE001 - who settles this has others to settle
+            failed("answer", fault)
+
+    def _deliver(self) -> None:
+        """Tells the listener and lets go of everything, so that nothing waits for the collector."""
+        listener, value, error = self._listener, self._value, self._error
+        self._listener, self._value, self._error = _heard, None, None
+        self._on_abandon = self._on_hurry = None
+        assert listener is not None
+        listener(value, error)
+
+
+def _heard(value: object, error: BaseException | None) -> None:
+    """Stands for a listener that was told."""
+
+
+class LongAnswer(Deferred[T]):
+    """An answer that may be large."""
+
+    __slots__ = ()
+
+    is_long: ClassVar[bool] = True

@@ -1,0 +1,136 @@
+"""After a start: a coordinator reads back what it remembers, and says meanwhile what it cannot say.
+
+Partition by partition, on a lane; whoever belongs to one that was not read yet is told to come
+again. One that cannot be read keeps nobody from the others, and nor does a group or a transactional
+id that cannot be made of what was read: both are counted and named, and readiness tells of them.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from broker.partitions.partition import Partition
+from broker.runtime.event_log import event
+from broker.state.reading import LeftOut
+from broker.state.state_topic import StateTopic
+from protocol.errors import ErrorCode, KafkaError
+from storage.log.log import Log
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+
+
+class Found(Protocol):
+    """What a partition says."""
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Records of it that mean nothing to us."""
+
+
+F = TypeVar("F", bound=Found)
+
+NAMED = 5  # of the partitions that are not served
+
+
+class StateLoading(Generic[F]):
+    """The partitions of one topic that are not read yet. Used from the event loop."""
+
+    unreadable_records: int
+    """Records, groups and transactional ids that were left out."""
+
+    def __init__(
+        self,
+        broker: "Broker",
+        topic: StateTopic,
+        read: Callable[[Log, int], F],
+        restore: Callable[[F], None],
+        *,
+        on_failed: Callable[[Partition, Exception], None],
+        on_unreadable: Callable[[Partition, LeftOut], None],
+    ) -> None:
+        """`read(log, chunk_bytes)` runs on a lane, all others on the loop."""
+        self.unreadable_records = 0
+        self._broker = broker
+        self._topic = topic
+        self._read = read
+        self._restore = restore
+        self._on_failed = on_failed
+        self._on_unreadable = on_unreadable
+        self._not_loaded: dict[int, ErrorCode] = {}
+
+    def check(self, owner: str) -> None:
+        """Raises COORDINATOR_LOAD_IN_PROGRESS (14) or COORDINATOR_NOT_AVAILABLE (15)."""
+        if self._not_loaded:
+            code = self._not_loaded.get(self._topic.index_of(owner))
+            if code is not None:
+                raise KafkaError(code)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether something is still being read."""
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._not_loaded.values()
+
+    @property
+    def found_all(self) -> bool:
+        """Whether there was nothing that could not be read, and nothing is left to read."""
+        return not self._not_loaded and not self.unreadable_records
+
+    def restore_one(self, owner: str, restore: Callable[[], None]) -> bool:
+        """Makes one group or transactional id of what was read; False if that is impossible."""
+        try:
+            restore()
+        except Exception as error:  # noqa: BLE001 - whatever was stored, the others are served
+            self.unreadable_records += 1
+            event(
+                "state_not_restored", "error", topic=self._topic.name, owner=owner,
+                error=repr(error),
+            )  # fmt: skip
+            return False
+        return True
+
+    @property
+    def fault(self) -> str | None:
+        """Which partitions are not served, for the operator; None when all that are read are."""
+        failed = [
+            f"{self._topic.name}-{index}"
+            for index, code in sorted(self._not_loaded.items())
+            if code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        ]
+        if not failed:
+            return None
+        names = ", ".join(failed[:NAMED]) + (", ..." if len(failed) > NAMED else "")
+        return f"what {names} holds is not served: it could not be read, see the log"
+
+    @property
+    def note(self) -> str | None:
+        """What was left out, for the operator."""
+        count = self.unreadable_records
+        return f"{count} of {self._topic.name} were left out, see the log" if count else None
+
+    def begin(self) -> None:
+        """Before clients are let in: partitions that have records are not served yet."""
+        self._not_loaded = {
+            partition.index: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            for partition in self._topic.partitions
+            if partition.log.snapshot.log_start_offset < partition.log.snapshot.log_end_offset
+        }
+
+    async def run(self, chunk_bytes: int) -> None:
+        """Reads what `begin` found, in pieces of about `chunk_bytes`."""
+        broker = self._broker
+        for partition in self._topic.partitions:
+            if partition.index not in self._not_loaded:
+                continue
+            try:
+                found = await broker.lanes.run(
+                    broker.log_dir, self._read, partition.log, chunk_bytes
+                )
+                self._restore(found)
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+                self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                self._on_failed(partition, error)
+                continue
+            del self._not_loaded[partition.index]
+            if found.left_out.count:
+                self.unreadable_records += found.left_out.count
+                self._on_unreadable(partition, found.left_out)

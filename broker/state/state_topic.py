@@ -1,0 +1,237 @@
+"""The topics in which coordinators remember: compacted topics of our own log.
+
+One is made when it is first needed. What belongs to one id (of a group, of a transactional
+producer) all goes to the partition that Java's hash of the id gives, so a real Kafka finds it. A
+write is done when it is as durable as acks=all asks. Used from the event loop only.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.partitions.partition import ACKS_ALL, Partition
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from broker.topics.creation import NewTopic, check_partition_limit
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
+from storage.errors import StorageError
+from storage.segment.log_snapshot import AppendResult
+from storage.validation.internal_batch import own_batch
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from config.broker import BrokerConfig
+
+Row = tuple[bytes, bytes | None]
+"""A key and its value; no value takes the key's last one back."""
+
+_MASK = 0xFFFFFFFF
+_SIGN = 0x80000000
+
+
+class Plan(NamedTuple):
+    """What the topic is made with."""
+
+    partition_count: int
+    segment_bytes: int
+    compression_type: str
+    codec: Codec = Codec.NONE
+    """How its records are packed."""
+
+
+class Transactional(NamedTuple):
+    """The transaction that what is written belongs to."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class StateTopic:
+    """The topic, as its coordinator writes to it."""
+
+    def __init__(self, broker: "Broker", name: str, plan: "Callable[[BrokerConfig], Plan]") -> None:
+        """Nothing is looked up before the first write."""
+        self.name = name
+        self._broker = broker
+        self._plan_of = plan
+        self._maker: asyncio.Task[None] | None = None
+
+    @property
+    def partitions(self) -> Sequence[Partition]:
+        """Its partitions; none while it does not exist."""
+        topic = self._broker.catalog.image.topics.get(self.name)
+        return topic.partitions if topic is not None else ()
+
+    @property
+    def partition_count(self) -> int:
+        """How many it has, or will have."""
+        return len(self.partitions) or self._plan.partition_count
+
+    @property
+    def _plan(self) -> Plan:
+        return self._plan_of(self._broker.config.broker_config)
+
+    @property
+    def batch_bytes(self) -> int:
+        """The most bytes that what is written at once may take."""
+        partitions = self.partitions
+        if partitions:
+            return partitions[0].log.config.max_message_bytes
+        return self._broker.config.topic_config(self.name).max_message_bytes
+
+    def index_of(self, owner: str) -> int:
+        """The number of the partition that remembers a group, or a transactional id."""
+        return partition_of(owner, self.partition_count)
+
+    async def make(self) -> None:
+        """Makes it unless it is there. KafkaError when that is impossible."""
+        if not self.partitions:
+            await asyncio.shield(self._making())
+
+    def write(
+        self,
+        owner: str,
+        rows: Sequence[Row],
+        transaction: Transactional | None = None,
+        *,
+        acks: int = ACKS_ALL,
+    ) -> Deferred[None]:
+        """Writes rows of one owner as one batch, all or nothing.
+
+        With `acks` of 1 it is done when it is written, and durable before anything written later.
+        Fails with COORDINATOR_NOT_AVAILABLE (15), NOT_COORDINATOR (16) for a sick disk,
+        MESSAGE_TOO_LARGE (10), or as part of a `transaction` INVALID_PRODUCER_EPOCH (47).
+        """
+        answer: Deferred[None] = Deferred()
+        if self.partitions:
+            self._append(owner, rows, transaction, acks, answer)
+        else:
+            write = partial(self._append, owner, rows, transaction, acks, answer)
+            self._making().add_done_callback(partial(self._made, write, answer))
+        return answer
+
+    def _append(
+        self,
+        owner: str,
+        rows: Sequence[Row],
+        transaction: Transactional | None,
+        acks: int,
+        answer: Deferred[None],
+    ) -> None:
+        now_ms = self._broker.clock.now_ms()
+        records = [(now_ms, key, value) for key, value in rows]
+        partition = self.partitions[self.index_of(owner)]
+        codec = self._plan.codec
+        try:
+            if transaction is None:
+                batch = build_batch(records, codec=codec)
+                outcome = partition.append(memoryview(batch), acks)
+            else:
+                producer_id, epoch = transaction
+                batch = build_batch(
+                    records, codec=codec, producer_id=producer_id, producer_epoch=epoch,
+                    transactional=True,
+                )  # fmt: skip
+                _check_size(len(batch), partition)
+                outcome = partition.append_own(own_batch(batch, now_ms), acks)
+        except Exception as error:  # noqa: BLE001 - who waits for this must hear of it
+            answer.fail(as_coordinator_says(error) if isinstance(error, KafkaError) else error)
+            return
+        done = partial(self._appended, (partition, len(batch), len(rows)), answer)
+        if isinstance(outcome, Deferred):
+            outcome.listen(done)
+        else:
+            done(outcome, None)
+
+    def _appended(
+        self,
+        written: tuple[Partition, int, int],
+        answer: Deferred[None],
+        result: AppendResult | None,
+        error: BaseException | None,
+    ) -> None:
+        if result is None:
+            assert error is not None
+            answer.fail(as_coordinator_says(error) if isinstance(error, KafkaError) else error)
+            return
+        partition, size_bytes, count = written
+        self._broker.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
+        answer.resolve(None)
+
+    # --- making it ---
+
+    def _making(self) -> asyncio.Task[None]:
+        if self._maker is None or self._maker.done():
+            self._maker = asyncio.get_running_loop().create_task(self._make())
+        return self._maker
+
+    async def _make(self) -> None:
+        broker, plan = self._broker, self._plan
+        async with broker.catalog.changing:
+            if self.partitions:
+                return
+            overrides = {
+                "cleanup.policy": "compact",
+                "compression.type": plan.compression_type,
+                "segment.bytes": str(plan.segment_bytes),
+            }
+            try:
+                check_partition_limit(broker, plan.partition_count)
+                topic = NewTopic(self.name, broker.env.rng.uuid(), plan.partition_count, overrides)
+                await broker.catalog.create([topic])
+            except (KafkaError, StorageError) as error:
+                event("state_topic_not_made", "error", topic=self.name, error=error)
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+
+    def _made(
+        self,
+        write: Callable[[], None],
+        answer: Deferred[None],
+        maker: "asyncio.Future[None]",
+    ) -> None:
+        if maker.cancelled():
+            answer.fail(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The broker is stopping"))
+        elif (error := maker.exception()) is not None:
+            answer.fail(error)
+        else:
+            write()
+
+
+def _check_size(size_bytes: int, partition: Partition) -> None:
+    limit = partition.log.config.max_message_bytes
+    if size_bytes > limit:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The batch has {size_bytes} bytes, more than max.message.bytes ({limit}) allows",
+        )
+
+
+def as_coordinator_says(error: KafkaError) -> KafkaError:
+    """What an append's error is to a client, as Kafka's coordinator says it."""
+    match error.code:
+        case ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)
+        case ErrorCode.NOT_ENOUGH_REPLICAS | ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+        case _:
+            return error
+
+
+@lru_cache(maxsize=1024)
+def partition_of(owner: str, partition_count: int) -> int:
+    """Java's `hashCode` of the id, without its sign, modulo the number of partitions."""
+    value = 0
+    for unit in _utf16(owner):
+        value = (31 * value + unit) & _MASK
+    if value & _SIGN:
+        value = (-value) & _MASK if value != _SIGN else 0
+    return value % partition_count
+
+
+def _utf16(text: str) -> Iterator[int]:
+    data = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        yield data[at] << 8 | data[at + 1]

@@ -1,0 +1,186 @@
+"""The things that have settings on the wire, topics and this broker, and how theirs are changed.
+
+Shared by DescribeConfigs, IncrementalAlterConfigs and AlterConfigs, so that the three agree on
+which resource exists and what a wrong one is called.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from broker.topics.creation import config_refusal
+from broker.topics.names import check_name, check_not_internal
+from broker.topics.removal_warning import loss_warning
+from config.errors import ConfigError
+from config.store import Change
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from broker.runtime.request_context import RequestContext
+
+TOPIC, BROKER = 2, 4
+CONFIRM = "horolog.confirm"
+"""Beside settings of a broker, with the value `true`: what topics lose by them is meant to go."""
+
+
+class Entry(Protocol):
+    """A setting as requests name it."""
+
+    name: str
+    value: str | None
+
+
+E = TypeVar("E", bound=Entry)
+
+
+class Resource(Protocol):
+    """A resource as requests name it."""
+
+    resource_type: int
+    resource_name: str
+
+
+class Altered(Resource, Protocol[E]):
+    """A resource, and what it is to be set to."""
+
+    configs: list[E]
+
+
+R = TypeVar("R", bound=Altered[Any])
+Response = TypeVar("Response")
+
+
+def settings_of(resource: Altered[E]) -> list[E]:
+    """What is to be changed, without the word that confirms it. INVALID_CONFIG (40)."""
+    if not is_confirmed(resource):
+        return resource.configs
+    if any(each.name == CONFIRM and each.value != "true" for each in resource.configs):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{CONFIRM} takes no other value than true")
+    return [each for each in resource.configs if each.name != CONFIRM]
+
+
+def is_confirmed(resource: Altered[Any]) -> bool:
+    """Whether whoever changes a broker's settings has said that data may go."""
+    return resource.resource_type == BROKER and any(
+        each.name == CONFIRM for each in resource.configs
+    )
+
+
+def check_resource(resource: Resource, broker: "Broker") -> None:
+    """Raises the error that answers for a resource that is not here."""
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        check_name(name)
+        if name not in broker.catalog.image.topics:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            )
+    elif resource.resource_type == BROKER:
+        if name not in {"", str(broker.node_id)}:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {broker.node_id} or empty string, but received "
+                f"{name}",
+            )
+    else:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}"
+        )
+
+
+async def alter_each(
+    resources: Sequence[R],
+    prepare: Callable[[R], Change],
+    broker: "Broker",
+    *,
+    validate_only: bool,
+) -> list[KafkaError | str]:
+    """Changes each resource by itself; what became of it stands at its place in the answer.
+
+    Text is for a client that was not refused: with `validate_only`, what the change would remove.
+    """
+    asked = Counter(_identities(resources))
+    outcomes: list[KafkaError | str] = []
+    judged: dict[int, Change] = {}
+    async with broker.catalog.changing:
+        for resource, identity in zip(resources, _identities(resources), strict=True):
+            try:
+                _check_asked_once(asked[identity])
+                check_resource(resource, broker)
+                _check_not_audit(resource, broker)
+                change = prepare(resource)
+                if not validate_only:
+                    await _check_confirmed(resource, change, broker)
+                    await broker.catalog.alter_settings(change)
+            except KafkaError as error:
+                outcomes.append(error)
+            except ConfigError as error:
+                outcomes.append(_refusal(resource, error))
+            except StorageError as error:
+                outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            else:
+                judged[len(outcomes)] = change
+                outcomes.append("")
+    if validate_only:
+        for place, change in judged.items():
+            outcomes[place] = await loss_warning(broker, change)
+    return outcomes
+
+
+async def _check_confirmed(resource: Altered[Any], change: Change, broker: "Broker") -> None:
+    """POLICY_VIOLATION (44) when a broker's settings would take records and nobody said so."""
+    if resource.resource_type != BROKER or is_confirmed(resource):
+        return
+    text = await loss_warning(broker, change)
+    if text:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"This {text}. If that is meant: add {CONFIRM}=true to the same request",
+        )
+
+
+def alter_responses(
+    kind: Callable[..., Response],
+    resources: Sequence[Resource],
+    outcomes: Iterable[KafkaError | str],
+    context: "RequestContext",
+) -> list[Response]:
+    """What became of each resource, as responses of `kind`, each error counted."""
+    responses = []
+    for resource, outcome in zip(resources, outcomes, strict=True):
+        code = outcome.code if isinstance(outcome, KafkaError) else 0
+        context.count_error(code)
+        responses.append(
+            kind(
+                error_code=code,
+                error_message=outcome.message if isinstance(outcome, KafkaError) else outcome,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return responses
+
+
+def _refusal(resource: Resource, error: ConfigError) -> KafkaError:
+    """Kafka has one code for whatever is wrong with a setting of a broker, two for a topic's."""
+    if resource.resource_type == BROKER:
+        return KafkaError(ErrorCode.INVALID_REQUEST, error.message)
+    return config_refusal(error)
+
+
+def _check_not_audit(resource: Resource, broker: "Broker") -> None:
+    """A shorter retention would remove the traces; others of ours may be changed, as in Kafka."""
+    audit = broker.config.broker_config.horolog_audit_topic
+    if audit and resource.resource_type == TOPIC and resource.resource_name == audit:
+        check_not_internal(audit, broker.catalog.internal_topics)
+
+
+def _check_asked_once(times: int) -> None:
+    if times > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def _identities(resources: Iterable[Resource]) -> list[tuple[int, str]]:
+    return [(each.resource_type, each.resource_name) for each in resources]

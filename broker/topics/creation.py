@@ -1,0 +1,177 @@
+"""What may become a topic: the rules of CreateTopics, CreatePartitions and of automatic creation.
+
+Everything is judged before anything is made. The rules and their error codes are those of Kafka's
+controller, for a cluster of one broker.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from broker.topics.names import check_name, collision_key, find_collision
+from config.errors import ConfigError, ConfigRequestError
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+
+DEFAULT = -1
+MAX_AUTO_CREATED = 1000  # topics that one Metadata request makes
+JUDGED_AT_ONCE = 200  # topics, until others may run
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that may be made."""
+
+    name: str
+    topic_id: UUID
+    partition_count: int
+    overrides: Mapping[str, str | None]
+
+
+class TopicPlan:
+    """The topics that one request may make, each judged beside those that exist and each other.
+
+    Used under the catalog's `changing`, so that what was judged stays true.
+    """
+
+    def __init__(self, broker: "Broker") -> None:
+        """Nothing is planned yet."""
+        self.topics: list[NewTopic] = []
+        self._broker = broker
+        self._partition_count = 0
+        self._names = {collision_key(name): name for name in broker.catalog.image.topics}
+
+    def add(
+        self,
+        name: str,
+        partition_count: int,
+        overrides: Mapping[str, str | None],
+        *,
+        own: bool = False,
+    ) -> NewTopic:
+        """Plans a topic, `own`: one of the broker's; raises the KafkaError that refuses it."""
+        check_name(name)
+        self._broker.disk_space.check_room()
+        if not own and name in self._broker.catalog.internal_topics:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
+            )
+        if name in self._broker.catalog.image.topics:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        neighbour = find_collision(name, self._names)
+        if neighbour is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with existing topic: {neighbour}",
+            )
+        check_partition_limit(self._broker, self._partition_count + partition_count)
+        check_overrides(self._broker, name, overrides)
+        topic = NewTopic(name, self._broker.env.rng.uuid(), partition_count, overrides)
+        self.topics.append(topic)
+        self._partition_count += partition_count
+        self._names[collision_key(name)] = name
+        return topic
+
+    async def breathe(self, number: int) -> None:
+        """Lets others run now and then while a request with very many topics is judged."""
+        if number % JUDGED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+def partition_count_of(
+    broker: "Broker",
+    requested: int,
+    replication_factor: int,
+    assignments: Mapping[int, Sequence[int]],
+) -> int:
+    """How many partitions a CreateTopics entry means, by number or by assignment."""
+    if assignments:
+        if replication_factor != DEFAULT or requested != DEFAULT:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "A manual partition assignment was specified, but the replication factor or the "
+                "number of partitions was not set to -1.",
+            )
+        if sorted(assignments) != list(range(len(assignments))):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "The manual assignment must name partitions 0, 1, 2 and so on, without a gap.",
+            )
+        check_assignments(broker, assignments.values())
+        return len(assignments)
+    if replication_factor not in {DEFAULT, 1}:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor {replication_factor} is not possible: there is 1 broker.",
+        )
+    if requested == 0 or requested < DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    return broker.config.broker_config.num_partitions if requested == DEFAULT else requested
+
+
+def check_assignments(broker: "Broker", assignments: Iterable[Sequence[int]]) -> None:
+    """Every partition must lie on this broker, once."""
+    for replicas in assignments:
+        if list(replicas) != [broker.node_id]:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual assignment {list(replicas)} must be [{broker.node_id}]: "
+                "this broker stands alone.",
+            )
+
+
+def check_partition_limit(broker: "Broker", more: int) -> None:
+    """`horolog.max.partitions` bounds the partitions of all topics together."""
+    limit = broker.config.broker_config.horolog_max_partitions
+    if broker.catalog.image.partition_count + more > limit:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{more} more partitions would be above horolog.max.partitions, which is {limit}.",
+        )
+
+
+def check_overrides(broker: "Broker", topic: str, overrides: Mapping[str, str | None]) -> None:
+    """Unknown or impossible settings are refused with INVALID_CONFIG (40)."""
+    try:
+        broker.config.prepare_topic(topic, overrides)
+    except ConfigError as error:
+        raise config_refusal(error) from error
+
+
+def config_refusal(error: ConfigError) -> KafkaError:
+    """The wire's code for a refused setting."""
+    malformed = isinstance(error, ConfigRequestError)
+    code = ErrorCode.INVALID_REQUEST if malformed else ErrorCode.INVALID_CONFIG
+    return KafkaError(code, error.message)
+
+
+async def auto_create(names: Sequence[str], broker: "Broker") -> dict[str, int]:
+    """Makes the topics that a Metadata request names; the error codes of those refused.
+
+    Of very many only the first are made: the client asks again for the others, as for any topic
+    that is not there yet.
+    """
+    refused: dict[str, int] = {}
+    count = broker.config.broker_config.num_partitions
+    async with broker.catalog.changing:
+        plan = TopicPlan(broker)
+        for name in names[:MAX_AUTO_CREATED]:
+            if name in broker.catalog.image.topics:  # another client was faster
+                continue
+            try:
+                plan.add(name, count, {})
+            except KafkaError as error:
+                refused[name] = error.code
+        try:
+            await broker.catalog.create(plan.topics)
+        except StorageError:
+            refused.update((topic.name, ErrorCode.KAFKA_STORAGE_ERROR) for topic in plan.topics)
+    return refused

@@ -1,0 +1,143 @@
+"""What a change of settings would delete at the next pass, said before it counts (time.md 5).
+
+A request with `validate_only` changes nothing, so its answer can tell: error NONE, and a message
+when more would go than goes anyway. Decided by the same function as the preview of the admin API.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.runtime.instants import instant
+from broker.topics.retention_preview import Leaving, preview
+from config.store import Change
+from config.topic import TopicConfig
+from storage.cleaner.cleanable_logs import is_compacted
+from storage.errors import StorageError
+from storage.log.lifecycle import learn_times, limits_of
+
+if TYPE_CHECKING:
+    from broker.daemon.app import Broker
+    from broker.partitions.partition import Partition
+
+LOGS_AT_A_TIME = 16
+SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane
+SHOWN_LOGS = 3
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+class Loss(NamedTuple):
+    """What one log would lose."""
+
+    partition: "Partition"
+    leaving: Leaving
+
+
+async def loss_warning(broker: "Broker", change: Change) -> str:
+    """What records `change` would take, at the next pass or by compaction; empty for none."""
+    return await removal_warning(broker, change) or compaction_warning(broker, change)
+
+
+async def removal_warning(broker: "Broker", change: Change) -> str:
+    """What `change` would remove beside what goes anyway; empty when that is nothing."""
+    affected = list(_affected(broker, change))
+    losses: list[Loss] = []
+    for begin in range(0, len(affected), LOGS_AT_A_TIME):
+        logs = affected[begin : begin + LOGS_AT_A_TIME]
+        while not await broker.lanes.run(broker.log_dir, _learn, [each for each, _ in logs]):
+            pass
+        now_ms = broker.clock.now_ms()
+        losses += await broker.lanes.run(broker.log_dir, _losses, logs, now_ms)
+    return warning_text(losses)
+
+
+def compaction_warning(broker: "Broker", change: Change) -> str:
+    """Which partitions with records would be compacted from now on; empty when that is none."""
+    begun = [
+        str(each)
+        for name, topic in broker.catalog.image.topics.items()
+        if _begins_compaction(broker, change, name)
+        for each in topic.partitions
+        if each.log.snapshot.log_end_offset > each.log.snapshot.log_start_offset
+    ]
+    if not begun:
+        return ""
+    more = f" and {len(begun) - SHOWN_LOGS} more" if len(begun) > SHOWN_LOGS else ""
+    return f"would begin to compact {', '.join(begun[:SHOWN_LOGS])}{more}"
+
+
+def _begins_compaction(broker: "Broker", change: Change, topic: str) -> bool:
+    config = broker.config
+    return is_compacted(config.topic_config_after(change, topic)) and not is_compacted(
+        config.topic_config(topic)
+    )
+
+
+def warning_text(losses: list[Loss]) -> str:
+    """One sentence for all logs, with the offsets and times of the first few."""
+    if not losses:
+        return ""
+    segments = sum(loss.leaving.segments for loss in losses)
+    size = size_text(sum(loss.leaving.size_bytes for loss in losses))
+    shown = "; ".join(_log_text(loss) for loss in losses[:SHOWN_LOGS])
+    more = len(losses) - SHOWN_LOGS
+    rest = f"; and of {more} more partitions" if more > 0 else ""
+    plural = "" if segments == 1 else "s"
+    return f"would remove {segments} segment{plural}, {size}, at the next pass: {shown}{rest}"
+
+
+def size_text(size_bytes: int) -> str:
+    """A size as people read it: `812 bytes`, `1.2 GiB`."""
+    size, unit = float(size_bytes), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size /= 1024
+        unit += 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size_bytes} {_UNITS[0]}"
+
+
+def _log_text(loss: Loss) -> str:
+    leaving = loss.leaving
+    until = "" if leaving.newest_ms is None else instant(leaving.newest_ms)["iso"] or ""
+    times = f", records until {until}" if until else ""
+    return f"offsets {leaving.first_offset}-{leaving.start_offset - 1} of {loss.partition}{times}"
+
+
+def _affected(broker: "Broker", change: Change) -> "Iterator[tuple[Partition, TopicConfig]]":
+    """The logs in service for which retention would mean something else, and their settings."""
+    topics = broker.catalog.image.topics
+    for name in topics if change.topic is None else [change.topic]:
+        if name not in topics:
+            continue
+        after = broker.config.topic_config_after(change, name)
+        if limits_of(after) != limits_of(broker.config.topic_config(name)):
+            for each in topics[name].partitions:
+                if each.log.takes_changes:
+                    yield each, after
+
+
+def _learn(partitions: "list[Partition]") -> bool:
+    """On a lane: whether the times of all segments are known now, or cannot be."""
+    all_known = True
+    for each in partitions:
+        try:
+            all_known = learn_times(each.log, SEGMENTS_LOOKED_UP) and all_known
+        except StorageError:
+            continue  # the round of retention says what is wrong with it
+    return all_known
+
+
+def _losses(logs: "list[tuple[Partition, TopicConfig]]", now_ms: int) -> list[Loss]:
+    found = []
+    for partition, after in logs:
+        if not _knows(partition):
+            continue
+        would = preview(partition.log, after, now_ms)
+        if would.segments > preview(partition.log, partition.log.config, now_ms).segments:
+            found.append(Loss(partition, would))
+    return found
+
+
+def _knows(partition: "Partition") -> bool:
+    try:
+        return learn_times(partition.log, 0)
+    except StorageError:
+        return False

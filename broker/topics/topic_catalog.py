@@ -1,0 +1,268 @@
+"""Which topics exist: the one writer of the metadata image, and of the files that make it last.
+
+Plain files at the top of the data directory, because a foreign directory there would keep a real
+Kafka from starting: `horolog-topics.json`, `horolog-config.json`, and `horolog-producer-ids.json`
+(see producer_ids.py).
+
+Order that survives a crash: a new topic is written to the file first and its directories are made
+after (the next start makes what is missing); a deleted topic leaves the file first, its id
+staying behind, and its directories are renamed after (the next start finishes that). Partitions
+found on disk that the file does not know, such as those of a Kafka directory, are adopted under
+the topic id in their `partition.metadata`.
+
+Rules: every change holds `changing`; the image is replaced on the loop by one assignment; blocking
+calls run on a lane.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+from broker.partitions.partition import Partition, Serving
+from broker.runtime.event_log import event
+from broker.runtime.gathering import wait_for
+from broker.topics.adoption import doomed_logs, reconciled
+from broker.topics.catalog_file import FILE_NAME, CatalogState, TopicEntry, parse, render
+from broker.topics.creation import NewTopic
+from broker.topics.metadata_image import MetadataImage, TopicImage, image_of
+from broker.topics.names import fault_in_name, internal_topics, is_left_alone
+from broker.topics.stored_settings import FILE_NAME as CONFIG_FILE_NAME
+from config.errors import ConfigError
+from config.sealed_json import KEY as CHECKSUM
+from config.store import Change, ConfigStore
+from protocol.errors import KafkaError
+from storage.directory.log_manager import LogManager
+from storage.env import Env
+from storage.errors import StorageError
+from storage.log.log import Log
+
+T = TypeVar("T")
+
+
+class TopicCatalog:
+    """The topics of this broker. Used from the event loop only."""
+
+    def __init__(
+        self, env: Env, config: ConfigStore, log_manager: LogManager, serving: Serving
+    ) -> None:
+        """Knows nothing until `load`."""
+        self._env = env
+        self._config = config
+        self._logs = log_manager
+        self._serving = serving
+        self._deleted: frozenset[UUID] = frozenset()
+        self.image: MetadataImage = MetadataImage()
+        self.internal_topics = internal_topics(config.broker_config.horolog_audit_topic)
+        """Clients may read them, and neither write nor make, change or delete them."""
+        self.changing = asyncio.Lock()
+
+    def restore_settings(self) -> None:
+        """Before any log is opened: the settings that clients changed while it ran last."""
+        path = self._path(CONFIG_FILE_NAME)
+        if self._env.fs.exists(path):
+            try:
+                self._config.restore(self._env.fs.read_text(path))
+            except ConfigError as error:
+                remedy = ": horolog config unset, with that key, takes back what is stored"
+                told = error.message + remedy * (error.key != CHECKSUM)
+                raise ConfigError(error.key, told, where=path) from error
+
+    def load(self) -> None:
+        """After the logs are open: joins what the file says and what lies on the disk. Blocks."""
+        stored = self._read_state()
+        for log in doomed_logs(stored, self._logs_by_topic()):
+            self._logs.delete_log(log.topic, log.partition)
+        found = self._logs_by_topic()
+        state = reconciled(stored, found, self._env.rng.uuid)
+        topics = []
+        for name, entry in state.topics.items():
+            logs = [
+                found.get(name, {}).get(index) or self._make_log(name, index, entry.topic_id)
+                for index in range(entry.partition_count)
+            ]
+            topics.append(self._image_of(name, entry.topic_id, logs))
+        self.image = image_of(topics)
+        if state != stored:
+            self._write_state(state)
+        self._drop_orphaned_settings()
+        self._config.subscribe(self._settings_changed)
+
+    async def create(self, new: Sequence[NewTopic]) -> None:
+        """Makes topics that were judged possible; durable when this returns. Hold `changing`.
+
+        Raises StorageError when the disk refuses; then none of them exists.
+        """
+        if not new:
+            return
+        settings = self._config.serialise()
+        for topic in new:
+            if topic.overrides:
+                self._config.set_topic(topic.name, topic.overrides)
+        changed_settings = self._config.serialise()
+        try:
+            if changed_settings != settings:
+                await self._lane(self._write_settings, changed_settings)
+            images = await self._lane(self._make_topics, new)
+        except StorageError:
+            self._config.restore(settings)
+            raise
+        self.image = self.image.with_topics(images)
+
+    async def add_partitions(self, counts: Mapping[str, int]) -> None:
+        """Extends topics to so many partitions; durable when this returns. Hold `changing`."""
+        grown = await self._lane(self._grow_topics, counts)
+        self.image = self.image.with_topics(grown)
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Deletes topics and their settings; durable when this returns. Hold `changing`.
+
+        Raises StorageError when the decision cannot be stored; then they stay. What fails after
+        that is finished by the next start.
+        """
+        if not names:
+            return
+        topics = [self.image.topics[name] for name in names]
+        remaining = self.image.without(names)
+        deleted = self._deleted | {topic.topic_id for topic in topics}
+        await self._lane(self._write_state, _state_of(remaining, deleted))
+        self.image = remaining
+        for topic in topics:
+            for each in topic.partitions:
+                each.went_away()
+            await self._remove_logs(topic)
+            self._config.remove_topic(topic.name)
+        try:
+            await self._lane(self._write_settings, self._config.serialise())
+        except StorageError as error:
+            event("settings_left_behind", "warning", topics=list(names), error=error)
+
+    async def _remove_logs(self, topic: TopicImage) -> None:
+        """Each log when its last writer is done; then the file may forget the topic's id.
+
+        One that stays behind goes with the next topic of that name, or with the next start.
+        """
+        left: list[KafkaError] = []
+        for each in topic.partitions:
+            try:
+                await wait_for(each.in_turn(partial(self._logs.delete_log, topic.name, each.index)))
+            except KafkaError as error:
+                left.append(error)
+        if left:
+            event("directories_left_behind", "warning", topic=topic.name, error=left[0])
+        else:
+            self._deleted -= {topic.topic_id}
+
+    async def alter_settings(self, change: Change) -> None:
+        """Makes a checked change of settings durable, then lets it count. Hold `changing`."""
+        await self._lane(self._write_settings, change.serialise())
+        self._config.commit(change)
+
+    def _lane(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        return self._serving.lanes.run(self._serving.log_dir, work, *args)
+
+    def _make_topics(self, new: Sequence[NewTopic]) -> list[TopicImage]:
+        """On a lane: the file first, then the directories; undone as a whole when one fails."""
+        before = _state_of(self.image, self._deleted)
+        entries = {each.name: TopicEntry(each.topic_id, each.partition_count) for each in new}
+        self._write_state(CatalogState({**before.topics, **entries}, before.deleted))
+        made: list[Log] = []
+        try:
+            images = []
+            for topic in new:
+                logs = []
+                for index in range(topic.partition_count):
+                    logs.append(self._make_log(topic.name, index, topic.topic_id))
+                    made.append(logs[-1])
+                images.append(self._image_of(topic.name, topic.topic_id, logs))
+        except StorageError:
+            ids = frozenset(entry.topic_id for entry in entries.values())
+            self._write_state(CatalogState(before.topics, before.deleted | ids))
+            for log in made:
+                self._undo(log)
+            raise
+        return images
+
+    def _undo(self, log: Log) -> None:
+        """A log of a topic that could not be made whole goes, if need be with the next one."""
+        try:
+            self._logs.delete_log(log.topic, log.partition)
+        except StorageError as error:
+            event("directories_left_behind", "warning", topic=log.topic, error=error)
+
+    def _grow_topics(self, counts: Mapping[str, int]) -> list[TopicImage]:
+        state = _state_of(self.image, self._deleted)
+        entries = {
+            name: TopicEntry(self.image.topics[name].topic_id, count)
+            for name, count in counts.items()
+        }
+        self._write_state(CatalogState({**state.topics, **entries}, state.deleted))
+        grown = []
+        for name, count in counts.items():
+            topic = self.image.topics[name]
+            more = [
+                Partition(self._make_log(name, index, topic.topic_id), self._serving)
+                for index in range(len(topic.partitions), count)
+            ]
+            grown.append(TopicImage(name, topic.topic_id, (*topic.partitions, *more)))
+        return grown
+
+    def _make_log(self, topic: str, index: int, topic_id: UUID) -> Log:
+        return self._logs.create_log(topic, index, topic_id, self._config.topic_config(topic))
+
+    def _image_of(self, name: str, topic_id: UUID, logs: Iterable[Log]) -> TopicImage:
+        return TopicImage(name, topic_id, tuple(Partition(log, self._serving) for log in logs))
+
+    def _logs_by_topic(self) -> dict[str, dict[int, Log]]:
+        found: dict[str, dict[int, Log]] = defaultdict(dict)
+        for (topic, index), log in self._logs.logs.items():
+            if not is_left_alone(topic) and fault_in_name(topic) is None:
+                found[topic][index] = log
+        return found
+
+    def _settings_changed(self, topic: str | None) -> None:
+        topics = self.image.topics
+        for name in topics if topic is None else [topic]:
+            if name in topics:
+                config = self._config.topic_config(name)
+                for each in topics[name].partitions:
+                    each.log.reconfigure(config)
+
+    def _drop_orphaned_settings(self) -> None:
+        """Settings of topics that a crash kept from being made, or that were deleted."""
+        orphans = [n for n in self._config.topics_with_overrides() if n not in self.image.topics]
+        for name in orphans:
+            self._config.remove_topic(name)
+        if orphans:
+            self._write_settings(self._config.serialise())
+
+    def _read_state(self) -> CatalogState | None:
+        path = self._path(FILE_NAME)
+        return parse(self._env.fs.read_bytes(path)) if self._env.fs.exists(path) else None
+
+    def _write_state(self, state: CatalogState) -> None:
+        self._write_file(FILE_NAME, render(state))
+        self._deleted = state.deleted
+
+    def _write_settings(self, text: str) -> None:
+        self._write_file(CONFIG_FILE_NAME, text.encode())
+
+    def _write_file(self, name: str, data: bytes) -> None:
+        """Also on a full disk: whoever deletes topics makes room."""
+        write = partial(self._env.fs.write_atomically, self._path(name), data)
+        self._logs.ballast.making_room(write)
+
+    def _path(self, name: str) -> str:
+        return f"{self._serving.log_dir}/{name}"
+
+
+def _state_of(image: MetadataImage, deleted: frozenset[UUID]) -> CatalogState:
+    return CatalogState(
+        {
+            name: TopicEntry(topic.topic_id, len(topic.partitions))
+            for name, topic in image.topics.items()
+        },
+        deleted,
+    )

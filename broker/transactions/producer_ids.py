@@ -1,0 +1,119 @@
+"""Producer ids: each given out once, ever, in the life of a data directory.
+
+Ids are reserved in blocks of 1000: the end of a block is durable before its first id goes out, so
+a crash skips ids and never repeats one (Kafka's controller does the same). A client may write with
+any id, and a directory may come from a Kafka: ids that were not given out here move nothing, but a
+block of which any id is in use is passed over.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+
+from broker.runtime.event_log import event
+from broker.runtime.lanes import DiskLanes
+from config.sealed_json import check_seal, sealed
+from storage.env import Env
+from storage.errors import CorruptCheckpoint, NewerFormat
+
+FILE_NAME = "horolog-producer-ids.json"
+FORMAT = 1
+BLOCK_SIZE = 1000
+FAR = 1 << 40
+"""A Kafka that gave out a thousand ids a second for thirty years would not come as far."""
+FARTHEST = 1 << 62
+"""No counter that is right comes here; ids above it would soon be more than 2^63 - 1."""
+
+
+class ProducerIds:
+    """The source of producer ids. Used from the event loop only."""
+
+    def __init__(
+        self,
+        env: Env,
+        log_dir: str,
+        lanes: DiskLanes,
+        ids_in_logs: Callable[[], Iterable[int]],
+    ) -> None:
+        """Knows nothing until `load`. `ids_in_logs` tells of all producers, from any thread."""
+        self._env = env
+        self._log_dir = log_dir
+        self._path = f"{log_dir}/{FILE_NAME}"
+        self._lanes = lanes
+        self._ids_in_logs = ids_in_logs
+        self._used_blocks: set[int] = set()
+        self._next = 0
+        self._end = 0
+        self._reserving = asyncio.Lock()
+
+    def load(self) -> None:
+        """Reads where the last block ended; blocks.
+
+        Without that, as in a directory that a Kafka wrote, ids begin above those in the logs, but
+        for such as no Kafka has given out. Raises CorruptCheckpoint when the file cannot be
+        trusted, NewerFormat when a later version wrote it.
+        """
+        stored = parse(self._path, self._read())
+        if stored is None:
+            stored = max((each for each in self._ids_in_logs() if each < FAR), default=-1) + 1
+        elif stored > FARTHEST:
+            event("producer_ids_healed", "warning", stored=stored, goes_on_at=FAR)
+            stored = FAR
+        self._next = self._end = _block_of(stored + BLOCK_SIZE - 1) * BLOCK_SIZE
+
+    def is_used(self, producer_id: int) -> None:
+        """An id that is in use, as it is found elsewhere than in the logs."""
+        self._used_blocks.add(_block_of(producer_id))
+
+    async def allocate(self) -> int:
+        """A new id. Raises StorageError when a new block cannot be made durable."""
+        if self._next >= self._end:
+            async with self._reserving:
+                if self._next >= self._end:
+                    run = self._lanes.run
+                    self._next = await run(self._log_dir, self._reserve, self._end)
+                    self._end = self._next + BLOCK_SIZE
+        allocated = self._next
+        self._next += 1
+        return allocated
+
+    def _reserve(self, first: int) -> int:
+        """On a lane: makes a block durable, the first one from `first` on that nobody uses."""
+        used = {_block_of(each) for each in self._ids_in_logs()} | self._used_blocks
+        block = _block_of(first)
+        while block in used:
+            block += 1
+        self._write((block + 1) * BLOCK_SIZE)
+        return block * BLOCK_SIZE
+
+    def _read(self) -> str | None:
+        return self._env.fs.read_text(self._path) if self._env.fs.exists(self._path) else None
+
+    def _write(self, end: int) -> None:
+        text = json.dumps(sealed({"format": FORMAT, "reserved_below": end})) + "\n"
+        self._env.fs.write_atomically(self._path, text.encode())
+
+
+def _block_of(producer_id: int) -> int:
+    return producer_id // BLOCK_SIZE
+
+
+def parse(path: str, text: str | None) -> int | None:
+    """Reads what was written: the first id that no block has; None where there is no file.
+
+    Raises CorruptCheckpoint or NewerFormat.
+    """
+    if text is None:
+        return None
+    try:
+        document = json.loads(text)
+        known, end = document["format"] == FORMAT, document["reserved_below"]
+        if known:
+            check_seal(document)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptCheckpoint(path, f"producer ids cannot be read: {error}") from error
+    if not known:
+        raise NewerFormat(path, f"has format {document['format']}, this version reads {FORMAT}")
+    if type(end) is not int or end < 0:
+        raise CorruptCheckpoint(path, f"producer ids cannot be read: {end!r:.40} is none")
+    return end

@@ -1,0 +1,67 @@
+"""The options that jobs over records have in common: where the records are, and who reads them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from pipeline.engine.engine import NATIVE, SPARK
+
+if TYPE_CHECKING:
+    from pipeline.sources.chunks import Chunk
+    from pipeline.sources.options import ReadOptions
+    from pipeline.sources.partition_view import PartitionView
+
+
+class Part(NamedTuple):
+    """All of one partition, for one worker: chunks in the order of the log."""
+
+    view: "PartitionView"
+    chunks: "tuple[Chunk, ...]"
+
+
+def reading(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives a command `log_dirs`, `bootstrap`, `topics`, `engine`, `master` and `as_json`."""
+    for option in reversed((
+        click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories."),
+        click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire."),
+        click.option("--topic", "topics", multiple=True, required=True, help="May be repeated."),
+        click.option(
+            "--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True
+        ),
+        click.option("--master", metavar="URL", help="Of Spark (default: this machine)."),
+        click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def read_options(
+    log_dirs: str | None, bootstrap: str | None, topics: "tuple[str, ...] | list[str]", **more: str
+) -> "ReadOptions":
+    """What the source is asked for. BadOption."""
+    from pipeline.errors import BadOption
+    from pipeline.sources.options import parse
+
+    if log_dirs is None and bootstrap is None:
+        raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
+    given: dict[str, Any] = {
+        "subscribe": ",".join(topics), "log_dirs": log_dirs, "bootstrap": bootstrap, **more,
+    }  # fmt: skip
+    return parse({name: value for name, value in given.items() if value is not None})
+
+
+def partition_parts(options: "ReadOptions") -> list[Part]:
+    """Each partition whole, as it stands now. NothingThere, DataLost, BrokerRefused, DiskError."""
+    from pipeline.sources.bounds import EVERYTHING, Range
+    from pipeline.sources.planning import chunks_of, views_of
+
+    return [
+        Part(
+            view,
+            tuple(
+                chunks_of(options, view, Range(view.start_offset, view.end_offset - 1), EVERYTHING)
+            ),
+        )
+        for view in views_of(options)
+    ]

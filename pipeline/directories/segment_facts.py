@@ -1,0 +1,247 @@
+"""What retention has to know of the segments in a partition's directory, from a few bytes of each.
+
+Of a closed segment the last entry of its time index, the last row of its zone map and the file's
+date; of the one that is being written the zones behind the last entry of the time index, and the
+headers of the last zone. Reads only, so a broker may be at work; also in a directory of Kafka's,
+which has no zone maps, and whose index files are long and empty at their end while it runs.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from struct import Struct
+from typing import NamedTuple
+
+from storage.env import File, FileSystem
+from storage.errors import CorruptIndex, CorruptLog, FileMissing
+from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
+from storage.files.partition_listing import PartitionListing, look_at
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts
+from storage.scan.batch_walk import batch_at, batches, find_timestamp
+from storage.zones.rows import (
+    ARRIVAL_ESTIMATED,
+    LOG_APPEND_TIME,
+    ROW_BYTES,
+    UNREAD,
+    Zone,
+    iter_rows,
+    sound_rows,
+)
+
+_ANY_SIZE = 1 << 31
+_TIME_ENTRY = Struct(">qi")
+_MOST_ZONES = 1 << 15
+"""Rows that are looked at: those of two GiB."""
+
+
+class PartitionFacts(NamedTuple):
+    """The segments of a partition, oldest first, and its offsets."""
+
+    segments: list[SegmentFacts]
+    log: LogFacts
+
+
+class HeldRecord(NamedTuple):
+    """The record whose time a segment is judged by."""
+
+    offset: int
+    timestamp_ms: int
+    producer_id: int
+    key: bytes | None
+
+
+def partition_facts(fs: FileSystem, path: str, start_offset: int) -> PartitionFacts:
+    """What lies in the directory `path`; the log starts at `start_offset` or later. DiskError."""
+    listing = look_at(fs, path)
+    bases = listing.bases
+    segments: list[SegmentFacts] = []
+    end_offset = start_offset
+    for base in bases:
+        with suppress(FileMissing):  # retention was quicker
+            facts, end_offset = _facts(fs, path, listing, base, is_last=base == bases[-1])
+            segments.append(facts)
+    start = max(start_offset, segments[0].base_offset) if segments else start_offset
+    return PartitionFacts(segments, LogFacts(start, end_offset, end_offset))
+
+
+def find_record(fs: FileSystem, path: str, base_offset: int, time_ms: int) -> HeldRecord | None:
+    """The first record of the segment with that time or a later one; None if it is not there."""
+    from protocol.records.batch import read_header
+    from protocol.records.record import iter_records
+
+    file = fs.open(f"{path}/{segment_name(base_offset, LOG)}", write=False)
+    try:
+        limit = file.size()
+        start = _zone_of(fs, f"{path}/{segment_name(base_offset, ZONES)}", time_ms)
+        place = find_timestamp(file, start, limit, time_ms)
+        if place is None:
+            return None
+        batch = memoryview(file.read_at(place.position, place.size_bytes))
+    finally:
+        file.close()
+    header = read_header(batch)
+    for record in iter_records(batch):
+        if record.timestamp >= time_ms:
+            return HeldRecord(record.offset, record.timestamp, header.producer_id, record.key)
+    return None
+
+
+def arrived_after(fs: FileSystem, path: str, offset: int) -> int | None:
+    """A time that the record did not come before, by the zone maps; None when they do not tell.
+
+    Of the segment that is being written, the last zone is not in the file yet: what is in it came
+    after what the file has.
+    """
+    for base in reversed([each for each in look_at(fs, path).bases if each <= offset]):
+        try:
+            rows = fs.read_bytes(f"{path}/{segment_name(base, ZONES)}")
+        except FileMissing:
+            continue
+        good, _ = sound_rows(rows)
+        for zone in reversed(list(_zones_in(rows[: good * ROW_BYTES]))):
+            relative = offset - base - zone.first_offset
+            if relative >= 0 and not zone.flags & UNREAD:
+                is_in_it = relative < zone.record_count
+                return zone.first_arrival_ms if is_in_it else zone.last_arrival_ms
+    return None
+
+
+def _zones_in(rows: bytes) -> Iterator[Zone]:
+    return (Zone(*fields) for *fields, _seal in iter_rows(rows))
+
+
+def _zone_of(fs: FileSystem, path: str, time_ms: int) -> int:
+    """Where the first zone begins that reaches that time; 0 when no map tells."""
+    with suppress(FileMissing):
+        rows = fs.read_bytes(path)
+        good, _ = sound_rows(rows)
+        for zone in _zones_in(rows[: good * ROW_BYTES]):
+            if zone.max_timestamp >= time_ms:
+                return zone.position
+    return 0
+
+
+def _facts(
+    fs: FileSystem, path: str, listing: PartitionListing, base: int, *, is_last: bool
+) -> tuple[SegmentFacts, int]:
+    """The segment's facts, and the offset after it as far as this was looked for."""
+    entry = listing.logs[base]
+    timed = _last_time(fs, f"{path}/{segment_name(base, TIME_INDEX)}")
+    largest, end_offset = (NO_TIME if timed is None else timed.timestamp_ms), base
+    if is_last or timed is None:
+        behind, end_offset = _tail(fs, path, base, entry.size_bytes, timed)
+        largest = max(largest, behind)
+    arrival = _last_arrival(fs, f"{path}/{segment_name(base, ZONES)}", entry.mtime_ms)
+    if is_last and arrival != NO_TIME:
+        arrival = max(arrival, entry.mtime_ms)  # the open zone is not in the file yet
+    return SegmentFacts(base, entry.size_bytes, largest, arrival, entry.mtime_ms), end_offset
+
+
+class _TimeEntry(NamedTuple):
+    timestamp_ms: int
+    relative_offset: int
+
+
+def _last_time(fs: FileSystem, path: str) -> _TimeEntry | None:
+    """The last entry of the index; None when it has none, or cannot be believed."""
+    size = TimeIndex.ENTRY_BYTES
+    try:
+        data = _tail_bytes(fs, path, size)
+        if data and not any(data):  # reserved by a Kafka at work
+            whole = fs.read_bytes(path)
+            used = -(-len(whole.rstrip(b"\0")) // size) * size
+            data = whole[max(0, used - size) : used]
+    except FileMissing:
+        return None
+    return _TimeEntry(*_TIME_ENTRY.unpack(data)) if len(data) == size else None
+
+
+def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
+    try:
+        row = _tail_bytes(fs, path, ROW_BYTES)
+    except FileMissing:
+        return NO_TIME
+    if len(row) < ROW_BYTES or sound_rows(row)[0] != 1:
+        return NO_TIME
+    zone = next(_zones_in(row))
+    if zone.flags & UNREAD:
+        return NO_TIME
+    if zone.flags & ARRIVAL_ESTIMATED:
+        return max(zone.last_arrival_ms, modified_ms)
+    return zone.last_arrival_ms
+
+
+def _tail_bytes(fs: FileSystem, path: str, row_bytes: int, *, most: int = 1) -> bytes:
+    """The last whole rows of a file, so many at most."""
+    file = fs.open(path, write=False)
+    try:
+        rows = file.size() // row_bytes
+        begin = max(0, rows - most) * row_bytes
+        return file.read_at(begin, rows * row_bytes - begin) if rows else b""
+    finally:
+        file.close()
+
+
+def _tail(
+    fs: FileSystem, path: str, base: int, limit: int, timed: _TimeEntry | None
+) -> tuple[int, int]:
+    """The largest time that the indexes do not tell, and the offset after the last whole batch.
+
+    A broker at work has the newest entries of each index in memory, of the time index more than of
+    the other, while thousands of batches lie behind those in the file. Its zone map is nearly
+    complete, and tells their times. Kafka's indexes are complete, and it has no zone map.
+    """
+    zones_path = f"{path}/{segment_name(base, ZONES)}"
+    since = timed if fs.exists(zones_path) else _TimeEntry(NO_TIME, _ANY_SIZE)
+    begin = _position_of(fs, path, base, limit, since)
+    zones = _zones_from(fs, zones_path, begin)
+    file = fs.open(f"{path}/{segment_name(base, LOG)}", write=False)
+    try:
+        if zones and _begins_at(file, zones[-1], base, limit):
+            largest, end_offset = _walked(file, zones[-1].position, limit, base)
+            return max(largest, *(zone.max_timestamp for zone in zones)), end_offset
+        return _walked(file, begin, limit, base)
+    finally:
+        file.close()
+
+
+def _position_of(fs: FileSystem, path: str, base: int, limit: int, entry: _TimeEntry | None) -> int:
+    """Where the last indexed batch begins that the entry's record may be in; 0 without one."""
+    if entry is not None:
+        with suppress(CorruptIndex):
+            offsets = OffsetIndex(fs, f"{path}/{segment_name(base, OFFSET_INDEX)}", base, _ANY_SIZE)
+            found = offsets.lookup(base + entry.relative_offset)
+            return found.position if found.position < limit else 0
+    return 0
+
+
+def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:
+    """The zones from the one that holds `position` to the last; none unless all tell the times."""
+    try:
+        rows = _tail_bytes(fs, path, ROW_BYTES, most=_MOST_ZONES)
+    except FileMissing:
+        return []
+    found = list(_zones_in(rows))
+    holding = sum(zone.position <= position for zone in found) - 1
+    if holding < 0 or sound_rows(rows)[0] != len(found):
+        return []
+    behind = found[holding:]
+    is_told = not any(zone.flags & (UNREAD | LOG_APPEND_TIME) for zone in behind)
+    return behind if is_told else []
+
+
+def _begins_at(file: File, zone: Zone, base: int, limit: int) -> bool:
+    """Whether the zone is of this log: a crash may have left rows of what was cut off."""
+    with suppress(CorruptLog):
+        return batch_at(file, zone.position, limit).base_offset == base + zone.first_offset
+    return False
+
+
+def _walked(file: File, position: int, limit: int, base: int) -> tuple[int, int]:
+    end_offset, largest = base, NO_TIME
+    with suppress(CorruptLog):  # a batch that is being written
+        for place in batches(file, position, limit):
+            largest = max(largest, place.max_timestamp)
+            end_offset = place.last_offset + 1
+    return largest, end_offset

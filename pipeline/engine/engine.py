@@ -1,0 +1,78 @@
+"""Where the parts of a job run: in processes of this machine, or as tasks of Spark.
+
+A job is cut into items; `work`, a function at the top of a module, turns each into a result. Both
+travel between processes, so they are plain values. Results come in no particular order. Spark runs
+an item again when its executor dies, so `work` must bear to be run twice.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
+from typing import Protocol, Self, TypeVar
+
+from pipeline.cli.terminal import progress
+from pipeline.errors import PipelineError
+
+T = TypeVar("T")
+R = TypeVar("R")
+NATIVE, SPARK = "native", "spark"
+
+
+class WorkerDied(PipelineError):  # noqa: N818 - what happened
+    """A process that worked on an item is gone: killed, or out of memory."""
+
+
+class Engine(Protocol):
+    """Runs the parts of a job."""
+
+    name: str
+
+    def run(
+        self, work: Callable[[T], R], rounds: Iterable[Sequence[T]]
+    ) -> Generator[R, None, None]:
+        """The result of each item, about as soon as it is there.
+
+        Items come in rounds, which are asked for one after the other while those before are at
+        work; results of a round may be held back until it is done. What `work` raises is raised
+        here.
+        """
+
+    def __enter__(self) -> Self:
+        """Ready to run."""
+
+    def __exit__(self, *_: object) -> None:
+        """Lets go of processes."""
+
+
+def run_all(engine: Engine, work: Callable[[T], R], items: Sequence[T], what: str) -> list[R]:
+    """All results, in no particular order, with a bar that counts `what`."""
+    results = []
+    with progress(what, len(items)) as done:
+        for result in engine.run(work, [items]):
+            results.append(result)
+            done(1)
+    return results
+
+
+def choose_engine(name: str, job: str, *, master: str | None = None) -> Engine:
+    """The engine of that name. Spark is opened when there is work for it.
+
+    The work is Python's: Java only hands it out, so that it had better start quickly.
+    """
+    if name == NATIVE:
+        from pipeline.engine.native import NativeEngine
+
+        return NativeEngine()
+    from pipeline.spark.engine import SparkEngine
+    from pipeline.spark.session import open_session
+
+    return SparkEngine(partial(open_session, f"horolog {job}", master=master, is_short=True))
+
+
+def in_worker(work: Callable[[T], R], item: T) -> R:
+    """The result of an item. Faults of the disk become errors that can travel."""
+    from storage.errors import StorageError
+
+    try:
+        return work(item)
+    except (StorageError, OSError) as error:
+        raise PipelineError(str(error)) from None

@@ -1,0 +1,81 @@
+"""What of a round follows its records into the other tables: lists that outlive a run that dies.
+
+A round counts once its records do, and their commit names its list, by a number. Whoever opens
+the archive next commits what is on the list and not in its table yet: exactly the files that the
+first run wrote, whatever the clock and the options say by then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pipeline.errors import DataLost
+from pipeline.sinks.archive.files import read_object, write_once
+from pipeline.sinks.archive.values import Commit, Kind, WrittenFile
+
+ASIDES = "_asides"
+VERSION = 1
+FOLLOWERS = (Kind.QUARANTINE, Kind.DEAD)
+"""The tables that follow the records."""
+NO_ROUND = 0
+_SPARE_BITS = 66
+"""What a number of 62 bits leaves of a UUID's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asides:
+    """The lists of an archive."""
+
+    root: Path
+
+    def write(self, commit: Commit) -> int:
+        """Note durably what follows; the number of the list, or `NO_ROUND` when nothing does."""
+        if not any(file.kind in FOLLOWERS for file in commit.files):
+            return NO_ROUND
+        number = (uuid4().int >> _SPARE_BITS) or 1
+        content = {"version": VERSION, **commit.as_json(), "files": _files(commit)}
+        write_once(self._path(number), content)
+        return number
+
+    def read(self, number: int) -> Commit:
+        """What a list says. DataLost."""
+        path = self._path(number)
+        try:
+            return _commit(read_object(path, VERSION))
+        except FileNotFoundError as error:
+            raise DataLost(
+                f"{path} is gone: it says which files of {' and '.join(FOLLOWERS)} belong to the "
+                "last round of the records"
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataLost(f"{path} cannot be read: {error!r}") from error
+
+    def forget(self, named: int, following: Mapping[str, int]) -> None:
+        """Remove lists whose round can count no more: another has its offsets.
+
+        `named`: by the records, kept. `following`: where the streams go on.
+        """
+        for path in (self.root / ASIDES).glob("*.json"):
+            number = int(path.stem, 16)
+            if number != named and _is_over(self.read(number), following):
+                path.unlink(missing_ok=True)
+
+    def _path(self, number: int) -> Path:
+        return self.root / ASIDES / f"{number:016x}.json"
+
+
+def _is_over(commit: Commit, following: Mapping[str, int]) -> bool:
+    return any(following.get(key, 0) > first for key, (first, _) in commit.ranges.items())
+
+
+def _files(commit: Commit) -> list[dict[str, Any]]:
+    return [each._asdict() for each in commit.files if each.kind in FOLLOWERS]
+
+
+def _commit(content: Mapping[str, Any]) -> Commit:
+    files = tuple(WrittenFile(**{**each, "kind": Kind(each["kind"])}) for each in content["files"])
+    ranges = {key: (int(first), int(until)) for key, (first, until) in content["ranges"].items()}
+    rows = {kind: int(content[kind]) for kind in Kind}
+    return Commit(files, ranges, content["read"], content["written_before"], content["holes"], rows)

@@ -1,0 +1,222 @@
+"""The facts of a log that compaction is chosen by, and where each log's clean part ends.
+
+Gathering facts reads no file once `learn_ages` has looked; without bounds on the lag no time is
+needed, and nothing is looked up. First dirty offsets are kept in Kafka's file (semantics.md 8.6,
+9.1), the delete horizons that are due next in one of ours beside it, of the same form.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from config.topic import TopicConfig
+from storage.cleaner.segment_swap import Judged
+from storage.env import FileSystem
+from storage.errors import DiskError
+from storage.files.checkpoints import OffsetCheckpoint
+from storage.files.layout import CLEANER_HORIZONS_FILE, CLEANER_OFFSETS_FILE
+from storage.log.log import Log
+from storage.retention.cleanability import (
+    NO_TIME,
+    UNLIMITED_MS,
+    CleaningFacts,
+    CleaningLimits,
+    SegmentAge,
+    Verdict,
+    judge,
+)
+from storage.segment.segment import UNKNOWN, Segment
+from storage.segment.times import learn_first_times, learn_times
+
+Name = tuple[str, int]
+
+
+class CleanerOffsets:
+    """Where the clean part of each log ends, durably. One thread at a time changes it."""
+
+    def __init__(self, fs: FileSystem, log_dir: str) -> None:
+        """Nothing is read."""
+        self.first_dirty: Mapping[Name, int] = {}
+        """Replaced, never changed: any thread may read."""
+        self.horizons: Mapping[Name, int] = {}
+        """When the first tombstone may go that stayed in a log, likewise."""
+        self._fs = fs
+        self._is_known = False
+        self._offsets_file = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSETS_FILE}")
+        self._horizons_file = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_HORIZONS_FILE}")
+
+    def load(self) -> list[str]:
+        """Read the files; what is wrong with them. DiskError."""
+        offsets, horizons = self._offsets_file.load(), self._horizons_file.load()
+        self.first_dirty = {(at.topic, at.partition): end for at, end in offsets.offsets.items()}
+        self.horizons = {(at.topic, at.partition): ms for at, ms in horizons.offsets.items()}
+        self._is_known = offsets.damage is None and self._fs.exists(self._offsets_file.path)
+        return [each for each in (offsets.damage, horizons.damage) if each is not None]
+
+    def gaps_below(self, name: Name) -> int | None:
+        """Up to where compaction has been in a log; None when no file says so."""
+        return self.first_dirty.get(name, 0) if self._is_known else None
+
+    def settle(self, ends: Mapping[Name, int]) -> None:
+        """`ends`: the logs that exist, and where they end. From now on a file says what is clean.
+
+        A log that ends before its clean part does was cut: it is dirty from its start.
+        """
+        self.first_dirty = {
+            name: offset
+            for name, offset in self.first_dirty.items()
+            if offset <= ends.get(name, -1)
+        }
+        self.horizons = {name: at for name, at in self.horizons.items() if name in self.first_dirty}
+        if not self._is_known:
+            with suppress(DiskError):  # a full disk: the next start knows no more than this one
+                self._save()
+
+    def cleaned(self, log: Log, first_dirty: int, horizon_ms: int) -> None:
+        """A run has ended. DiskError: known here, forgotten by the next start, and done again."""
+        name = log.topic, log.partition
+        self.first_dirty = {**self.first_dirty, name: first_dirty}
+        horizons = {key: value for key, value in self.horizons.items() if key != name}
+        self.horizons = horizons if horizon_ms == NO_TIME else {**horizons, name: horizon_ms}
+        self._save()
+
+    def forget(self, name: Name) -> None:
+        """The log is gone, or begins anew: durable when it returns. DiskError: ask again."""
+        if not (self._offsets_file.may_hold(name) or self._horizons_file.may_hold(name)):
+            return
+        self.first_dirty = {key: at for key, at in self.first_dirty.items() if key != name}
+        self.horizons = {key: at for key, at in self.horizons.items() if key != name}
+        self._save()
+
+    def _save(self) -> None:
+        self._offsets_file.save(self.first_dirty)
+        self._horizons_file.save(self.horizons)
+
+
+def is_compacted(config: TopicConfig) -> bool:
+    """Whether the topic's policy asks for compaction."""
+    return "compact" in config.cleanup_policy
+
+
+def limits_of(config: TopicConfig) -> CleaningLimits:
+    """What a topic's settings say. Lags that contradict one another by inheritance: max wins."""
+    most = config.max_compaction_lag_ms
+    return CleaningLimits(
+        config.min_cleanable_dirty_ratio, min(config.min_compaction_lag_ms, most), most
+    )
+
+
+def learn_ages(log: Log, at_most: int) -> bool:
+    """Look up the times of so many segments that are needed; whether all are known now.
+
+    DiskError, CorruptLog.
+    """
+    segments = log.snapshot.segments
+    if not _needs_ages(log.config) or _ages_of(log, segments) is not None:
+        return True
+    for segment in segments[:-1]:
+        if not segment.size_bytes or _is_known(segment):
+            continue
+        if not at_most:
+            return False
+        at_most -= 1
+        learn_times(segment, segment.size_bytes, *log.lookup)
+        learn_first_times(segment, segment.size_bytes, *log.lookup)
+    log.compaction.ages = segments, [_age_of(segment) for segment in segments[:-1]]
+    return True
+
+
+def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
+    """What the choice has to know, after `learn_ages`. Reads no file."""
+    snapshot = log.snapshot
+    closed = snapshot.segments[:-1]
+    name = log.topic, log.partition
+    ages = _ages_of(log, snapshot.segments)
+    if ages is None:
+        age_of = _age_of if _needs_ages(log.config) else _ageless
+        ages = [age_of(segment) for segment in closed]
+    bound = snapshot.last_stable_offset
+    unsynced = next((each.base_offset for each in closed if not each.synced), bound)
+    return CleaningFacts(
+        snapshot.log_start_offset,
+        snapshot.log_end_offset,
+        offsets.first_dirty.get(name, -1),
+        min(bound, unsynced),
+        ages,
+        snapshot.active.base_offset,
+        offsets.horizons.get(name, NO_TIME),
+    )
+
+
+def kept_verdict(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict | None:
+    """The last verdict if nothing has changed since, which is so of most logs; or None."""
+    known, snapshot = log.compaction.judged, log.snapshot
+    if (
+        known is None
+        or now_ms > known.until_ms
+        or known.segments is not snapshot.segments
+        or known.config is not log.config
+        or known.start_offset != snapshot.log_start_offset
+    ):
+        return None
+    name = log.topic, log.partition
+    is_same = known.first_dirty == offsets.first_dirty.get(name) and name not in offsets.horizons
+    return known.verdict if is_same else None
+
+
+def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
+    """What of the log could be cleaned, and whether it should be; after `learn_ages`."""
+    kept = kept_verdict(log, offsets, now_ms)
+    if kept is not None:
+        return kept
+    snapshot, name = log.snapshot, (log.topic, log.partition)
+    verdict = judge(facts_of(log, offsets), limits_of(log.config), now_ms)
+    is_blocked = verdict.first_uncleanable < snapshot.active.base_offset
+    if not is_blocked and not verdict.delay_ms and name not in offsets.horizons:
+        log.compaction.judged = Judged(
+            snapshot.segments,
+            log.config,
+            snapshot.log_start_offset,
+            offsets.first_dirty.get(name),
+            verdict.deadline_ms if verdict.deadline_ms != NO_TIME else UNLIMITED_MS,
+            verdict,
+        )
+    return verdict
+
+
+def began_ms(segment: Segment) -> int:
+    """The time of a segment's first batch, or its arrival, whichever is earlier; once known."""
+    if segment.first_timestamp > 0:
+        return min(segment.first_arrival_ms, segment.first_timestamp)
+    return segment.first_arrival_ms
+
+
+def _needs_ages(config: TopicConfig) -> bool:
+    return config.min_compaction_lag_ms > 0 or config.max_compaction_lag_ms != UNLIMITED_MS
+
+
+def _ages_of(log: Log, segments: Sequence[Segment]) -> Sequence[SegmentAge] | None:
+    """As learned before, if these are the log's segments still; closed ones do not change."""
+    known = log.compaction.ages
+    return known[1] if known is not None and known[0] is segments else None
+
+
+def _is_known(segment: Segment) -> bool:
+    return UNKNOWN not in {
+        segment.max_timestamp,
+        segment.first_timestamp,
+        segment.first_arrival_ms,
+        segment.last_arrival_ms,
+    }
+
+
+def _ageless(segment: Segment) -> SegmentAge:
+    return SegmentAge(segment.base_offset, segment.size_bytes, NO_TIME, NO_TIME)
+
+
+def _age_of(segment: Segment) -> SegmentAge:
+    if not segment.size_bytes:
+        return _ageless(segment)
+    newest = segment.last_arrival_ms if segment.last_arrival_ms >= 0 else segment.mtime_ms
+    if segment.max_timestamp >= 0:
+        newest = min(newest, segment.max_timestamp)
+    return SegmentAge(segment.base_offset, segment.size_bytes, began_ms(segment), newest)

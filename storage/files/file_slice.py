@@ -1,0 +1,56 @@
+"""Ranges of log files that are on their way to a reader, unread until somebody wants the bytes."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.env import File
+
+if TYPE_CHECKING:
+    from storage.log.unverified_range import Doubt
+
+
+class FileSlice:
+    """`size` bytes of an open file from `position` on. `len()` is its size, as of any buffer."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        """Nothing is read; the file stays open for as long as the slice is held."""
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        """Size in bytes."""
+        return self.size
+
+    def __repr__(self) -> str:
+        """Path and range."""
+        return f"FileSlice({self.file.path}, {self.position}+{self.size})"
+
+    def read(self) -> bytes:
+        """The bytes; may wait for the disk. DiskError on failure."""
+        return self.file.read_at(self.position, self.size)
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill `buffer` (of `size` bytes); may wait for the disk."""
+        return self.file.read_into(self.position, buffer)
+
+    def read_into_if_cached(self, buffer: memoryview) -> int | None:
+        """As `read_into`, but None when the disk would have to be touched."""
+        return self.file.read_into_if_cached(self.position, buffer)
+
+
+class FetchData(NamedTuple):
+    """What a fetch may send: whole batches but perhaps the last, as they lie on the disk."""
+
+    slices: tuple[FileSlice, ...]
+    size_bytes: int
+    doubt: "Doubt | None" = None
+    """Set while it must not be served: what has to be settled before it is asked for again."""
+
+    def read(self) -> bytes:
+        """All bytes joined (tools, tests, old clients)."""
+        return b"".join(part.read() for part in self.slices)
+
+
+NOTHING = FetchData((), 0)

@@ -1,0 +1,77 @@
+"""The files of one partition: where its directory lies, and a bounded number of them open.
+
+Rules: at most one descriptor per partition stays open outside the pool (the active `.log`, held by
+its segment); everything else is opened through a `FilePool`, which forgets the file that was used
+longest ago. A forgotten file is not closed under those who still read it: it closes when the last
+of them lets go of it. Reads may come from any thread. A file that took another one's name is told
+from it by its generation, so that nobody can mistake the one for the other.
+"""
+
+from storage.env import File, FileSystem
+from storage.files.layout import segment_name
+
+POOL_FILES = 256
+
+
+class FilePool:
+    """Open files of one log directory, the most recently used ones."""
+
+    __slots__ = ("_files", "_fs", "_limit")
+
+    def __init__(self, fs: FileSystem, limit: int = POOL_FILES) -> None:
+        """Nothing is open. `limit` is the number of files that stay open."""
+        self._fs = fs
+        self._limit = limit
+        self._files: dict[tuple[str, int], File] = {}
+
+    def get(self, path: str, generation: int = 0) -> File:
+        """The file, opened if need be; DiskError if that fails."""
+        key = path, generation
+        file = self._files.pop(key, None) or self._fs.open(path)
+        self._keep(key, file)
+        return file
+
+    def put(self, file: File) -> None:
+        """Keep an open file for others, as the one used last."""
+        self._keep((file.path, 0), file)
+
+    def _keep(self, key: tuple[str, int], file: File) -> None:
+        files = self._files
+        files[key] = file
+        if len(files) > self._limit:
+            try:
+                files.pop(next(iter(files)), None)
+            except (StopIteration, RuntimeError):
+                return  # another thread is at it
+
+    def forget(self, path: str, generation: int = 0) -> None:
+        """The file is about to be renamed, replaced or removed."""
+        self._files.pop((path, generation), None)
+
+    def clear(self) -> None:
+        """Forget all files."""
+        self._files.clear()
+
+    def __len__(self) -> int:
+        """How many files are kept open."""
+        return len(self._files)
+
+
+class PartitionFiles:
+    """The directory of a partition. Its `path` changes once: when the partition is deleted."""
+
+    __slots__ = ("fs", "path", "pool")
+
+    def __init__(self, fs: FileSystem, pool: FilePool, path: str) -> None:
+        """Nothing is read."""
+        self.fs = fs
+        self.pool = pool
+        self.path = path
+
+    def name_of(self, base_offset: int, suffix: str) -> str:
+        """Path of a segment's file or of a snapshot."""
+        return f"{self.path}/{segment_name(base_offset, suffix)}"
+
+    def get(self, base_offset: int, suffix: str, generation: int = 0) -> File:
+        """A segment's file from the pool; DiskError if it cannot be opened."""
+        return self.pool.get(self.name_of(base_offset, suffix), generation)

@@ -1,0 +1,85 @@
+"""What becomes of a log as time passes: the facts of its segments, and the decisions on them.
+
+Decisions read no file and change nothing; `learn_times` and a cold `roll_deadline` look into files,
+so they run on a lane. What is decided is done by `Log.remove_segments` and `Log.roll`.
+"""
+
+from storage.log.log import Log
+from storage.log.reader import limit_of
+from storage.retention.limits import limits_of
+from storage.retention.plan import RetentionPlan, plan
+from storage.retention.rolling import timer_deadline
+from storage.segment.segment import UNKNOWN
+from storage.segment.times import facts_of, knows_times, learn_first_times
+from storage.segment.times import learn_times as learn_times_of
+from storage.segment.writer import least_age_ms, max_wait_ms
+
+__all__ = [
+    "knows_roll_deadline",
+    "learn_times",
+    "limits_of",
+    "plan_retention",
+    "roll_deadline",
+    "roll_if_due",
+]
+
+
+def learn_times(log: Log, at_most: int) -> bool:
+    """Look up the times of so many segments that are not known; whether all are known now.
+
+    DiskError, CorruptLog.
+    """
+    snapshot = log.snapshot
+    indexes, rules = log.lookup
+    for index, segment in enumerate(snapshot.segments):
+        limit = limit_of(snapshot, index)
+        if not limit or knows_times(segment):
+            continue
+        if not at_most:
+            return False
+        at_most -= 1
+        learn_times_of(segment, limit, indexes, rules)
+    return True
+
+
+def plan_retention(log: Log, now_ms: int, *, is_held: bool = False) -> RetentionPlan:
+    """Which segments go and which stay, and why, as of `now_ms`; after `learn_times`.
+
+    `is_held`: the broker's clock is in doubt, so nothing goes by time.
+    """
+    segments, offsets = facts_of(log.snapshot)
+    return plan(segments, offsets, limits_of(log.config, is_held=is_held), now_ms)
+
+
+def knows_roll_deadline(log: Log) -> bool:
+    """Whether `roll_deadline` reads no file."""
+    active = log.snapshot.active
+    known = UNKNOWN not in {active.first_timestamp, active.first_arrival_ms}
+    return known or not log.snapshot.end_position
+
+
+def roll_deadline(log: Log, now_ms: int) -> int | None:
+    """When the timer ends the active segment, in wall time ms; None while it is empty.
+
+    DiskError, CorruptLog.
+    """
+    snapshot = log.snapshot
+    segment = snapshot.active
+    if not snapshot.end_position:
+        return None
+    learn_first_times(segment, snapshot.end_position, *log.lookup)
+    return timer_deadline(
+        first_record_ms=segment.first_timestamp,
+        first_arrival_ms=segment.first_arrival_ms,
+        max_wait_ms=max_wait_ms(log.config) - segment.jitter_ms,
+        min_interval_ms=least_age_ms(log.config),
+        now_ms=now_ms,
+    )
+
+
+def roll_if_due(log: Log, now_ms: int) -> bool:
+    """End the active segment if the timer says so; whether it did. As `Log.roll`."""
+    if not log.takes_changes:
+        return False
+    deadline = roll_deadline(log, now_ms)
+    return deadline is not None and now_ms > deadline and log.roll()

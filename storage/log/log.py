@@ -1,0 +1,500 @@
+"""One partition's log: appends by one writer, reads by many on immutable snapshots.
+
+Rules: a `Log` is changed only by the holder of its partition's writer gate, on whichever thread
+that is. `mark_durable` may come from the loop meanwhile: who changes something has the gate, and
+shows what became durable when he leaves it. Everything a reader sees hangs on `snapshot`, which is
+replaced by one assignment, in the gate, after the write succeeded. A refused or failed append
+leaves no trace. `sync` belongs to the fsync thread (`storage.log.durability`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from uuid import UUID
+
+from config.topic import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from storage.cleaner.segment_swap import Compaction
+from storage.env import Env
+from storage.errors import CorruptIndex, CorruptLog, DiskError, NoSpace
+from storage.files.file_slice import FetchData
+from storage.files.layout import LOG
+from storage.files.partition_files import PartitionFiles
+from storage.index.txn_index import AbortedTransaction
+from storage.locks import Lock
+from storage.log.appender import LogAppender
+from storage.log.durability import Durability
+from storage.log.reader import read
+from storage.producers.leader_epochs import EpochEnd, LeaderEpochs
+from storage.producers.producer_state import ProducerStates, RememberedBatch
+from storage.recovery.loading import LoadedLog
+from storage.search.log_search import LogReads, as_told, told
+from storage.search.search_clock import SearchClock
+from storage.segment.log_snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
+from storage.segment.removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
+from storage.segment.segment import IndexRules, Segment
+from storage.segment.trusted_indexes import TrustedIndexes
+from storage.validation.batch_rules import InvalidRecordError
+from storage.validation.checked_batch import CheckedBatch
+from storage.validation.unpacking import Work
+
+__all__ = ["AppendResult", "InvalidRecordError", "Log", "TimestampOffset"]
+
+_new = tuple.__new__
+
+
+class Log:
+    """The log of one partition."""
+
+    __slots__ = (
+        "_appender",
+        "_durability",
+        "_gate",
+        "_has_marks",
+        "_on_start_moved",
+        "_start_is_durable",
+        "_start_offset",
+        "_tail",
+        "compaction",
+        "config",
+        "corruption",
+        "files",
+        "is_closed",
+        "partition",
+        "reads",
+        "snapshot",
+        "topic",
+        "topic_id",
+    )
+
+    snapshot: LogSnapshot
+    """What readers see; replaced as a whole."""
+    config: TopicConfig
+    """The topic's settings as the log follows them. Read only."""
+
+    def __init__(  # noqa: PLR0917 - made in one place
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID | None,
+        loaded: LoadedLog,
+        config: TopicConfig,
+        env: Env,
+        indexes: TrustedIndexes,
+        on_start_moved: Callable[[], None],
+    ) -> None:
+        """A log as it was loaded; nothing is opened. `on_start_moved` makes a new start durable."""
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.files: PartitionFiles = loaded.files
+        self.is_closed = False
+        self.compaction = Compaction()
+        self.config = config
+        self._on_start_moved = on_start_moved
+        self._start_offset = loaded.start_offset
+        self._start_is_durable = True
+        self.corruption = loaded.corruption
+        """The damage above which the log is kept as it is, and not written or read; or None."""
+        self._appender = LogAppender(loaded, config, env, indexes)
+        self.reads = LogReads(indexes, config)
+        self._durability = Durability(env.clock, loaded.end_offset, config)
+        self._gate, self._has_marks = Lock(), False
+        self._tail: Tail | None = None
+        self._publish()
+        self._settle()  # what a start found ended is settled: all that was found is durable
+
+    def __repr__(self) -> str:
+        """As the directory is called, with the offsets."""
+        begin, end = self.snapshot.log_start_offset, self.snapshot.log_end_offset
+        return f"Log({self.topic}-{self.partition}, {begin}..{end})"
+
+    @property
+    def failed(self) -> DiskError | None:
+        """The first fsync error. It is final: the log takes no more writes until it is reopened."""
+        return self._durability.failed
+
+    @property
+    def durable_offset(self) -> int:
+        """Everything below is on the disk."""
+        return self._durability.durable_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Where recovery would begin: below it log and indexes are durable."""
+        return self._durability.recovery_point
+
+    @property
+    def dirty_bytes(self) -> int:
+        """Bytes that were written and not yet synced."""
+        return self._durability.dirty_bytes
+
+    @property
+    def first_dirty_at(self) -> float | None:
+        """Since when (monotonic seconds) something is unsynced; None if nothing is."""
+        return self._durability.first_dirty_at
+
+    @property
+    def producers(self) -> ProducerStates:
+        """What is remembered of idempotent and transactional producers. Read only."""
+        return self._appender.producers
+
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Follow new settings from the next append on; index sizes from the next segment on."""
+        self.config = config
+        self._appender.reconfigure(config)
+        self.reads.reconfigure(config)
+        self._durability.reconfigure(config)
+
+    # --- append ---
+
+    def needs_lane(self, records: memoryview) -> bool:
+        """Whether checking these records takes so long that the loop should not do it."""
+        return self._appender.needs_lane(records)
+
+    def append_own(self, batch: CheckedBatch, *, acks_all: bool, leader_epoch: int) -> AppendResult:
+        """Append a batch that the broker made: limits on times and sizes are for clients."""
+        own = self._appender.own(batch)
+        result = self.append(own, acks_all=acks_all, leader_epoch=leader_epoch)
+        if self._appender.unstable_offset is not None:
+            with self._change():
+                self._settle()
+        return result
+
+    def append(
+        self, batch: memoryview | CheckedBatch, *, acks_all: bool, leader_epoch: int,
+        work: Work | None = None,
+    ) -> AppendResult:  # fmt: skip
+        """Append exactly one batch of format 2 from a client; patched in place.
+
+        KafkaError when it is refused (`InvalidRecordError` when for its records), with
+        KAFKA_STORAGE_ERROR (56) when the disk failed; MistimedBatch when it needs its remedy: then
+        what came of it may be appended, as long as nothing else was since; TooMuchWork when it
+        unpacks to more than `work` allows for. Nothing is stored in any of these cases.
+        """
+        try:
+            with self._gate:
+                return self._append(batch, leader_epoch, work, acks_all=acks_all)
+        except (DiskError, CorruptIndex, CorruptLog) as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        finally:
+            if self._has_marks:
+                self._catch_up()
+
+    def _append(
+        self, batch: memoryview | CheckedBatch, epoch: int, work: Work | None, *, acks_all: bool
+    ) -> AppendResult:
+        if self._durability.failed is not None or self.corruption is not None or self.is_closed:
+            raise self._offline()
+        appender = self._appender
+        try:
+            placed = appender.append(batch, epoch, work)
+            if isinstance(placed, RememberedBatch):
+                return self._duplicate(placed, acks_all=acks_all)
+            base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
+            durability = self._durability
+            waits = durability.promises(last_offset, acks_all=acks_all)
+            if waits:
+                durability.hide(base_offset, segment_base, position)
+            durability.wrote(appender.total_bytes)
+            self._tail = _new(Tail, (base_offset, segment_base, position))
+            self._publish()
+        finally:
+            if appender.segments is not self.snapshot.segments:
+                self._publish()  # a batch that was not stored may have ended a segment
+        start, end = self._start_offset, last_offset + 1
+        found = (base_offset, last_offset, stamp_ms, start, False, end, waits, skew_ms, dirty)
+        result: AppendResult = _new(AppendResult, found)
+        return result
+
+    def _duplicate(self, batch: RememberedBatch, *, acks_all: bool) -> AppendResult:
+        last, durability = batch.last_offset, self._durability
+        waits = durability.durable_offset <= last and durability.promises(last, acks_all=acks_all)
+        stored = (batch.base_offset, last, batch.timestamp, self._start_offset)
+        end = self._appender.end_offset
+        return AppendResult(*stored, duplicate=True, end_offset=end, waits_for_disk=waits)
+
+    def _offline(self) -> KafkaError:
+        reason = self.failed or self.corruption or "the log is closed"
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(reason))
+
+    # --- publish ---
+
+    def _publish(self) -> None:
+        appender = self._appender
+        segments = appender.segments
+        hidden = self._durability.first_hidden
+        if hidden is None:
+            watermark, place = appender.end_offset, None
+        else:
+            watermark, place = hidden
+        unstable = appender.unstable_offset
+        self.snapshot = _new(
+            LogSnapshot,
+            (
+                self._start_offset,
+                appender.end_offset,
+                watermark,
+                watermark
+                if unstable is None or unstable > watermark
+                else max(unstable, self._start_offset),
+                segments,
+                segments[-1].size_bytes,
+                appender.total_bytes,
+                place,
+                self._tail,
+            ),
+        )
+
+    def sync(self) -> int:
+        """Make everything that is written durable; the offset up to which it is. Blocks.
+
+        One caller at a time, on any thread. The first DiskError is final and raised ever after.
+        """
+        try:
+            return self._durability.sync(self.snapshot)
+        except DiskError:
+            if self.is_closed:
+                return self.snapshot.log_end_offset
+            raise
+
+    def vouch(self) -> None:
+        """Leave a mark of what `sync` made durable, for a start after a crash. Blocks."""
+        if not self.is_closed:
+            self._durability.vouch(self.files)
+
+    def mark_durable(self, offset: int) -> None:
+        """On the loop, with what `sync` returned: hidden batches appear."""
+        self._durability.reached(offset)
+        self._has_marks = True
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Publish what became durable, unless a change is under way: that does it at its end.
+
+        The gate is asked for after the mark was made, and the mark after the gate was left.
+        """
+        while self._has_marks and self._gate.acquire(blocking=False):
+            try:
+                self._has_marks = False
+                self._durability.show()
+                self._publish()
+                self._settle()
+            finally:
+                self._gate.release()
+
+    def _settle(self) -> None:
+        """Transactions whose marker is below the high watermark hold nobody up any longer."""
+        if self._appender.unstable_offset is not None:
+            self._appender.watermark_moved(self.snapshot.high_watermark)
+            self._publish()
+
+    # --- read: any thread, on the snapshot of the moment ---
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool) -> FetchData:
+        """Whole batches from the one with `offset` to before `up_to`; see `storage.log.reader`.
+
+        KafkaError OFFSET_OUT_OF_RANGE (1) outside of the log, KAFKA_STORAGE_ERROR (56) when the
+        disk refuses, CORRUPT_MESSAGE (2) when the log is damaged there. While `doubt` is set the
+        bytes must not be served: settle it, then ask again.
+        """
+        try:
+            return read(
+                self.snapshot,
+                *self.reads.lookup,
+                offset,
+                max_bytes,
+                up_to=up_to,
+                min_one_batch=min_one_batch,
+            )
+        except (DiskError, CorruptLog) as error:
+            if offset < self._start_offset:  # removed while we looked
+                reason = f"Offset {offset} is before the log start {self._start_offset}"
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason) from error
+            raise as_told(error) from error
+
+    def offset_for_timestamp(
+        self,
+        timestamp_ms: int,
+        *,
+        last_fetchable: int,
+        clock: SearchClock = SearchClock.RECORD,
+        may_wait: bool = True,
+    ) -> TimestampOffset | None:
+        """The smallest offset with a time of at least `timestamp_ms`; see `LogReads`."""
+        return self.reads.offset_for_timestamp(
+            self.snapshot, timestamp_ms,
+            last_fetchable=last_fetchable, clock=clock, may_wait=may_wait,
+        )  # fmt: skip
+
+    def max_timestamp_offset(self, *, may_wait: bool = True) -> TimestampOffset | None:
+        """The first record with the log's largest record time (KIP-734); see `LogReads`."""
+        return self.reads.max_timestamp_offset(self.snapshot, may_wait=may_wait)
+
+    def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:
+        """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
+        return self.reads.aborted_transactions(self.snapshot, offset, up_to)
+
+    def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTransaction]:
+        """What a reader of committed records must leave out of what a fetch from `offset` gave.
+
+        Perhaps some more, which readers allow for. KafkaError KAFKA_STORAGE_ERROR (56).
+        """
+        snapshot = self.snapshot
+        up_to = self.reads.end_of(snapshot, offset, data, snapshot.last_stable_offset)
+        with told():
+            return self.reads.aborted_transactions(snapshot, offset, up_to)
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """Which leader epoch wrote from which offset on."""
+        return self._appender.epochs
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of this leader: the latest that wrote here, 0 if none did."""
+        return self._appender.leader_epoch
+
+    def epoch_end_offset(self, epoch: int) -> EpochEnd:
+        """Where `epoch` ended (OffsetForLeaderEpoch)."""
+        return self.epochs.end_offset_of(epoch, self.snapshot.log_end_offset)
+
+    # --- time passes: start offset, segments, end of life ---
+
+    def remove_segments(self, start_offset: int, *, all_go: bool = False) -> RemovalStep:
+        """Raise the start offset, durably, and take segments that lie before it out of the log.
+
+        Some at a time: call it again while `has_more`. `all_go`: the active one goes as well, so
+        a new one begins first, if nothing was appended after `start_offset` was decided. Holds the
+        writer gate and blocks: run it on a lane. DiskError: what was done stays done.
+        """
+        if not self.takes_changes or self.compaction.is_running:
+            return RemovalStep((), self._start_offset, has_more=False)
+        with self._change():
+            appender = self._appender
+            if all_go and appender.end_offset == start_offset:
+                appender.roll()
+            at_most = self._raise_start(min(start_offset, self.snapshot.high_watermark))
+            before = wholly_before(appender.segments, self._start_offset)
+            leaving = before[:at_most]
+            if leaving:
+                rename_away(leaving)
+                self.files.fs.sync_dir(self.files.path)
+                appender.drop_segments(len(leaving))
+            self._publish()
+        return RemovalStep(leaving, self._start_offset, has_more=len(before) > len(leaving))
+
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """One closed segment counts for several from now on; holding the writer gate.
+
+        KafkaError when the log is out of service: nothing has changed.
+        """
+        if not self.takes_changes:
+            raise self._offline()
+        with self._change():
+            self._appender.replace_segments(old, new)
+            self._publish()
+
+    def roll(self) -> bool:
+        """End the active segment, unless it is empty; whether that happened.
+
+        Holds the writer gate and blocks: run it on a lane. The closed segment's files become
+        durable with the next `sync`. DiskError, CorruptIndex, CorruptLog: nothing has changed.
+        """
+        if not self.takes_changes:
+            return False
+        with self._change():
+            rolled = self._appender.roll()
+            self._publish()
+        return rolled
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether it is in service: open, its disk well, without damage."""
+        return not self.is_closed and self.failed is None and self.corruption is None
+
+    @property
+    def lookup(self) -> tuple[TrustedIndexes, IndexRules]:
+        """How the indexes of its segments are reached, for those who look at segments."""
+        return self.reads.lookup
+
+    def _raise_start(self, offset: int) -> int:
+        """Move the start offset up, durably; how many segments may go in one step.
+
+        On a full disk it cannot be made durable: then one at a time, which leaves no hole either.
+        """
+        is_news = offset > self._start_offset or not self._start_is_durable
+        try:
+            self._move_start(offset)
+            if is_news and self.epochs.start_at(self._start_offset):
+                self.epochs.save()
+        except NoSpace:
+            return 1
+        return STEP_SEGMENTS
+
+    def _move_start(self, offset: int) -> None:
+        """Raise the start offset to `offset`; durable when it returns, also if it failed before."""
+        if offset > self._start_offset:
+            self._start_offset, self._start_is_durable = offset, False
+            self._publish()
+        if not self._start_is_durable:
+            self._on_start_moved()
+            self._start_is_durable = True
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """While the state changes on a lane, what became durable meanwhile waits for the end."""
+        try:
+            with self._gate:
+                yield
+        finally:
+            if self._has_marks:
+                self._catch_up()
+
+    def delete_records(self, before_offset: int) -> int:
+        """Make `before_offset` (-1: the high watermark) the log's first offset; the new one.
+
+        Durable when it returns. KafkaError OFFSET_OUT_OF_RANGE (1) above the high watermark.
+        Blocks: run it on a lane.
+        """
+        watermark = self.snapshot.high_watermark
+        before_offset = watermark if before_offset == -1 else before_offset
+        if not 0 <= before_offset <= watermark:
+            reason = f"Offset {before_offset} is above the high watermark {watermark}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
+        with self._change(), told():
+            self._move_start(before_offset)
+        return self._start_offset
+
+    def sync_before_close(self) -> None:
+        """The first step of `close`: what is written becomes durable, if it is not. DiskError."""
+        closed = self._appender.segments[:-1]  # a roll by the timer leaves no dirty bytes
+        if (
+            self._appender.trim()
+            or self._durability.dirty_bytes
+            or not all(each.synced for each in closed)
+        ):
+            self.mark_durable(self.sync())
+
+    def write_before_close(self) -> None:
+        """The second step: what is in memory goes to files that are not synced yet. DiskError."""
+        self._appender.write_out()
+
+    def close(self) -> None:
+        """Make durable what a start believes, let go of the files. DiskError: a start recovers."""
+        if self.is_closed:
+            return
+        try:
+            if self._durability.failed is None:
+                self.sync_before_close()
+                self.write_before_close()
+                self._appender.sync_out()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files without writing: the log is deleted, or its disk is sick."""
+        self.is_closed = True
+        for segment in self.snapshot.segments:
+            self.files.pool.forget(segment.path_of(LOG))
+            self.reads.forget(segment)
+        self._appender.abandon()

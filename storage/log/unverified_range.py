@@ -1,0 +1,127 @@
+"""Bytes that are wanted and that nobody has checked since the start: checked here, once.
+
+Every batch with its CRC, and its offsets against its neighbours', since no CRC covers those. What
+is found sound or damaged is noted at the segment by one assignment; two threads that check at once
+may lose one note, which costs another check. A fault is looked at twice, the second time with the
+bytes from the disk: memory, too, can go bad.
+"""
+
+from typing import NamedTuple
+
+from protocol.records.scan import BatchRow, scan_batches
+from storage.env import File
+from storage.segment.segment import Segment
+from storage.segment.verified_ranges import Soundness
+
+CHUNK_BYTES = 256 * 1024  # a scan holds the interpreter: others have their turn in between
+AHEAD_BYTES = 4 * 1024 * 1024  # checked more than asked for, when somebody reads on and on
+
+
+class Doubt(NamedTuple):
+    """A piece of a segment's `.log` that is not known to be sound."""
+
+    segment: Segment
+    position: int
+    end: int
+    """Of what is wanted: perhaps within a batch, which is checked whole."""
+    limit: int
+    """Where the segment ends, in bytes."""
+    below: int
+    """All its offsets are lower than this one."""
+
+    def settle(self) -> None:
+        """Check what is not known yet and note it at the segment. Blocks. DiskError."""
+        segment, known = self.segment, self.segment.sound
+        begin = known.end_from(self.position)
+        limit = min(self.limit, known.whole_from)
+        end = min(limit, max(self.end, begin + _ahead(known, begin)))
+        if begin >= end:
+            return
+        file = segment.file()
+        look = _Look(file, segment.base_offset, self.below, limit)
+        sound_to = look.sound_part(begin, end)
+        if look.fault:
+            file.let_go(begin, max(end, sound_to + AHEAD_BYTES) - begin)
+            sound_to = look.sound_part(begin, end)
+        sound = segment.sound.with_sound(begin, sound_to)
+        segment.sound = sound.with_damage(sound_to) if look.fault else sound
+
+
+def _ahead(known: Soundness, begin: int) -> int:
+    """How much is worth to be checked at once: a reader that comes from before goes on."""
+    return AHEAD_BYTES if any(end == begin for _, end in known.ranges) else 0
+
+
+class _Look:
+    """One look at a piece of a `.log`."""
+
+    def __init__(self, file: File, base_offset: int, below: int, limit: int) -> None:
+        self._file = file
+        self._base_offset = base_offset
+        self._below = below
+        self._limit = limit
+        self.fault = ""
+        """What is wrong where the sound part ends; empty when nothing is."""
+
+    def sound_part(self, begin: int, end: int) -> int:
+        """The end of the sound batches from `begin` on, at least `end` unless there is a fault."""
+        self.fault = ""
+        order = _Order(self._base_offset, self._below)
+        limit = min(self._limit, self._file.size())
+        position = begin
+        needed = 0
+        while position < end and not self.fault:
+            data = self._read(position, min(max(CHUNK_BYTES, needed), max(end - position, needed)))
+            scan = scan_batches(data)
+            self.fault = order.fault_in(scan.batches, position)
+            if self.fault:
+                return order.doubtful_at
+            position += scan.position
+            needed = scan.needed
+            if scan.stop == "corrupt":
+                self.fault = f"its {scan.fault} is wrong"
+            elif position + needed > limit or not data:
+                self.fault = "it is cut off"
+        if not self.fault and position < limit:
+            self.fault = order.fault_before(self._file.read_at(position, 8))
+            return order.doubtful_at if self.fault else position
+        return position
+
+    def _read(self, position: int, size: int) -> memoryview:
+        buffer = memoryview(bytearray(size))
+        return buffer[: self._file.read_into(position, buffer)]
+
+
+class _Order:
+    """Whether offsets rise from batch to batch.
+
+    Where they do not, one of two neighbours is wrong: the later one if the earlier one follows on
+    its own predecessor without a gap, else perhaps the earlier one.
+    """
+
+    def __init__(self, base_offset: int, below: int) -> None:
+        self._last = base_offset - 1
+        self._below = below
+        self._position = -1
+        self._is_anchored = False
+        self.doubtful_at = -1
+        """Where the batch begins that is wrong, once a fault was found."""
+
+    def fault_in(self, rows: list[BatchRow], begin: int) -> str:
+        """What is wrong with the batches that follow, in a piece from `begin` on; or nothing."""
+        for row in rows:
+            at, base, last = begin + row[0], row[1], row[2]
+            if base <= self._last or last >= self._below:
+                is_later = self._is_anchored or self._position < 0 or base > self._last
+                self.doubtful_at = at if is_later else self._position
+                return "its offsets are out of order"
+            self._is_anchored = base == self._last + 1
+            self._last, self._position = last, at
+        return ""
+
+    def fault_before(self, head: bytes) -> str:
+        """What is wrong with the last batch, by the begin of the one behind it; or nothing."""
+        if self._is_anchored or int.from_bytes(head, "big") > self._last:
+            return ""
+        self.doubtful_at = self._position
+        return "its offsets are out of order"

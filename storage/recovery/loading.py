@@ -1,0 +1,348 @@
+"""Opens one partition's log: as it was left by a clean stop, or through recovery (semantics 9.3).
+
+After a clean stop nothing is scanned: sizes come from one look at the directory, the end offset
+from a walk behind the last entry of the last segment's index, which is compared with the batch that
+it speaks of. Whatever does not fit is recovered as after a crash.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from config.topic import TopicConfig
+from storage.env import Env, File
+from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing
+from storage.files import synced_mark
+from storage.files.layout import (
+    ABORTS,
+    LEADER_EPOCHS_FILE,
+    LOG,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    SYNCED_MARK,
+)
+from storage.files.partition_files import PartitionFiles
+from storage.files.partition_listing import PartitionListing, list_partition
+from storage.producers import producer_snapshots
+from storage.producers.leader_epochs import EpochStart, LeaderEpochs
+from storage.producers.producer_state import ProducerStates
+from storage.producers.replay import replay_producers
+from storage.recovery.format_upgrade import Upgraded, upgrade_segments
+from storage.recovery.log_recovery import LogRecovery, Recovered, remove_segment
+from storage.retention.rolling import jitter
+from storage.scan.batch_walk import batch_at, last_batch
+from storage.segment.index_rebuild import rebuild_indexes
+from storage.segment.removal import wholly_before
+from storage.segment.segment import IndexRules, Segment
+from storage.segment.segments import create_segment
+from storage.segment.sync import sync_snapshot
+
+DAMAGE_MARK = "horolog-damaged"
+NOT_DAMAGED = 1 << 63
+MAX_OFFSET = (1 << 63) - 1
+EMPTY_SNAPSHOT_BYTES = 10
+
+_INDEX_ENTRY_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLog:
+    """A log's state as it lies on the disk, durable up to `end_offset`."""
+
+    files: PartitionFiles
+    segments: tuple[Segment, ...]
+    start_offset: int
+    end_offset: int
+    producers: ProducerStates
+    corruption: CorruptLog | None = None
+    was_recovered: bool = False
+    cut_bytes: int = 0
+    upgraded_segments: int = 0
+    """Segments of old formats that were written anew."""
+
+
+class WhatIsKnown(NamedTuple):
+    """What the data directory's checkpoints say of a log."""
+
+    is_clean: bool
+    recovery_point: int = 0
+    start_offset: int = 0
+    gaps_below: int | None = None
+    """Up to where compaction has been, if that is known."""
+
+
+def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: WhatIsKnown) -> LoadedLog:
+    """Load the log in `files.path`, which must exist. DiskError."""
+    return _Loading(files, config, env, known).run()
+
+
+class _Loading:
+    """One opening of one log."""
+
+    def __init__(
+        self, files: PartitionFiles, config: TopicConfig, env: Env, known: WhatIsKnown
+    ) -> None:
+        self._files = files
+        self._config = config
+        self._env = env
+        self._known = known
+        self._listing, self._upgraded = self._without_old_formats()
+        self._segments = self._without_removed(self._found_segments())
+        self._doubted_from = self._unsound_aborts()
+        self._producers = ProducerStates()
+
+    def run(self) -> LoadedLog:
+        if not self._segments:
+            return self._started_empty(self._known.start_offset)
+        loaded = None
+        is_whole = DAMAGE_MARK not in self._listing.others and self._doubted_from == MAX_OFFSET
+        if self._known.is_clean and is_whole:
+            loaded = self._as_left()
+        loaded = loaded or self._recovered()
+        return replace(loaded, upgraded_segments=self._upgraded.segments)
+
+    def _found_segments(self) -> tuple[Segment, ...]:
+        now = self._env.clock.monotonic()
+        segments = []
+        for base in self._listing.bases:
+            entry = self._listing.logs[base]
+            segment = Segment(self._files, base, entry.size_bytes, entry.mtime_ms)
+            segment.opened_at = now
+            segments.append(segment)
+        if segments:
+            config = self._config
+            segments[-1].jitter_ms = jitter(
+                self._env.rng, config.segment_jitter_ms, config.segment_ms
+            )
+        return tuple(segments)
+
+    def _unsound_aborts(self) -> int:
+        """Base of the first segment whose index of aborted transactions is not as it was synced.
+
+        It is made anew from the log, or readers of committed data would be refused or misled.
+        """
+        for segment in self._segments:
+            if not ABORTS.isdisjoint(self._listing.beside.get(segment.base_offset, ())):
+                try:
+                    segment.aborted.check()
+                except CorruptIndex:
+                    return segment.base_offset
+        return MAX_OFFSET
+
+    def _without_removed(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """The segments that do not lie wholly before the log start; those that do go.
+
+        A crash during their removal may have kept any of them: between others, they are no hole.
+        They are gone durably: no checkpoint tells a start offset at which a segment begins.
+        """
+        removed = wholly_before(segments, self._known.start_offset)
+        for segment in removed:
+            remove_segment(self._env.fs, segment)
+        if removed:
+            self._env.fs.sync_dir(self._files.path)
+        return segments[len(removed) :]
+
+    def _without_old_formats(self) -> tuple[PartitionListing, Upgraded]:
+        """What lies there once every segment is of format 2."""
+        fs, path, config = self._env.fs, self._files.path, self._config
+        listing = list_partition(fs, path)
+        upgraded = upgrade_segments(
+            fs,
+            path,
+            listing,
+            limit_bytes=max(config.max_decompressed_message_bytes, config.max_message_bytes),
+            is_clean=self._known.is_clean,
+        )
+        if upgraded.damaged_at is not None:
+            fs.write_atomically(f"{path}/{DAMAGE_MARK}", b"%d\n" % upgraded.damaged_at)
+        return (list_partition(fs, path) if upgraded.segments else listing), upgraded
+
+    # --- after a clean stop ---
+
+    def _as_left(self) -> LoadedLog | None:
+        """The log without a scan, or None if something does not fit."""
+        segments = self._segments
+        rules = IndexRules.of(self._config)
+        try:
+            end_offset = _end_of(segments[-1])
+            for segment in segments:
+                if segment.size_bytes and self._listing.lacks_index(segment.base_offset):
+                    rebuild_indexes(segment, segment.size_bytes, rules)
+        except CorruptLog:
+            return None
+        start_offset = max(self._known.start_offset, segments[0].base_offset)
+        if end_offset < start_offset:
+            return None
+        if self._listing.snapshots.get(end_offset) == EMPTY_SNAPSHOT_BYTES:
+            self._producers.end_offset = end_offset
+        else:
+            self._load_producers(segments, end_offset)
+        self._remove_stray_snapshots()
+        return LoadedLog(self._files, segments, start_offset, end_offset, self._producers)
+
+    def _load_producers(self, segments: tuple[Segment, ...], up_to: int) -> None:
+        """The newest sound snapshot, then the batches after it.
+
+        One from before the log's first segment is of no use: the batches between are gone.
+        """
+        first = self._segments[0].base_offset
+        producer_snapshots.load_newest(
+            self._env.fs,
+            self._files.path,
+            [offset for offset in self._listing.snapshots if offset >= first],
+            self._producers,
+            at_most=up_to,
+        )
+        replay_producers(segments, self._producers, up_to)
+
+    def _remove_stray_snapshots(self) -> None:
+        bases = [segment.base_offset for segment in self._segments]
+        for offset in producer_snapshots.stray_offsets(self._listing.snapshots, bases):
+            self._remove_snapshot(offset)
+
+    # --- after a crash ---
+
+    def _recovered(self) -> LoadedLog:
+        known, segments = self._known, self._segments
+        epochs = LeaderEpochs(self._env.fs, f"{self._files.path}/{LEADER_EPOCHS_FILE}")
+        epochs.load()
+        entries = epochs.entries
+        damaged_from = self._damaged_from()
+        scan_from = min(known.recovery_point, damaged_from - 1, self._doubted_from)
+        bases = [segment.base_offset for segment in segments]
+        first_scanned = max((base for base in bases if base <= scan_from), default=bases[0])
+        self._load_producers(
+            tuple(each for each in segments if each.base_offset < first_scanned), first_scanned
+        )
+        durable = known.recovery_point if damaged_from == NOT_DAMAGED else damaged_from
+        synced = synced_mark.load(self._files)
+        result = LogRecovery(
+            segments,
+            scan_from,
+            IndexRules.of(self._config),
+            synced_below=known.recovery_point,
+            durable_below=max(durable, synced),
+            gaps_below=self._gaps_below(),
+        ).run(self._producers, epochs)
+        self._producers.end_offset = result.end_offset
+        self._settle_mark(result)
+        if synced > result.end_offset and result.corruption is None:
+            self._env.fs.remove(f"{self._files.path}/{SYNCED_MARK}")  # others will have its offsets
+        start_offset = max(known.start_offset, segments[0].base_offset)
+        if result.end_offset < start_offset and result.corruption is None:
+            for segment in reversed(result.segments):
+                remove_segment(self._env.fs, segment)
+            return self._started_empty(start_offset)
+        self._renew_snapshots(result.end_offset)
+        _settle_epochs(epochs, entries, result.end_offset, was_cut=bool(result.cut_bytes))
+        return LoadedLog(
+            self._files,
+            result.segments,
+            min(start_offset, result.end_offset),
+            result.end_offset,
+            self._producers,
+            result.corruption,
+            was_recovered=True,
+            cut_bytes=result.cut_bytes,
+        )
+
+    def _gaps_below(self) -> int:
+        """Up to where compaction has been; all of a compacted log when that is not known."""
+        if self._known.gaps_below is not None:
+            return self._known.gaps_below
+        return MAX_OFFSET if "compact" in self._config.cleanup_policy else 0
+
+    def _renew_snapshots(self, end_offset: int) -> None:
+        """Those from beyond the end go, durably: at their offsets other batches will end.
+
+        A new one spares the next start a replay of the whole log; failing costs no more than that.
+        """
+        fs, path = self._env.fs, self._files.path
+        for offset in self._listing.snapshots:
+            if offset > end_offset:
+                self._remove_snapshot(offset)
+        with suppress(DiskError):
+            sync_snapshot(fs, producer_snapshots.save(fs, path, self._producers))
+        fs.sync_dir(path)
+
+    def _damaged_from(self) -> int:
+        """One more than the offset at which an earlier recovery found damage."""
+        if DAMAGE_MARK not in self._listing.others:
+            return NOT_DAMAGED
+        text = self._env.fs.read_text(f"{self._files.path}/{DAMAGE_MARK}").strip()
+        return int(text) + 1 if text.isascii() and text.isdigit() else 1
+
+    def _settle_mark(self, result: Recovered) -> None:
+        """Damage is remembered, or a clean stop would hide it; when it is gone, so is the mark."""
+        path = f"{self._files.path}/{DAMAGE_MARK}"
+        if result.corruption is not None:
+            self._env.fs.write_atomically(path, b"%d\n" % result.end_offset)
+        elif DAMAGE_MARK in self._listing.others:
+            self._env.fs.remove(path)
+
+    def _started_empty(self, start_offset: int) -> LoadedLog:
+        """A log without a record, which begins at `start_offset`."""
+        for offset in self._listing.snapshots:
+            self._remove_snapshot(offset)
+        segment = create_segment(self._files, start_offset, self._config, self._env)
+        if segment.held is not None:
+            segment.held.close()
+            segment.held = None
+        self._env.fs.sync_dir(self._files.path)
+        segment.name_is_durable = True
+        self._producers.clear(start_offset)
+        return LoadedLog(self._files, (segment,), start_offset, start_offset, self._producers)
+
+    def _remove_snapshot(self, offset: int) -> None:
+        try:
+            self._env.fs.remove(self._files.name_of(offset, SNAPSHOT))
+        except FileMissing:
+            return
+
+
+def _settle_epochs(
+    epochs: LeaderEpochs, before: tuple[EpochStart, ...], end_offset: int, *, was_cut: bool
+) -> None:
+    """Epochs end where the log does; after a cut a new one begins, so that readers notice."""
+    epochs.truncate_to(end_offset + 1)  # one that begins at the end was announced already
+    latest = epochs.latest
+    if was_cut and latest is not None:
+        epochs.assign(latest.epoch + 1, end_offset)
+    if epochs.entries != before or epochs.damage is not None:
+        epochs.save()
+
+
+def _end_of(segment: Segment) -> int:
+    """The offset after the segment's last batch. CorruptLog if headers do not lead there."""
+    if not segment.size_bytes:
+        return segment.base_offset
+    file = segment.files.fs.open(segment.path_of(LOG))
+    try:
+        last = last_batch(file, _last_indexed_position(segment, file), segment.size_bytes)
+    finally:
+        file.close()
+    assert last is not None
+    if last.base_offset < segment.base_offset:
+        raise CorruptLog(file.path, f"offset {last.base_offset} lies before the segment")
+    return last.last_offset + 1
+
+
+def _last_indexed_position(segment: Segment, log: File) -> int:
+    """Where the batch of the last entry of the offset index begins, 0 without a usable entry."""
+    try:
+        index = segment.files.fs.open(segment.path_of(OFFSET_INDEX))
+    except FileMissing:
+        return 0
+    try:
+        size = index.size()
+        if size < _INDEX_ENTRY_BYTES or size % _INDEX_ENTRY_BYTES:
+            return 0
+        entry = index.read_at(size - _INDEX_ENTRY_BYTES, _INDEX_ENTRY_BYTES)
+    finally:
+        index.close()
+    offset = segment.base_offset + int.from_bytes(entry[:4], "big")
+    position = int.from_bytes(entry[4:], "big")
+    try:
+        return position if batch_at(log, position, segment.size_bytes).last_offset == offset else 0
+    except CorruptLog:
+        return 0

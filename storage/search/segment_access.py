@@ -1,0 +1,195 @@
+"""How a search gets at the segments of a log: it may wait for the disk, or it must not.
+
+A look that must not wait is for the event loop: it sees indexes that were loaded and verified
+before, and bytes in the page cache, and reads and unpacks little of them. Whatever else it would
+take is `NotInMemory`; the search is then repeated on a lane, where it may take its time.
+"""
+
+from typing import NamedTuple
+
+from protocol.errors import DecodeError
+from protocol.records.batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    BatchHeader,
+    crc_matches,
+    read_header,
+)
+from storage.env import File
+from storage.errors import CorruptLog
+from storage.scan.batch_walk import BatchPlace, Readable
+from storage.search.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock
+from storage.segment.segment import UNKNOWN, Indexes, IndexRules, Segment
+from storage.segment.trusted_indexes import TrustedIndexes
+from storage.validation.unpacking import TooMuchWork, Work, inflate_within
+from storage.zones.rows import UNREAD, UNTIMED
+from storage.zones.view import ZoneView
+
+QUICK_BYTES = 2 * 1024 * 1024  # read in one look that must not wait: well under a millisecond
+QUICK_PACKED_BYTES = 64 * 1024  # of a compressed batch
+QUICK_UNPACKED_BYTES = 1024 * 1024  # unless the caller says otherwise
+
+
+class NotInMemory(Exception):  # noqa: N818 - what happened, not a fault
+    """The answer takes the disk or too long: ask where waiting is allowed."""
+
+
+class SegmentView(NamedTuple):
+    """A segment up to `limit` bytes, as a search sees it."""
+
+    segment: Segment
+    limit: int
+    file: Readable
+    indexes: Indexes
+    zones: ZoneView
+
+
+class Look:
+    """One search's way to the segments."""
+
+    __slots__ = (
+        "_indexes",
+        "_inflate_limit",
+        "_may_wait",
+        "_rules",
+        "_work",
+        "bytes_left",
+        "scanned_bytes",
+        "scanned_zones",
+    )
+
+    def __init__(
+        self,
+        indexes: TrustedIndexes,
+        rules: IndexRules,
+        inflate_limit: int,
+        *,
+        may_wait: bool = True,
+        work: Work | None = None,
+    ) -> None:
+        """`inflate_limit`: bytes that one batch may unpack to; `work`: all of them together."""
+        self._work = Work(QUICK_UNPACKED_BYTES, 1) if work is None and not may_wait else work
+        self._indexes = indexes
+        self._rules = rules
+        self._may_wait = may_wait
+        self._inflate_limit = inflate_limit
+        self.bytes_left = QUICK_BYTES
+        """What a look that must not wait may still read."""
+        self.scanned_zones = self.scanned_bytes = 0
+        """Zones that were read so far, and bytes of those that ranges took."""
+
+    def at(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
+        """The segment, its indexes verified. DiskError, CorruptLog, NotInMemory."""
+        if self._may_wait:
+            trusted = self._indexes
+            way = trusted.of if clock is RECORD else trusted.with_known_zones
+            indexes, file = way(segment, limit, self._rules), segment.file()
+            return SegmentView(segment, limit, file, indexes, indexes.zones.view())
+        loaded = segment.indexes
+        if loaded is None or not segment.verified:
+            raise NotInMemory
+        offsets, times, zone_map = loaded
+        if not (offsets.is_loaded and times.is_loaded and zone_map.is_loaded):
+            raise NotInMemory
+        zones = zone_map.view()
+        if zones.has_flags(UNREAD):
+            raise NotInMemory
+        self._indexes.used(segment)
+        return SegmentView(segment, limit, CachedFile(segment.file(), self), loaded, zones)
+
+    def anew(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
+        """As `at`, with indexes made anew: the present ones were found wanting."""
+        if not self._may_wait:
+            raise NotInMemory
+        self._indexes.rebuild(segment, limit, self._rules)
+        return self.at(segment, limit, clock)
+
+    def may_hold(self, segment: Segment, limit: int, clock: SearchClock, timestamp: int) -> bool:
+        """Whether the segment may hold a record of `timestamp` or later by this clock."""
+        if clock is RECORD and segment.max_timestamp != UNKNOWN:
+            return segment.max_timestamp >= timestamp
+        if clock is not RECORD and not self._came_by(segment, limit, timestamp):
+            return False
+        if clock is ARRIVAL:
+            return True
+        return self.largest_timestamp(segment, limit) >= timestamp or (
+            clock is EARLIER and self._has_untimed(segment, limit)
+        )
+
+    def largest_timestamp(self, segment: Segment, limit: int) -> int:
+        """The segment's largest record time, -1 if no record has one."""
+        if segment.max_timestamp != UNKNOWN:
+            return segment.max_timestamp
+        if not self._may_wait:
+            raise NotInMemory
+        return self._indexes.largest_timestamp(segment, limit, self._rules)
+
+    def records_of(
+        self, batch: memoryview, header: BatchHeader, path: str, position: int
+    ) -> memoryview | bytes | bytearray:
+        """The batch's records, unpacked. It lies at `position`.
+
+        CorruptLog when it is damaged; TooMuchWork when it unpacks to more than may be.
+        """
+        limit = self._inflate_limit
+        is_packed = bool(header.attributes & CODEC_MASK)
+        if is_packed and not self._may_wait and len(batch) > QUICK_PACKED_BYTES:
+            raise NotInMemory
+        if not crc_matches(batch, 0, header):
+            raise CorruptLog(path, f"the batch at {position} has a wrong CRC")
+        try:
+            return inflate_within(
+                header.codec, batch[HEADER_BYTES:], limit_bytes=limit, work=self._work
+            )
+        except TooMuchWork:
+            if self._may_wait:
+                raise
+            raise NotInMemory from None
+        except DecodeError as error:
+            raise CorruptLog(path, f"the batch at {position}: {error}") from error
+
+    def batch_at(
+        self, file: Readable, place: BatchPlace
+    ) -> tuple[BatchHeader, memoryview | bytes | bytearray]:
+        """The batch's header and its records, unpacked. CorruptLog when it is damaged."""
+        batch = memoryview(file.read_at(place.position, place.size_bytes))
+        header = read_header(batch)
+        return header, self.records_of(batch, header, file.path, place.position)
+
+    def _came_by(self, segment: Segment, limit: int, timestamp: int) -> bool:
+        """Whether something in the segment may have come at `timestamp` or later."""
+        if segment.held is not None and segment.indexes is not None:
+            return segment.arrival_by_zones >= timestamp
+        if segment.last_arrival_ms >= 0:
+            return segment.last_arrival_ms >= timestamp
+        return self.at(segment, limit, RECORD).indexes.zones.last_arrival_ms >= timestamp
+
+    def _has_untimed(self, segment: Segment, limit: int) -> bool:
+        if segment.has_untimed is not None:
+            return segment.has_untimed
+        found = self.at(segment, limit, EARLIER).zones.has_flags(UNTIMED)
+        if segment.held is None:
+            segment.has_untimed = found
+        return found
+
+
+class CachedFile:
+    """A file of which only what is in the page cache is read, and not much of that."""
+
+    __slots__ = ("_file", "_look", "path")
+
+    def __init__(self, file: File, look: Look) -> None:
+        """Counts what is read in `look`."""
+        self._file = file
+        self._look = look
+        self.path = file.path
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """The bytes, or NotInMemory."""
+        self._look.bytes_left -= size
+        if self._look.bytes_left >= 0:
+            buffer = memoryview(bytearray(size))
+            count = self._file.read_into_if_cached(position, buffer)
+            if count is not None:
+                return buffer[:count]
+        raise NotInMemory

@@ -1,0 +1,83 @@
+"""What readers of a log hold: its offsets and segments at one moment, and small frozen results.
+
+A `LogSnapshot` is replaced as a whole by one assignment and never changed. Bytes behind
+`end_position` of the last segment may exist already; they are not part of the snapshot.
+"""
+
+from typing import NamedTuple
+
+from storage.segment.segment import Segment
+from storage.validation.dirty_timestamps import DirtyTimes
+
+NO_OFFSET = -1
+
+
+class Place(NamedTuple):
+    """Where a batch begins: its segment, by base offset, and the byte position in its `.log`."""
+
+    base_offset: int
+    position: int
+
+
+class Tail(NamedTuple):
+    """The batch that was appended last: its base offset, and where it begins."""
+
+    offset: int
+    base_offset: int
+    """Of its segment."""
+    position: int
+
+
+class LogSnapshot(NamedTuple):
+    """One moment of a log. `segments` is never empty; the last one is active."""
+
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    segments: tuple[Segment, ...]
+    end_position: int
+    """Size of the active segment in bytes."""
+    total_bytes: int
+    """Bytes appended since the log was opened."""
+    watermark_place: Place | None
+    """Where the high watermark lies when it is below the end; None when it is the end."""
+    tail: Tail | None = None
+    """What whoever follows the log will ask for next; None until something was appended."""
+
+    @property
+    def active(self) -> Segment:
+        """The segment that takes appends."""
+        return self.segments[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all `.log` files."""
+        return sum(s.size_bytes for s in self.segments[:-1]) + self.end_position
+
+
+class AppendResult(NamedTuple):
+    """What became of an append. For a duplicate: the offsets of the batch it repeats."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    """-1 on CreateTime topics; for a duplicate the old batch's largest timestamp."""
+    log_start_offset: int
+    duplicate: bool
+    end_offset: int
+    """Log end offset after the append."""
+    waits_for_disk: bool
+    """Whether the answer promises durability: it may go out once `end_offset` is durable."""
+    skew_ms: int | None = None
+    """How long after its latest record's time the batch arrived; None without any time."""
+    dirty: DirtyTimes | None = None
+    """What was wrong with record times; None when nothing was."""
+
+
+class TimestampOffset(NamedTuple):
+    """An answer to a search by time: the record's timestamp in ms, its offset, its epoch."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int

@@ -1,0 +1,245 @@
+"""One segment: the files of one base offset, and what is known of them without opening them.
+
+Rules: a segment costs next to nothing until it is read or written; index and zone objects are made
+on first use, and those of closed segments are dropped again by `IndexCache`. Everything but the
+lazy parts is changed by the log's single writer only; readers of the active segment take its end
+from their snapshot, never from `size_bytes`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from config.topic import TopicConfig
+from storage import locks
+from storage.env import File
+from storage.errors import FileMissing
+from storage.files.layout import DELETED, LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, ZONES
+from storage.files.partition_files import PartitionFiles
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.index.txn_index import TxnIndex
+from storage.segment.verified_ranges import Soundness
+from storage.zones.zone_map import ARRIVAL_ESTIMATED, ZoneMap
+
+CACHED_SEGMENTS = 512
+UNKNOWN = -2  # not looked for yet; -1 means that there is none
+
+
+class Indexes(NamedTuple):
+    """What leads into a segment's `.log`: by offset, by record time, by zone."""
+
+    offsets: OffsetIndex
+    times: TimeIndex
+    zones: ZoneMap
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRules:
+    """The settings that indexes are made with; new ones hold for segments that are opened later."""
+
+    index_bytes: int
+    interval_bytes: int
+    zone_bytes: int
+    zone_ms: int
+    times_next: bool
+    """Whether a time index entry holds the next offset, as KIP-33 writes it (time.md 8)."""
+
+    @classmethod
+    def of(cls, config: TopicConfig) -> "IndexRules":
+        """What a topic's settings say."""
+        return cls(
+            config.segment_index_bytes,
+            config.index_interval_bytes,
+            config.horolog_zone_bytes,
+            config.horolog_zone_ms,
+            config.horolog_time_index_entry == "next",
+        )
+
+
+class Segment:
+    """Files `<base>.log`, `.index`, `.timeindex`, `.zones` of one partition."""
+
+    __slots__ = (
+        "_aborted",
+        "arrival_floor_ms",
+        "base_offset",
+        "files",
+        "first_arrival_ms",
+        "first_timestamp",
+        "generation",
+        "has_untimed",
+        "held",
+        "indexes",
+        "is_removed",
+        "jitter_ms",
+        "last_arrival_ms",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "mtime_ms",
+        "name_is_durable",
+        "opened_at",
+        "pinned",
+        "since_indexed",
+        "size_bytes",
+        "sound",
+        "swap_suffix",
+        "synced",
+        "verified",
+    )
+
+    def __init__(
+        self, files: PartitionFiles, base_offset: int, size_bytes: int, mtime_ms: int
+    ) -> None:
+        """A segment that exists; nothing is opened."""
+        self.files = files
+        self.base_offset = base_offset
+        self.size_bytes = size_bytes
+        self.mtime_ms = mtime_ms
+        self.opened_at = 0.0
+        """When this process made it or found it (monotonic seconds); set where that happens."""
+        self.jitter_ms = 0
+        self.arrival_floor_ms = 0
+        """The latest arrival in the segments before this one, as far as it is known."""
+        self.max_timestamp = UNKNOWN
+        """Largest record time in ms, -1 if no record has one."""
+        self.max_timestamp_offset = -1
+        """Last offset of the earliest batch that holds it."""
+        self.first_timestamp = UNKNOWN
+        """Largest record time of the first batch: rolling by time counts from it."""
+        self.first_arrival_ms = UNKNOWN
+        """When the first batch arrived, by the broker's clock."""
+        self.last_arrival_ms = UNKNOWN
+        """When the last batch arrived; of a segment that takes appends, its zone map knows."""
+        self.since_indexed = 0
+        """Bytes appended since the batch that the last index entry speaks of."""
+        self.has_untimed: bool | None = None
+        """Whether the closed segment has records without a time; None: not looked for yet."""
+        self.indexes: Indexes | None = None
+        self.held: File | None = None
+        """The open `.log` while the segment is active and was used."""
+        self.pinned: File | None = None
+        """The open `.log` while another file has, or is about to take, its name."""
+        self.generation = 0
+        """How many segments had this base offset before: compaction replaces them."""
+        self.swap_suffix = ""
+        """What its names end with until it has taken the place of those it was made from."""
+        self.name_is_durable = True
+        self.synced = True
+        """False from creation until the closed segment's files were synced."""
+        self.sound = Soundness(size_bytes)
+        """Which of its bytes need no check before they are served: those of this process."""
+        self.is_removed = False
+        """Whether its files carry, or are about to carry, the suffix `.deleted`."""
+        self.verified = False
+        """Whether the indexes were compared with the log in this process."""
+        self._aborted: TxnIndex | None = None
+
+    def __repr__(self) -> str:
+        """Directory and base offset."""
+        return f"Segment({self.files.path}, {self.base_offset})"
+
+    def file(self) -> File:
+        """The `.log`, opened if need be, also by readers of a segment that was just removed."""
+        file = self.held or self.pinned  # each looked at once: a roll takes the first away
+        if file is not None:
+            return file
+        try:
+            return self.files.get(self.base_offset, LOG, self.generation)
+        except FileMissing:
+            return self.files.get(self.base_offset, LOG + DELETED, self.generation)
+
+    def path_of(self, suffix: str) -> str:
+        """Path of one of its files."""
+        ending = DELETED if self.is_removed else self.swap_suffix
+        return self.files.name_of(self.base_offset, suffix + ending)
+
+    def make_indexes(self, rules: IndexRules) -> Indexes:
+        """Index objects over this segment's files; nothing is read before their first use."""
+        fs, base = self.files.fs, self.base_offset
+        return Indexes(
+            OffsetIndex(fs, self.path_of(OFFSET_INDEX), base, rules.index_bytes),
+            TimeIndex(fs, self.path_of(TIME_INDEX), base, rules.index_bytes),
+            ZoneMap(
+                fs,
+                self.path_of(ZONES),
+                base,
+                zone_bytes=rules.zone_bytes,
+                zone_ms=rules.zone_ms,
+                arrival_floor_ms=self.arrival_floor_ms,
+            ),
+        )
+
+    @property
+    def aborted(self) -> TxnIndex:
+        """Its aborted transactions, kept in memory once asked for: every fetch asks, few exist."""
+        aborted = self._aborted
+        if aborted is None:
+            made = TxnIndex(self.files.fs, self.path_of(TXN_INDEX), self.base_offset)
+            with locks.ONCE:
+                aborted = self._aborted = self._aborted or made
+        return aborted
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether an aborted transaction ended in it, as far as was noted or read; any thread."""
+        aborted = self._aborted
+        return aborted is not None and bool(aborted.entries)
+
+    def sync_aborted(self) -> None:
+        """Make the index of aborted transactions durable, its name aside. DiskError."""
+        self.aborted.sync()
+
+    @property
+    def arrival_by_zones(self) -> int:
+        """The last arrival that the zone map in memory knows of, -1 if it has no zone."""
+        assert self.indexes is not None
+        return self.arrival_by(self.indexes.zones)
+
+    def arrival_by(self, zones: ZoneMap) -> int:
+        """The same by a zone map of it.
+
+        One that is estimated may have been as late as the last write to the file.
+        """
+        last = zones.open_zone
+        if last is None and zones.row_count:
+            last = zones.zone(zones.row_count - 1)
+        if last is None:
+            return -1
+        if last.flags & ARRIVAL_ESTIMATED:
+            return max(zones.last_arrival_ms, self.mtime_ms)
+        return zones.last_arrival_ms
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest record time, or when there is none the `.log`'s modification time (1.8)."""
+        assert self.max_timestamp != UNKNOWN, "the largest time was not looked for"
+        return self.max_timestamp if self.max_timestamp >= 0 else self.mtime_ms
+
+
+class IndexCache:
+    """The closed segments whose indexes are in memory; the one used longest ago is to go."""
+
+    __slots__ = ("_limit", "_segments")
+
+    def __init__(self, limit: int = CACHED_SEGMENTS) -> None:
+        """Nothing is in memory."""
+        self._limit = limit
+        self._segments: dict[Segment, None] = {}
+
+    def used(self, segment: Segment) -> Segment | None:
+        """The closed segment's indexes were just used; whose may be dropped for that, if any."""
+        segments = self._segments
+        segments.pop(segment, None)
+        segments[segment] = None
+        if len(segments) <= self._limit:
+            return None
+        try:
+            oldest = next(iter(segments))
+        except (StopIteration, RuntimeError):
+            return None  # another thread is at it
+        segments.pop(oldest, None)
+        return oldest
+
+    def forget(self, segment: Segment) -> None:
+        """The segment is gone."""
+        self._segments.pop(segment, None)

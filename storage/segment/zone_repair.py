@@ -1,0 +1,145 @@
+"""Brings a segment's zone map in step with its log, keeping every row that can be proved.
+
+A row with a good CRC whose zone begins at a batch of that offset stays, for arrival times cannot be
+made again. What is missing is made from the records; its arrival is estimated between the last one
+before it and the file's modification time, and flagged (time.md 3).
+"""
+
+from protocol.errors import DecodeError
+from protocol.records.batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME
+from protocol.records.compression import codec_of, inflate
+from protocol.records.mistimed import Limits
+from protocol.records.scan import BatchRow
+from protocol.records.walk import RecordFacts, check_records
+from storage.errors import CorruptIndex, CorruptLog
+from storage.scan.batch_walk import BatchPlace, batch_at, batches, last_batch
+from storage.scan.log_scan import LogScan
+from storage.segment.segment import Segment
+from storage.timestamps import INT64_MAX, INT64_MIN
+from storage.validation.dirty_timestamps import FAR_FUTURE_MS, Action, look_over, zone_flags
+from storage.zones.zone_map import ARRIVAL_ESTIMATED, UNREAD, UNTIMED, ZoneMap, estimate_arrival
+from storage.zones.zone_map import LOG_APPEND_TIME as STAMPED
+
+MENDED_AT_ONCE = 8 * 1024 * 1024  # bytes of log that are read to account for them
+
+
+def is_covered(segment: Segment, zones: ZoneMap, limit: int, indexed: int) -> bool:
+    """Whether the zones account for every batch up to `limit`; `indexed`: a batch near the end.
+
+    CorruptIndex when the last zone is not what its row says; DiskError, CorruptLog.
+    """
+    return _first_uncovered(segment, zones, limit, indexed) is None
+
+
+def cover(segment: Segment, zones: ZoneMap, limit: int, indexed: int) -> None:
+    """Account for batches behind the last zone, as a Kafka that ran in the directory leaves them.
+
+    A few are looked into, many become one zone that may hold any time, until somebody has need to
+    know (`look_into_unread`). In memory only. Errors as above.
+    """
+    zones.check()
+    if limit - zones.resume_point()[0] <= MENDED_AT_ONCE:
+        mend_zones(segment, zones, limit, INT64_MAX)
+        zones.close_zone()
+    rest = _first_uncovered(segment, zones, limit, indexed)
+    if rest is not None:
+        end = _end_offset(segment, limit, indexed)
+        zones.add_unread(rest.base_offset, rest.position, end, segment.mtime_ms)
+
+
+def look_into_unread(segment: Segment, zones: ZoneMap, limit: int) -> None:
+    """Read what nobody looked into yet, and what follows. In memory only.
+
+    DiskError; CorruptLog when it cannot all be read.
+    """
+    zones.check()
+    first = next((zone for zone in zones.zones() if zone.flags & UNREAD), None)
+    mend_zones(segment, zones, limit, INT64_MAX if first is None else first.first_offset)
+    zones.close_zone()
+    if not is_covered(segment, zones, limit, zones.resume_point()[0]):
+        raise CorruptLog(segment.file().path, "a batch is damaged: its arrival cannot be told")
+
+
+def _first_uncovered(
+    segment: Segment, zones: ZoneMap, limit: int, indexed: int
+) -> BatchPlace | None:
+    position, mapped_records = zones.resume_point()
+    if zones.row_count:
+        last = zones.zone(zones.row_count - 1)
+        if last.flags & UNREAD and last.first_offset + mapped_records == _end_offset(
+            segment, limit, indexed
+        ):
+            return None
+        if batch_at(segment.file(), position, limit).base_offset != last.first_offset:
+            raise CorruptIndex(zones.path, f"no zone begins at {position}")
+    for place in batches(segment.file(), position, limit):
+        if mapped_records <= 0 < place.record_count:  # an emptied batch has no time to find
+            break
+        mapped_records -= place.record_count
+    else:
+        place = None
+    if mapped_records:
+        raise CorruptIndex(zones.path, f"the zone at {position} counts its records wrong")
+    return place
+
+
+def _end_offset(segment: Segment, limit: int, indexed: int) -> int:
+    last = last_batch(segment.file(), indexed, limit)
+    assert last is not None
+    return last.last_offset + 1
+
+
+def mend_zones(segment: Segment, zones: ZoneMap, limit: int, end_offset: int) -> None:
+    """Cut rows that do not fit the log up to `limit`, and add what is missing. In memory only."""
+    zones.check()
+    zones.truncate_to(end_offset)
+    _cut_misplaced(segment, zones, limit)
+    position, mapped_records = zones.resume_point()
+    scan = LogScan(segment.file(), position, limit=limit)
+    for chunk in scan.chunks():
+        for row in chunk.rows:
+            if mapped_records > 0:
+                mapped_records -= row[6]
+            elif row[6]:
+                _add(zones, chunk.data, row, chunk.position, segment.mtime_ms)
+
+
+def _cut_misplaced(segment: Segment, zones: ZoneMap, limit: int) -> None:
+    file = segment.file()
+    for index in range(zones.row_count):
+        zone = zones.zone(index)
+        try:
+            fits = batch_at(file, zone.position, limit).base_offset == zone.first_offset
+        except CorruptLog:
+            fits = False
+        if not fits:
+            zones.truncate_to(zones.zone(index - 1).first_offset if index else segment.base_offset)
+            return
+
+
+def _dirty_flags(
+    body: memoryview | bytes | bytearray, row: BatchRow, facts: RecordFacts, mtime_ms: int
+) -> int:
+    """What a row says of times after the file's last change: they are dirty, whoever wrote it."""
+    if facts.max_timestamp <= mtime_ms + FAR_FUTURE_MS:
+        return 0
+    limits = Limits(mtime_ms, INT64_MIN, INT64_MAX, INT64_MIN, mtime_ms + FAR_FUTURE_MS)
+    _, edges = look_over(body, row[6], row[3], limits, Action.ACCEPTED)
+    return zone_flags(facts.min_timestamp, facts.max_timestamp, limits, edges)
+
+
+def _add(zones: ZoneMap, data: memoryview, row: BatchRow, begin: int, mtime_ms: int) -> None:
+    attributes, count = row[7], row[6]
+    flags = ARRIVAL_ESTIMATED | (STAMPED if attributes & LOG_APPEND_TIME else 0)
+    body: memoryview | bytes | bytearray = data[row[0] + HEADER_BYTES : row[0] + row[5]]
+    try:
+        if attributes & CODEC_MASK:
+            body = inflate(codec_of(attributes & CODEC_MASK), body)
+        facts = check_records(body, count, row[3], INT64_MIN, INT64_MAX)
+        earliest, latest = facts.min_timestamp, facts.max_timestamp
+        flags |= UNTIMED if facts.untimed else 0
+        flags |= _dirty_flags(body, row, facts, mtime_ms)
+    except DecodeError:  # sound by its CRC, but not to be unpacked here: bounds that hide nothing
+        earliest, latest = min(row[3], row[4]), row[4]
+    arrival = estimate_arrival(row[4], zones.last_arrival_ms, mtime_ms)
+    zones.add(row[1], begin + row[0], row[5], count, earliest, latest, arrival, flags)

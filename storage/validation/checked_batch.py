@@ -1,0 +1,73 @@
+"""A batch between the checks and its place in the log, and what its times still call for.
+
+Values only: `validation` makes them, `remedies` changes them, the appender stores them.
+"""
+
+from typing import NamedTuple
+
+from protocol.records.batch import BatchHeader
+from protocol.records.compression import Codec
+from protocol.records.mistimed import Limits
+from protocol.records.walk import RecordFacts
+from storage.validation.dirty_timestamps import Action, Buffer, DirtyTimes
+
+
+class Remedy(NamedTuple):
+    """What has to happen to a batch with times out of bounds before any of it is stored.
+
+    `payload` are its records, unpacked. The records that come out are packed with `codec`.
+    """
+
+    action: Action
+    limits: Limits
+    payload: Buffer
+    codec: Codec
+    level: int | None
+    limit_bytes: int
+    """How large the records may become, unpacked."""
+    quarantine_topic: str
+    """Name of the topic for those set aside; empty: the log's own topic's, with a suffix."""
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that may be stored. `records` are the caller's bytes or, when repacked, new ones."""
+
+    records: memoryview
+    header: BatchHeader
+    max_timestamp: int
+    """Largest time as readers will see it, ms; -1 if no record has one."""
+    facts: RecordFacts
+    log_append_time_ms: int
+    """The broker's stamp; -1 on CreateTime topics."""
+    arrival_ms: int
+    zone_flags: int = 0
+    """What the zone map is to say of its times."""
+    dirty: DirtyTimes | None = None
+    remedy: Remedy | None = None
+    """If there is one, the batch must not be stored as it is."""
+
+
+class MistimedBatch(Exception):  # noqa: N818 - the state it found
+    """A batch that was checked, and repeats no other, but needs its remedy. Nothing is stored.
+
+    `base_offset` is where it will begin if nothing else is appended meanwhile.
+    """
+
+    def __init__(self, batch: CheckedBatch, base_offset: int) -> None:
+        super().__init__(base_offset)
+        self.batch = batch
+        self.base_offset = base_offset
+
+    @property
+    def remedy(self) -> Remedy:
+        """What its times call for."""
+        assert self.batch.remedy is not None
+        return self.batch.remedy
+
+    def keep(self) -> None:
+        """Let go of the caller's bytes: from now on they may change."""
+        remedy = self.remedy
+        if isinstance(remedy.payload, memoryview):
+            remedy = remedy._replace(payload=bytes(remedy.payload))
+        self.batch = self.batch._replace(records=memoryview(b""), remedy=remedy)
+        self.__traceback__ = None  # its frames hold them too
