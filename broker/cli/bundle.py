@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from broker.cli.admin_client import AdminPort, live
-from broker.cli.main import NOT_USABLE, CommandFailed
+from broker.cli.main import CommandFailed
+from broker.runtime.exit_status import NOT_USABLE
 
 
 @click.command("bundle", short_help="An archive for those who help: no secrets, no records.")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
-from broker.cli.main import CORRUPT, NOT_USABLE
+from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from storage.dump.rows import Damage, Headers, Row, Stamp, Value
 
 OPTIONAL = {"deleteHorizonMs", "currentTxnFirstOffset"}

@@ -2,7 +2,8 @@
 
 import click
 
-from broker.cli.main import NOT_USABLE, CommandFailed
+from broker.cli.main import CommandFailed
+from broker.runtime.exit_status import NOT_USABLE
 
 
 @click.command("explain", short_help="What a line of the log means, and what to do.")

@@ -1,9 +1,7 @@
 """The command line `horolog`: its commands, each loaded when it is asked for, and how they end.
 
-Mistakes of the user end in one line on standard error and an exit status that says why: 1 bad
-settings, 2 data directory or port not usable (and a command line that cannot be read), 3 damage
-that cannot be mended, 4 a stop that left something off the disk, 5 a clock that cannot be right. A
-command returns its exit status.
+Mistakes of the user end in one line on standard error and an exit status that says why
+(`runtime/exit_status.py`). A command returns its exit status.
 """
 
 import os
@@ -15,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from broker.runtime.exit_status import (
+    INTERRUPTED,
+    NOT_USABLE,
+)
+
 if TYPE_CHECKING:
     import asyncio
-
-BAD_SETTINGS, NOT_USABLE, CORRUPT, NOT_DURABLE, WRONG_CLOCK = 1, 2, 3, 4, 5
-INTERRUPTED = 130
 
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "broker.cli.serve",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.main import CORRUPT, NOT_USABLE
+from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -47,6 +47,7 @@ from broker.runtime.connection_limits import (
     connections_within,
     or_unlimited,
 )
+from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
@@ -57,7 +58,6 @@ from broker.runtime.test_clock import HeldClock
 from broker.runtime.unpacking import Unpacking
 from broker.server.admin_actions import watched
 from broker.server.dispatcher import Dispatcher
-from broker.server.endpoints import Endpoint
 from broker.server.networks import is_outside
 from broker.server.page_cache import PageCache
 from broker.server.server import Server

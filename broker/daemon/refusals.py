@@ -7,7 +7,7 @@ somebody whose broker does not run.
 import errno
 from typing import NamedTuple
 
-from broker.cli.main import BAD_SETTINGS, CORRUPT, NOT_USABLE, WRONG_CLOCK
+from broker.runtime.exit_status import BAD_SETTINGS, CORRUPT, NOT_USABLE, WRONG_CLOCK
 from broker.server.server import ListenError
 from config.errors import ConfigError
 from storage.env import Clock

@@ -6,23 +6,11 @@ listed by ApiVersions. A handler without a schema is a mistake of ours and fails
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from broker import handlers
+from broker.server.route import Route
 from protocol.api import Api
 from protocol.registry import apis
-
-Handler = Callable[[Any, Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One served API. `handle(request, context)` answers, promises an answer, or has none."""
-
-    api: Api
-    handle: Handler
 
 
 def routes() -> dict[int, Route]:

@@ -14,11 +14,11 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from broker.cli.main import NOT_DURABLE
 from broker.daemon.app import Broker
 from broker.daemon.refusals import WrongClock, check_clock, refusal_of
 from broker.daemon.reload import Reload
 from broker.runtime.event_log import configure, event
+from broker.runtime.exit_status import NOT_DURABLE
 from broker.runtime.instants import iso, parse_instant
 from broker.runtime.test_clock import HeldClock
 from broker.server.server import ListenError

@@ -10,6 +10,7 @@ from broker.groups.classic.group import Group, Place, State
 from broker.groups.classic.members import Claim
 from broker.groups.classic.rebalance import GroupLog, Rebalances
 from broker.groups.consumer.commits import Asked, check_commit
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets, bytes_of
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
 from broker.runtime.deferred import Deferred
@@ -38,7 +39,7 @@ class Commits:
         """Whether this client may commit for the group now; it lives, as a commit shows."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             check_commit(group.consumer, claim, asked)
             return
         if claim.generation <= NO_GENERATION and group.state is State.EMPTY:

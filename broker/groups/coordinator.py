@@ -144,7 +144,7 @@ class GroupCoordinator:
     def require_consumer(self, group_id: str) -> tuple[Group, ConsumerGroup]:
         """A consumer group that must be there: GROUP_ID_NOT_FOUND (69)."""
         group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.consumer is None:
+        if not isinstance(group.consumer, ConsumerGroup):
             text = f"Group {group_id} is not a consumer group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
         return group, group.consumer
@@ -218,7 +218,7 @@ class GroupCoordinator:
         """An Empty group goes, its offsets with it; settled when that is durable."""
         self.commits.take_back(group, self._places(group))
         rows: list[Row] = [(group_key(group.group_id), None)]
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             rows = group.consumer.tombstones()
         self.rebalances.close(group)
         del self.groups[group.group_id]

@@ -10,6 +10,7 @@ from broker.groups.classic.group import Group, State
 from broker.groups.classic.members import Claim, Joining, JoinResult, Member, SyncResult
 from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.classic_members import ClassicMembers
+from broker.groups.consumer.group import ConsumerGroup
 from broker.runtime.deferred import Deferred
 from protocol.errors import ErrorCode, KafkaError
 
@@ -39,7 +40,7 @@ class Membership:
         """A client wants to be a member, or to stay one."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             return self._classic.join(group, group.consumer, joining)
         if not group.takes(joining.member_id, self._max_members):
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -155,7 +156,7 @@ class Membership:
         """A member asks for its part; the leader brings everybody's."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             return self._classic.sync(group, group.consumer, claim, protocol)
         member = group.claimed_member(claim)
         for wanted, present in zip(
@@ -183,7 +184,7 @@ class Membership:
         """A member lives. REBALANCE_IN_PROGRESS (27) sends it to join."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             self._classic.heartbeat(group, group.consumer, claim)
             return
         member = group.claimed_member(claim)
@@ -197,7 +198,7 @@ class Membership:
         """A member goes; a static one may be sent away by its instance id alone."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             self._classic.leave(group, group.consumer, member_id, instance_id)
             return
         if not member_id:

@@ -35,7 +35,7 @@ class TransactionalCommits:
         """Whether this client may commit for the group now; unlike others, in a rebalance too."""
         if group.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             self._check_consumer(group.consumer, claim, places)
             return
         is_named = bool(claim.member_id) or claim.instance_id is not None

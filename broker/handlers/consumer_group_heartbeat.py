@@ -1,6 +1,7 @@
 """ConsumerGroupHeartbeat: a member of a group that the broker assigns joins, lives or leaves."""
 
 from broker.groups.classic.group import Group, State
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import Told
 from broker.groups.consumer.heartbeat import Beat, check, check_expression
 from broker.groups.consumer.member import Assigned
@@ -58,13 +59,17 @@ def _heard(beat: Beat, context: RequestContext) -> Told:
     _check_serves(group)
     try:
         _check_room(group, beat, context)
-        check_expression(beat, group.consumer)
+        check_expression(beat, _consumer(group))
         if not beat.member_id:
             beat = beat._replace(member_id=str(context.broker.env.rng.uuid()))
         return groups.consumers.heartbeat(group, groups.migration.consumer_of(group), beat)
     except KafkaError:
         groups.drop_unused(group)
         raise
+
+
+def _consumer(group: Group) -> ConsumerGroup | None:
+    return group.consumer if isinstance(group.consumer, ConsumerGroup) else None
 
 
 def _check_serves(group: Group) -> None:
@@ -74,7 +79,8 @@ def _check_serves(group: Group) -> None:
 
 def _check_room(group: Group, beat: Beat, context: RequestContext) -> None:
     limit = context.broker.config.broker_config.group_consumer_max_size
-    is_known = group.consumer is not None and beat.member_id in group.consumer.members
+    consumer = _consumer(group)
+    is_known = consumer is not None and beat.member_id in consumer.members
     if not is_known and group.member_count >= limit:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -88,7 +94,8 @@ def _check_words(group: Group, beat: Beat, context: RequestContext) -> None:
     if beat.names is None and beat.regex is None:
         return
     groups = context.broker.groups
-    known = None if group.consumer is None else group.consumer.members.get(beat.member_id)
+    consumer = _consumer(group)
+    known = None if consumer is None else consumer.members.get(beat.member_id)
     growth = beat.size_bytes - (0 if known is None else known.size_bytes)
     if growth > 0:
         groups.check_memory(growth)

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
 
 from broker.groups.consumer.commits import check_fetch
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import topic_of
 from broker.runtime.answers import AnswerRoom, asked_once
@@ -119,7 +120,7 @@ def _topics(
     groups = context.broker.groups
     groups.check_loaded(wanted.group_id)
     group = groups.groups.get(wanted.group_id)
-    if group is not None and group.consumer is not None:
+    if group is not None and isinstance(group.consumer, ConsumerGroup):
         check_fetch(group.consumer, wanted.member_id, wanted.member_epoch)
     offsets = group.offsets if group is not None else {}
     if wanted.topics is None:

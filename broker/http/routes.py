@@ -35,5 +35,5 @@ ROUTES: tuple[Route, ...] = (
     *settings.ROUTES,
     *scrub.ROUTES,
     *starts.ROUTES,
-    *openapi.ROUTES,
+    openapi.route(lambda: ROUTES),
 )

@@ -15,7 +15,9 @@ from storage.validation.scratch import Scratch
 from storage.validation.timestamp_policy import Remedied
 
 if TYPE_CHECKING:
-    from broker.record_times.quarantine import Quarantine
+    from broker.runtime.deferred import Deferred
+    from storage.log.log import Log
+    from storage.segment.log_snapshot import AppendResult
 
 
 class Sender(Protocol):
@@ -50,6 +52,13 @@ class Nobody:
 NOBODY = Nobody()
 
 
+class QuarantineWriter(Protocol):
+    """Stores the records of a batch that its topic does not keep."""
+
+    def store(self, origin: Log, remedy: InRemedy, acks: int) -> Deferred[AppendResult]:
+        """Store what is set aside of a batch for `origin`. Fails with KafkaError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
     """What the partitions of one log directory share."""
@@ -58,7 +67,7 @@ class Serving:
     lanes: DiskLanes
     commit: GroupCommit
     waiters: FetchWaiters
-    quarantine: Quarantine
+    quarantine: QuarantineWriter
     unpacking: Unpacking
     memory: MemoryAccount
     scratch: Scratch = field(default_factory=Scratch)

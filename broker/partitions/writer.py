@@ -270,7 +270,7 @@ class PartitionWrites:
             self._place(answer, acks, remedy, None, None)
             return
         self.awaits_quarantine = True
-        stored = self._serving.quarantine.store(self, remedy, acks)
+        stored = self._serving.quarantine.store(self.log, remedy, acks)
         stored.listen(partial(self._place, answer, acks, remedy))
 
     def _place(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from broker.partitions.partition_services import InRemedy
     from broker.partitions.writer import PartitionWrites
     from broker.topics.metadata_image import TopicImage
+    from storage.log.log import Log
 
 SUFFIX = ".quarantine"
 SETTINGS = {
@@ -54,7 +55,7 @@ class Unusable(Exception):  # noqa: N818 - the state it found
 class Errand:
     """Records that are to be set aside: whence, whither, how durably, and who waits for that."""
 
-    origin: PartitionWrites
+    origin: Log
     remedy: InRemedy
     name: str
     acks: int
@@ -71,9 +72,9 @@ class Quarantine:
         self._broker = broker
         self._makers: set[asyncio.Task[None]] = set()
 
-    def store(self, origin: PartitionWrites, remedy: InRemedy, acks: int) -> Deferred[AppendResult]:
+    def store(self, origin: Log, remedy: InRemedy, acks: int) -> Deferred[AppendResult]:
         """Store what is set aside of a batch, as durably as `acks` asks. Fails with KafkaError."""
-        name = remedy.mistimed.remedy.quarantine_topic or origin.log.topic + SUFFIX
+        name = remedy.mistimed.remedy.quarantine_topic or origin.topic + SUFFIX
         errand = Errand(origin, remedy, name, acks, Deferred())
         if name in self._broker.catalog.image.topics:
             self._append(errand)
@@ -111,13 +112,13 @@ class Quarantine:
     def _partition(self, errand: Errand) -> PartitionWrites:
         origin, name = errand.origin, errand.name
         topic: TopicImage | None = self._broker.catalog.image.topics.get(name)
-        if name == origin.log.topic:
+        if name == origin.topic:
             raise Unusable("a topic cannot be its own quarantine")
         if name in self._broker.catalog.internal_topics:
             raise Unusable("it is the broker's own")
         if topic is None:
             raise Unusable("it was deleted at this moment")
-        partition = topic.partitions[origin.log.partition % len(topic.partitions)]
+        partition = topic.partitions[origin.partition % len(topic.partitions)]
         config = partition.log.config
         if config.horolog_timestamp_policy == "quarantine":
             raise Unusable("its own horolog.timestamp.policy is quarantine")
@@ -131,7 +132,7 @@ class Quarantine:
 
     async def _make(self, errand: Errand) -> None:
         broker, name = self._broker, errand.name
-        settings = {**SETTINGS, "horolog.durability": errand.origin.log.config.horolog_durability}
+        settings = {**SETTINGS, "horolog.durability": errand.origin.config.horolog_durability}
         async with broker.catalog.changing:
             if name in broker.catalog.image.topics:
                 return
@@ -155,7 +156,7 @@ class Quarantine:
 
     def _refuse(self, errand: Errand, error: BaseException) -> None:
         """What the producer is told instead."""
-        log = errand.origin.log
+        log = errand.origin
         event(
             "quarantine_failed", "warning",
             topic=log.topic, partition=log.partition, quarantine=errand.name, error=error,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Lock
 from time import thread_time
 
-from broker.metrics.places import Places
+from broker.runtime.places import Places
 
 MAX_API_KEY = 128
 MAX_TOPICS, MAX_SPREAD_TOPICS = 1000, 200  # that have series of their own

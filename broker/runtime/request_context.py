@@ -13,7 +13,7 @@ from protocol.headers import RequestHeader
 
 if TYPE_CHECKING:
     from broker.daemon.app import Broker
-    from broker.server.endpoints import Endpoint
+    from broker.runtime.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)

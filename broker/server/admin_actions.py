@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from broker.daemon.routes import Handler, Route
 from broker.runtime.admin_trail import AdminTrail, Change, Who
 from broker.runtime.deferred import Deferred
 from broker.runtime.request_context import RequestContext
+from broker.server.route import Handler, Route
 from protocol.errors import ErrorCode, KafkaError
 
 Changes = Iterable[Change]

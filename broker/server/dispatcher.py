@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from struct import Struct
 from typing import Any, cast
 
-from broker.daemon.routes import Route
 from broker.quotas.enforcement import Enforcement
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
 from broker.runtime.probes import BrokerProbes, Histogram
 from broker.runtime.request_context import Peer, RequestContext
+from broker.server.route import Route
 from broker.server.sender import Part
 from protocol.api import Api
 from protocol.apis.api_versions import ApiVersion, ApiVersionsResponse

@@ -7,18 +7,8 @@ published port, and are told that.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-
-class Endpoint(NamedTuple):
-    """A host and a port as a client dials them."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        """`host:port`, an IPv6 host in brackets."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+from broker.runtime.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)

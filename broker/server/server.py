@@ -13,6 +13,7 @@ from threading import Lock
 
 from broker.runtime.callbacks import failed
 from broker.runtime.connection_limits import ConnectionLimits
+from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer
@@ -21,7 +22,7 @@ from broker.server.busy_poll import Lockstep
 from broker.server.connection import Connection
 from broker.server.connection_counts import ConnectionCounts, Settings
 from broker.server.dispatcher import Parts, Pending
-from broker.server.endpoints import BoundListener, Endpoint
+from broker.server.endpoints import BoundListener
 from broker.server.page_cache import PageCache
 
 SWEPT_AT_ONCE = 200  # connections looked at in one step of the loop

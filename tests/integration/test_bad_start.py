@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.main import BAD_SETTINGS, NOT_USABLE, WRONG_CLOCK
 from broker.daemon import serve as serving
+from broker.runtime.exit_status import BAD_SETTINGS, NOT_USABLE, WRONG_CLOCK
 from storage.posix import real_env
 from tests.support.broker_process import HOROLOG
 from tests.support.simenv import SimClock

@@ -26,12 +26,12 @@ from broker.record_times.quarantine import Quarantine
 from broker.runtime.admin_trail import AdminTrail
 from broker.runtime.answers import Answers
 from broker.runtime.deferred import Deferred
+from broker.runtime.endpoint import Endpoint
 from broker.runtime.gathering import wait_for
 from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer, RequestContext
 from broker.runtime.unpacking import Unpacking
-from broker.server.endpoints import Endpoint
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.producer_ids import ProducerIds

@@ -5,17 +5,15 @@ to state, `commits.py` judges commits. Names and rules are those of Kafka's `Cla
 """
 
 from collections import Counter
+from collections.abc import Container, Sized
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.groups.classic.members import Claim, Footprint, Joining, Member, MemberView
 from broker.groups.classic.subscription import CONSUMER, union_of
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from broker.runtime.deadlines import Deadline
 from protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from broker.groups.consumer.group import ConsumerGroup
 
 Place = tuple[str, int]
 """A topic and a partition's number."""
@@ -29,6 +27,25 @@ class State(Enum):
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+
+
+class ModernGroup(Protocol):
+    """The part of a group that follows a later protocol; its room knows the rest (KIP-848)."""
+
+    @property
+    def members(self) -> Sized:
+        """Its members."""
+
+    @property
+    def state(self) -> Enum:
+        """Where it is; the value is what clients are told."""
+
+    @property
+    def topics(self) -> Container[str]:
+        """The topics that it reads."""
+
+    def end(self) -> None:
+        """Nobody is a member any more."""
 
 
 class Group:
@@ -59,7 +76,7 @@ class Group:
         """Whether the rebalance that is under way is the group's first one."""
         self.was_joined = False
         """Whether somebody came while the first rebalance was held back."""
-        self.consumer: ConsumerGroup | None = None
+        self.consumer: ModernGroup | None = None
         """What the group is when the broker assigns (KIP-848); it has no classic members then."""
         self.offsets: dict[Place, OffsetCommitValue] = {}
         self.offset_bytes = 0

@@ -49,7 +49,7 @@ class Migration:
 
         A group without members simply begins anew; its offsets stay.
         """
-        if group.consumer is not None:
+        if isinstance(group.consumer, ConsumerGroup):
             return group.consumer
         consumer = ConsumerGroup(group.group_id, self._footprint)
         if group.state is not State.EMPTY:

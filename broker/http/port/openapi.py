@@ -1,6 +1,7 @@
 """/api/openapi.json: the API's description, made from the same table that serves it."""
 
 import re
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ _ANSWERS = {
 }
 
 
-def describe(routes: tuple[Route, ...]) -> dict[str, object]:
+def describe(routes: Sequence[Route]) -> dict[str, object]:
     """An OpenAPI 3.1 document of these routes."""
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
@@ -93,10 +94,10 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
     }
 
 
-def _document(_: "Broker", __: Asked) -> object:
-    from broker.http.routes import ROUTES as ALL
+def route(routes: Callable[[], Sequence[Route]]) -> Route:
+    """The path of the description of `routes`, itself among them."""
 
-    return describe(ALL)
+    def document(_: "Broker", __: Asked) -> object:
+        return describe(routes())
 
-
-ROUTES = (Route("GET", "/api/openapi.json", "This description.", read=_document, is_early=True),)
+    return Route("GET", "/api/openapi.json", "This description.", read=document, is_early=True)

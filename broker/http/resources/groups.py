@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.groups.classic.group import Group
 from broker.groups.classic.subscription import CONSUMER
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.lag import Standing, standings_of
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Kind, Parameter, count
@@ -67,7 +68,7 @@ def _group(broker: "Broker", asked: Asked) -> object:
 def _protocol(broker: "Broker", group: Group) -> dict[str, object]:
     """How it is assigned; the generation of a group that the broker assigns is its epoch."""
     consumer = group.consumer
-    if consumer is None:
+    if not isinstance(consumer, ConsumerGroup):
         return {
             "protocol_type": group.protocol_type,
             "protocol": group.protocol_name,
@@ -82,7 +83,8 @@ def _protocol(broker: "Broker", group: Group) -> dict[str, object]:
 
 
 def _members(broker: "Broker", group: Group) -> list[dict[str, object]]:
-    if group.consumer is None:
+    consumer = group.consumer
+    if not isinstance(consumer, ConsumerGroup):
         return [
             {
                 "member_id": each.member_id,
@@ -106,7 +108,7 @@ def _members(broker: "Broker", group: Group) -> list[dict[str, object]]:
             else each.classic.session_timeout_ms,
             "leads": False,
         }
-        for each in list(group.consumer.members.values())
+        for each in list(consumer.members.values())
     ]
 
 

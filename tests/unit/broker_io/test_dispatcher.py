@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.daemon.routes import Handler, Route
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred, LongAnswer
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer, RequestContext
 from broker.server.dispatcher import Call, Dispatcher, Pending
+from broker.server.route import Handler, Route
 from protocol.apis import api_versions, find_coordinator, metadata
 from protocol.apis.metadata import MetadataRequest, MetadataResponse
 from protocol.codec import encode_bytes

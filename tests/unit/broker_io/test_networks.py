@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.server.endpoints import BoundListener, Endpoint
+from broker.runtime.endpoint import Endpoint
+from broker.server.endpoints import BoundListener
 from broker.server.networks import ROUTES, is_outside, is_outside_of
 from storage.posix import real_env
 from tests.support.simenv import sim_env

@@ -1,0 +1,17 @@
+"""A served API: its schema and its handler."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from protocol.api import Api
+
+Handler = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One served API. `handle(request, context)` answers, promises an answer, or has none."""
+
+    api: Api
+    handle: Handler
