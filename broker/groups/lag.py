@@ -4,7 +4,7 @@ Read from any thread: what the event loop may change meanwhile is copied first. 
 deleted, or an offset committed for an older topic of the same name, has no lag.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.classic.group import Group
@@ -13,7 +13,6 @@ from protocol.wire import ZERO_UUID
 from storage.log.log import Log
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.topics.metadata_image import MetadataImage
 
 
@@ -34,10 +33,9 @@ class Standing(NamedTuple):
         return max(0, snapshot.high_watermark - start)
 
 
-def standings(broker: "Broker") -> Iterator[Standing]:
+def standings(groups: Mapping[str, Group], image: "MetadataImage") -> Iterator[Standing]:
     """Of all groups."""
-    image = broker.catalog.image
-    for group in list(broker.groups.groups.values()):
+    for group in list(groups.values()):
         yield from standings_of(group, image)
 
 

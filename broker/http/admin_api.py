@@ -22,7 +22,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 THREADS = 2
 
@@ -30,7 +30,7 @@ THREADS = 2
 class Api:
     """Answers everything under /api/. Used from the event loop."""
 
-    def __init__(self, broker: "Broker", gate: Gate) -> None:
+    def __init__(self, broker: "HttpServices", gate: Gate) -> None:
         """Starts no thread before the first question."""
         self._broker = broker
         self._gate = gate
@@ -103,7 +103,7 @@ class Api:
         return Response(200, JSON, body)
 
 
-def _read(read: Reading, broker: "Broker", asked: Asked) -> bytes:
+def _read(read: Reading, broker: "HttpServices", asked: Asked) -> bytes:
     """On a thread."""
     return rendered(read(broker, asked))
 

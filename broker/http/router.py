@@ -13,7 +13,7 @@ from broker.http.timeline.time_page import TimePage
 from broker.runtime.event_log import event
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 API = "/api"
 
@@ -23,7 +23,7 @@ class Front:
 
     def __init__(
         self,
-        broker: "Broker",
+        broker: "HttpServices",
         pages: Pages,
         scrape: Callable[[str], tuple[str, bytes]],
         gate: Gate,

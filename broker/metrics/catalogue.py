@@ -20,45 +20,45 @@ from broker.runtime.probes import Histogram
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 
 def _labelled(values: Mapping[str, int]) -> Iterable[Sample]:
     return [((label,), float(value)) for label, value in dict(values).items()]
 
 
-def _api_names(broker: "Broker") -> dict[int, str]:
+def _api_names(broker: "MetricsView") -> dict[int, str]:
     return {api.key: api.name for api in broker.served}
 
 
-def _requests(broker: "Broker") -> Iterable[Sample]:
+def _requests(broker: "MetricsView") -> Iterable[Sample]:
     return [
         ((name,), float(broker.probes.latency[key].count))
         for key, name in _api_names(broker).items()
     ]
 
 
-def _latencies(broker: "Broker") -> Iterable[tuple[tuple[str, ...], Histogram]]:
+def _latencies(broker: "MetricsView") -> Iterable[tuple[tuple[str, ...], Histogram]]:
     for key, name in _api_names(broker).items():
         histogram = broker.probes.latency[key]
         if histogram.count:
             yield (name,), histogram
 
 
-def _errors(broker: "Broker") -> Iterable[Sample]:
+def _errors(broker: "MetricsView") -> Iterable[Sample]:
     names = _api_names(broker)
     for (key, code), count in dict(broker.probes.errors).items():
         known = code in ErrorCode._value2member_map_
         yield (names.get(key, "unknown"), ErrorCode(code).name if known else str(code)), count
 
 
-def _crashes(broker: "Broker") -> Iterable[Sample]:
+def _crashes(broker: "MetricsView") -> Iterable[Sample]:
     names = _api_names(broker)
     for key, count in dict(broker.probes.crashes).items():
         yield (names.get(key, "unknown"),), count
 
 
-def _version(broker: "Broker") -> Iterable[Sample]:
+def _version(broker: "MetricsView") -> Iterable[Sample]:
     from importlib.metadata import version
 
     return [((version("horolog"), broker.cluster_id, str(broker.node_id)), 1.0)]

@@ -14,14 +14,14 @@ from broker.tasks.cleaner_tally import LastChoice, LastRun
 from storage.cleaner.dirty_age import dirty_age, has_bound
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
     from storage.log.log import Log
     from storage.retention.cleanability import Verdict
 
 STUCK = "stuck"
 
 
-def _delays(broker: "Broker") -> Iterable[Sample]:
+def _delays(broker: "MetricsView") -> Iterable[Sample]:
     now_ms, offsets = broker.clock.now_ms(), broker.log_manager.cleaner_offsets
 
     def delay(log: "Log") -> float | None:
@@ -38,7 +38,7 @@ def _of_verdict(
 ) -> Metric:
     """A gauge of each compacted partition, as of the cleaner's last look."""
 
-    def samples(broker: "Broker") -> Iterable[Sample]:
+    def samples(broker: "MetricsView") -> Iterable[Sample]:
         verdicts = broker.cleaner.verdicts
 
         def value(log: "Log") -> float | None:
@@ -50,14 +50,14 @@ def _of_verdict(
     return gauge(name, text, LABELS, samples)
 
 
-def _eligible(broker: "Broker") -> float:
+def _eligible(broker: "MetricsView") -> float:
     return sum(verdict.is_eligible for verdict in broker.cleaner.verdicts.values())
 
 
-def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[Broker], Iterable[Sample]]":
+def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[MetricsView], Iterable[Sample]]":
     """Sums over the logs that are set aside, by the reason; a log goes by one reason."""
 
-    def samples(broker: "Broker") -> Iterable[Sample]:
+    def samples(broker: "MetricsView") -> Iterable[Sample]:
         found: dict[tuple[str, ...], float] = {}
         aside = broker.cleaner.set_aside
         for topic in broker.catalog.image.topics.values():
@@ -73,19 +73,19 @@ def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[Broker], Iterable[S
     return samples
 
 
-def _failures(broker: "Broker") -> Iterable[Sample]:
+def _failures(broker: "MetricsView") -> Iterable[Sample]:
     return [((kind,), float(count)) for kind, count in broker.cleaner.tally.failures.items()]
 
 
-def _most_of_choices(read: Callable[[LastChoice], float]) -> "Callable[[Broker], float]":
+def _most_of_choices(read: Callable[[LastChoice], float]) -> "Callable[[MetricsView], float]":
     return lambda broker: max(map(read, broker.cleaner.tally.choices.values()), default=0.0)
 
 
-def _most_of_runs(read: Callable[[LastRun], float]) -> "Callable[[Broker], float]":
+def _most_of_runs(read: Callable[[LastRun], float]) -> "Callable[[MetricsView], float]":
     return lambda broker: max(map(read, broker.cleaner.tally.runs.values()), default=0.0)
 
 
-def _sum_of_choices(broker: "Broker") -> float:
+def _sum_of_choices(broker: "MetricsView") -> float:
     choices: Mapping[int, LastChoice] = broker.cleaner.tally.choices
     return sum(each.due_by_lag for each in choices.values())
 

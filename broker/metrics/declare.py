@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from broker.runtime.probes import LATENCY_BUCKETS, Histogram
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -25,7 +25,7 @@ class Metric:
     name: str
     help: str
     labels: tuple[str, ...]
-    read: "Callable[[Broker], Iterable[Sample]]"
+    read: "Callable[[MetricsView], Iterable[Sample]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Durations:
     name: str
     help: str
     labels: tuple[str, ...]
-    read: "Callable[[Broker], Iterable[tuple[tuple[str, ...], Histogram]]]"
+    read: "Callable[[MetricsView], Iterable[tuple[tuple[str, ...], Histogram]]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Spread:
     help: str
     labels: tuple[str, ...]
     bounds: tuple[float, ...]
-    read: "Callable[[Broker], Iterable[tuple[tuple[str, ...], Sequence[int]]]]"
+    read: "Callable[[MetricsView], Iterable[tuple[tuple[str, ...], Sequence[int]]]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +59,20 @@ class Catalogue:
 
 
 def counter(
-    name: str, text: str, labels: tuple[str, ...], read: "Callable[[Broker], Iterable[Sample]]"
+    name: str, text: str, labels: tuple[str, ...], read: "Callable[[MetricsView], Iterable[Sample]]"
 ) -> Metric:
     """A number that only grows; `name` without the `_total` that readers see."""
     return Metric("counter", name, text, labels, read)
 
 
 def gauge(
-    name: str, text: str, labels: tuple[str, ...], read: "Callable[[Broker], Iterable[Sample]]"
+    name: str, text: str, labels: tuple[str, ...], read: "Callable[[MetricsView], Iterable[Sample]]"
 ) -> Metric:
     """A number as it is at the scrape."""
     return Metric("gauge", name, text, labels, read)
 
 
-def one(read: "Callable[[Broker], float]") -> "Callable[[Broker], Iterable[Sample]]":
+def one(read: "Callable[[MetricsView], float]") -> "Callable[[MetricsView], Iterable[Sample]]":
     """The reader of a metric without labels."""
     return lambda broker: [((), read(broker))]
 

@@ -17,23 +17,23 @@ from broker.metrics.partitions import LABELS, per_partition, series
 from broker.runtime.probes import OTHERS
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 GROUP_LABELS = ("consumergroup", "topic", "partition")
 
 
-def _broker(broker: "Broker") -> Iterable[Sample]:
+def _broker(broker: "MetricsView") -> Iterable[Sample]:
     return [((str(broker.node_id), str(broker.bootstrap)), 1.0)]
 
 
-def _counts(broker: "Broker") -> Iterable[Sample]:
+def _counts(broker: "MetricsView") -> Iterable[Sample]:
     found: Counter[str] = Counter()
     for (topic, *_), number in series(broker, lambda _: 1.0, add):
         found[topic] += int(number)
     return [((topic,), number) for topic, number in found.items()]
 
 
-def _members(broker: "Broker") -> Iterable[Sample]:
+def _members(broker: "MetricsView") -> Iterable[Sample]:
     members = Counter({each.group_id: each.member_count for each in _groups(broker)})
     shown = members.most_common(MAX_EXACT)
     others = members.total() - sum(count for _, count in shown)
@@ -41,14 +41,14 @@ def _members(broker: "Broker") -> Iterable[Sample]:
     return [*(((group,), float(count)) for group, count in shown), *rest]
 
 
-def _groups(broker: "Broker") -> list[Group]:
+def _groups(broker: "MetricsView") -> list[Group]:
     return list(broker.groups.groups.values())
 
 
 def _of_places(name: str, text: str, read: Callable[[Standing], int]) -> tuple[Metric, Metric]:
     """By partition, and summed by topic."""
 
-    def summed(broker: "Broker") -> Iterable[Sample]:
+    def summed(broker: "MetricsView") -> Iterable[Sample]:
         found: Counter[tuple[str, ...]] = Counter()
         for (group, topic, _), number in by_place(broker, read):
             found[group, topic] += int(number)
@@ -60,7 +60,7 @@ def _of_places(name: str, text: str, read: Callable[[Standing], int]) -> tuple[M
     )
 
 
-def _millis(broker: "Broker") -> Iterable[Sample]:
+def _millis(broker: "MetricsView") -> Iterable[Sample]:
     return [
         (tuple(place), seconds * 1000)
         for (*place, clock), seconds in lag_seconds(broker)

@@ -21,7 +21,7 @@ from storage.log.log_times import lag_of
 from storage.search.segment_access import NotInMemory
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 MAX_EXACT = 1000
 STATES = tuple(
@@ -30,9 +30,9 @@ STATES = tuple(
 LABELS = ("group", "topic", "partition")
 
 
-def by_place(broker: "Broker", read: Callable[[Standing], int]) -> Iterable[Sample]:
+def by_place(broker: "MetricsView", read: Callable[[Standing], int]) -> Iterable[Sample]:
     """A number of each committed offset, by group, topic and partition, as bounded as above."""
-    standing = list(standings(broker))
+    standing = list(standings(broker.groups.groups, broker.catalog.image))
     if _is_exact(broker):
         return [
             ((each.group, each.topic, str(each.partition)), float(read(each))) for each in standing
@@ -48,14 +48,18 @@ def by_place(broker: "Broker", read: Callable[[Standing], int]) -> Iterable[Samp
     return list(found.items())
 
 
-def lag_seconds(broker: "Broker") -> Iterable[Sample]:
+def lag_seconds(broker: "MetricsView") -> Iterable[Sample]:
     """By group, topic, partition and clock; none when there are too many."""
     if not _is_exact(broker):
         return []
-    return [sample for each in standings(broker) for sample in _times(each)]
+    return [
+        sample
+        for each in standings(broker.groups.groups, broker.catalog.image)
+        for sample in _times(each)
+    ]
 
 
-def _is_exact(broker: "Broker") -> bool:
+def _is_exact(broker: "MetricsView") -> bool:
     return broker.groups.commits.stored <= MAX_EXACT
 
 
@@ -70,12 +74,12 @@ def _times(standing: Standing) -> Iterable[Sample]:
     yield (*labels, "arrival"), lag.arrival_ms / 1000
 
 
-def _states(broker: "Broker") -> Iterable[Sample]:
+def _states(broker: "MetricsView") -> Iterable[Sample]:
     found = Counter(group.state_name for group in list(broker.groups.groups.values()))
     return [((state,), found[state]) for state in STATES]
 
 
-def _members(broker: "Broker") -> float:
+def _members(broker: "MetricsView") -> float:
     return sum(group.member_count for group in list(broker.groups.groups.values()))
 
 

@@ -16,7 +16,7 @@ from broker.metrics.topics import traffic
 from broker.runtime.probes import TopicTraffic
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
     from storage.log.log import Log
 
 ALL_TOPICS = ""
@@ -25,18 +25,18 @@ ALL_TOPICS = ""
 def _meter(bean: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric:
     """One of BrokerTopicMetrics: of each topic, and of all under the empty name, as Kafka does."""
 
-    def samples(broker: "Broker") -> Iterable[Sample]:
+    def samples(broker: "MetricsView") -> Iterable[Sample]:
         total = float(broker.probes.of_all_topics(read))
         return [*traffic(broker, read), ((ALL_TOPICS,), total)]
 
     return counter(f"kafka_server_brokertopicmetrics_{bean}", text, ("topic",), samples)
 
 
-def _partitions(broker: "Broker") -> float:
+def _partitions(broker: "MetricsView") -> float:
     return broker.catalog.image.partition_count
 
 
-def _offline(broker: "Broker") -> float:
+def _offline(broker: "MetricsView") -> float:
     return sum(
         partition.log.failed is not None
         for topic in broker.catalog.image.topics.values()
@@ -48,14 +48,14 @@ def _at_least_in_sync(log: "Log") -> float:
     return float(log.config.min_insync_replicas <= 1)
 
 
-def _connections(broker: "Broker") -> Iterable[Sample]:
+def _connections(broker: "MetricsView") -> Iterable[Sample]:
     found = Counter(dict.fromkeys(broker.server.listeners, 0))
     peers = [getattr(each, "peer", None) for each in tuple(broker.server.connections)]
     found.update(peer.listener_name for peer in peers if peer is not None)
     return [((name, "0"), number) for name, number in found.items()]
 
 
-def _requests(broker: "Broker") -> Iterable[Sample]:
+def _requests(broker: "MetricsView") -> Iterable[Sample]:
     for api in broker.served:
         latency = broker.probes.latency[api.key]
         if latency.count:

@@ -7,13 +7,13 @@ from broker.metrics.declare import Sample, counter, gauge
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 
 def _by_class(
     read: Callable[[MemoryAccount, MemoryClass], int],
-) -> "Callable[[Broker], Iterable[Sample]]":
-    def samples(broker: "Broker") -> Iterable[Sample]:
+) -> "Callable[[MetricsView], Iterable[Sample]]":
+    def samples(broker: "MetricsView") -> Iterable[Sample]:
         return [((kind.value,), float(read(broker.memory, kind))) for kind in MemoryClass]
 
     return samples

@@ -14,7 +14,7 @@ from storage.log.reader import limit_of
 from storage.retention.plan import RetentionClock
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
     from storage.log.log import Log
 
 MAX_EXACT = 1000
@@ -32,7 +32,7 @@ def per_partition(
 
 
 def series(
-    broker: "Broker",
+    broker: "MetricsView",
     value: "Callable[[Log], float | None]",
     merge: Callable[[float, float], float],
 ) -> Iterable[Sample]:

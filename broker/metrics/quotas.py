@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Sample, counter, gauge, one
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 
-def _throttled_requests(broker: "Broker") -> Iterable[Sample]:
+def _throttled_requests(broker: "MetricsView") -> Iterable[Sample]:
     counts = dict(broker.quotas.throttled.requests)
     return [((key,), float(count)) for key, count in counts.items()]
 
 
-def _throttled_seconds(broker: "Broker") -> Iterable[Sample]:
+def _throttled_seconds(broker: "MetricsView") -> Iterable[Sample]:
     sums = dict(broker.quotas.throttled.milliseconds)
     return [((key,), total / 1000) for key, total in sums.items()]
 

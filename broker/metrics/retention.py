@@ -10,11 +10,11 @@ from storage.log.lifecycle import limits_of
 from storage.retention.plan import NO_TIME
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
     from storage.log.log import Log
 
 
-def _overdue_seconds(broker: "Broker") -> Iterable[Sample]:
+def _overdue_seconds(broker: "MetricsView") -> Iterable[Sample]:
     now_ms = broker.clock.now_ms()
 
     def overdue(log: "Log") -> float:
@@ -25,7 +25,7 @@ def _overdue_seconds(broker: "Broker") -> Iterable[Sample]:
     return series(broker, overdue, max)
 
 
-def _blocked_segments(broker: "Broker") -> Iterable[Sample]:
+def _blocked_segments(broker: "MetricsView") -> Iterable[Sample]:
     def blocked(log: "Log") -> float:
         verdict = broker.retention.verdicts.get(log)
         return 0.0 if verdict is None else float(verdict.overdue_segments)
@@ -33,7 +33,7 @@ def _blocked_segments(broker: "Broker") -> Iterable[Sample]:
     return series(broker, blocked, add)
 
 
-def _oldest_seconds(broker: "Broker") -> Iterable[Sample]:
+def _oldest_seconds(broker: "MetricsView") -> Iterable[Sample]:
     def oldest(log: "Log") -> float | None:
         verdict = broker.retention.verdicts.get(log)
         oldest_ms = None if verdict is None else verdict.oldest_ms
@@ -42,7 +42,7 @@ def _oldest_seconds(broker: "Broker") -> Iterable[Sample]:
     return series(broker, oldest, min)
 
 
-def _horizon_seconds(broker: "Broker") -> Iterable[Sample]:
+def _horizon_seconds(broker: "MetricsView") -> Iterable[Sample]:
     now_ms = broker.clock.now_ms()
 
     def horizon(log: "Log") -> float | None:
@@ -54,7 +54,7 @@ def _horizon_seconds(broker: "Broker") -> Iterable[Sample]:
     return series(broker, horizon, max)
 
 
-def _stepped(broker: "Broker") -> Iterable[Sample]:
+def _stepped(broker: "MetricsView") -> Iterable[Sample]:
     watch = broker.clock_watch
     return [(("forward",), watch.ahead_ms / 1000), (("backward",), watch.back_ms / 1000)]
 

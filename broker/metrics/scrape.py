@@ -17,7 +17,7 @@ from broker.metrics.kafka_names import KAFKA_METRICS
 from broker.metrics.text import CONTENT_TYPE, buckets, header, plain
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 PAUSE_SECONDS, PAUSE_EVERY = 0.0005, 16_384  # characters
 CATALOGUES = {
@@ -29,7 +29,7 @@ CATALOGUES = {
 class Scrape:
     """What a broker answers with; a scrape is made anew each time."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "MetricsView") -> None:
         """Reads `broker` at each scrape."""
         self._broker = broker
         self._process = CollectorRegistry(auto_describe=False)
@@ -55,7 +55,7 @@ def _unhurried(parts: Iterable[str]) -> Iterator[str]:
             written = 0
 
 
-def _lines(catalogue: Catalogue, broker: "Broker") -> Iterator[str]:
+def _lines(catalogue: Catalogue, broker: "MetricsView") -> Iterator[str]:
     for metric in catalogue.metrics:
         name = f"{metric.name}_total" if metric.kind == "counter" else metric.name
         yield header(name, metric.kind, metric.help)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 NOWHERE = -1
 
 
-def _faulty(broker: "Broker") -> Iterable[Sample]:
+def _faulty(broker: "MetricsView") -> Iterable[Sample]:
     """Only logs in which something was found have a series: none, when all is well."""
     for log, rot in broker.scrubber.found().items():
         for severity in ("damage", "wrong"):
@@ -20,7 +20,7 @@ def _faulty(broker: "Broker") -> Iterable[Sample]:
                 yield (log.topic, str(log.partition), severity), float(count)
 
 
-def _ended_seconds(broker: "Broker") -> Iterable[Sample]:
+def _ended_seconds(broker: "MetricsView") -> Iterable[Sample]:
     ended_ms = broker.scrubber.tally.ended_ms
     return [((), ended_ms / 1000)] if ended_ms != NOWHERE else []
 

@@ -12,10 +12,10 @@ from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
 from broker.runtime.probes import OTHERS, SKEW_BOUNDS_MS, TopicTraffic
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 
-def traffic(broker: "Broker", read: Callable[[TopicTraffic], int]) -> Iterable[Sample]:
+def traffic(broker: "MetricsView", read: Callable[[TopicTraffic], int]) -> Iterable[Sample]:
     """A number of each topic that had traffic since the start, and of all others together."""
     others = broker.probes.other_topics
     live = broker.probes.topics.copy()
@@ -29,12 +29,12 @@ def _of_traffic(name: str, text: str, read: Callable[[TopicTraffic], int]) -> Me
     return counter(name, text, ("topic",), lambda broker: traffic(broker, read))
 
 
-def _damaged(broker: "Broker") -> Iterable[Sample]:
+def _damaged(broker: "MetricsView") -> Iterable[Sample]:
     """Only topics that were hit have a series."""
     return [sample for sample in traffic(broker, lambda t: t.damaged_reads) if sample[1]]
 
 
-def _skews(broker: "Broker") -> Iterable[tuple[tuple[str, ...], list[int]]]:
+def _skews(broker: "MetricsView") -> Iterable[tuple[tuple[str, ...], list[int]]]:
     shared = broker.probes.other_topics.skew
     live = broker.probes.topics.copy()
     found = [((name,), list(each.skew)) for name, each in live.items() if each.skew is not shared]
@@ -43,17 +43,17 @@ def _skews(broker: "Broker") -> Iterable[tuple[tuple[str, ...], list[int]]]:
     return found
 
 
-def _dirty(broker: "Broker") -> Iterable[Sample]:
+def _dirty(broker: "MetricsView") -> Iterable[Sample]:
     return list(broker.probes.dirty.copy().items())
 
 
-def _clients(broker: "Broker") -> Iterable[Sample]:
+def _clients(broker: "MetricsView") -> Iterable[Sample]:
     entries = broker.dirty_clients.entries()
     known = {(guilt.topic, guilt.client_id, guilt.address) for guilt, _ in entries}
     return [((topic,), count) for topic, count in Counter(topic for topic, *_ in known).items()]
 
 
-def _last_seen(broker: "Broker") -> Iterable[Sample]:
+def _last_seen(broker: "MetricsView") -> Iterable[Sample]:
     latest: dict[str, int] = {}
     for guilt, evidence in broker.dirty_clients.entries():
         latest[guilt.topic] = max(latest.get(guilt.topic, 0), evidence.last_seen_ms)

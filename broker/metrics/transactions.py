@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from broker.metrics.declare import Sample, counter, gauge, one
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.metrics.view import MetricsView
 
 MAX_EXACT = 1000
 ENDS = ("committed", "aborted", "timed_out", "fenced", "orphaned")
 
 
-def _ages(broker: "Broker") -> Iterable[Sample]:
+def _ages(broker: "MetricsView") -> Iterable[Sample]:
     now_ms = broker.clock.now_ms()
     ages: dict[tuple[str, ...], float] = {}
     for owner in list(broker.transactions.steps.open.values()):
@@ -29,7 +29,7 @@ def _ages(broker: "Broker") -> Iterable[Sample]:
     return nlargest(MAX_EXACT, ages.items(), key=lambda each: each[1])
 
 
-def _ended(broker: "Broker") -> Iterable[Sample]:
+def _ended(broker: "MetricsView") -> Iterable[Sample]:
     ended = dict(broker.transactions.steps.ended)
     return [((how,), float(ended.get(how, 0))) for how in ENDS]
 

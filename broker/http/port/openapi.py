@@ -9,7 +9,7 @@ from broker.http.port.parameters import Asked, Parameter
 from broker.http.port.route import Route
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 _ERROR = {
     "type": "object",
@@ -97,7 +97,7 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
 def route(routes: Callable[[], Sequence[Route]]) -> Route:
     """The path of the description of `routes`, itself among them."""
 
-    def document(_: "Broker", __: Asked) -> object:
+    def document(_: "HttpServices", __: Asked) -> object:
         return describe(routes())
 
     return Route("GET", "/api/openapi.json", "This description.", read=document, is_early=True)

@@ -9,11 +9,11 @@ from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 # Gives what is rendered as JSON; ApiError, ConfigError, KafkaError and StorageError are answers.
-Reading = Callable[["Broker", Asked], object]
-Act = Callable[["Broker", Asked], Awaitable[object]]
+Reading = Callable[["HttpServices", Asked], object]
+Act = Callable[["HttpServices", Asked], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)

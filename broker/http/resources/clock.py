@@ -14,7 +14,7 @@ from broker.runtime.instants import instant
 from broker.runtime.test_clock import ClockMoveError
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from broker.tasks.test_clock_control import HeldTime, Settled
 
 BOTH, WALL = "both", "wall"
@@ -27,7 +27,7 @@ _HANDS = Parameter(
 )
 
 
-def clock_state(broker: "Broker") -> dict[str, object]:
+def clock_state(broker: "HttpServices") -> dict[str, object]:
     """The broker's clocks and its doubts about them."""
     hold = hold_state(broker)
     return {
@@ -39,7 +39,7 @@ def clock_state(broker: "Broker") -> dict[str, object]:
     }
 
 
-def hold_state(broker: "Broker") -> dict[str, object] | None:
+def hold_state(broker: "HttpServices") -> dict[str, object] | None:
     """Why nothing goes or rolls by time, and until when; None when it does."""
     hold = broker.clock_watch.hold
     if hold is None:
@@ -54,7 +54,7 @@ def hold_state(broker: "Broker") -> dict[str, object] | None:
     }
 
 
-def _test_clock(broker: "Broker") -> dict[str, object] | None:
+def _test_clock(broker: "HttpServices") -> dict[str, object] | None:
     if broker.held_time is None:
         return None
     clock = broker.held_time.clock
@@ -65,27 +65,27 @@ def _test_clock(broker: "Broker") -> dict[str, object] | None:
     }
 
 
-async def confirm(broker: "Broker", _: Asked) -> object:
+async def confirm(broker: "HttpServices", _: Asked) -> object:
     """An operator says that the clock is right."""
     return {"hold_ended": broker.clock_watch.confirm(), **clock_state(broker)}
 
 
-async def freeze(broker: "Broker", _: Asked) -> object:
+async def freeze(broker: "HttpServices", _: Asked) -> object:
     """Time stands still."""
     return await _settled(broker, _held(broker).freeze())
 
 
-async def release(broker: "Broker", _: Asked) -> object:
+async def release(broker: "HttpServices", _: Asked) -> object:
     """Time goes on from where it is, as fast as the machine's."""
     return await _settled(broker, _held(broker).release())
 
 
-async def speed(broker: "Broker", asked: Asked) -> object:
+async def speed(broker: "HttpServices", asked: Asked) -> object:
     """Time runs so many times as fast as the machine's."""
     return await _settled(broker, _held(broker).set_speed(asked.fields["factor"]))
 
 
-async def step(broker: "Broker", asked: Asked) -> object:
+async def step(broker: "HttpServices", asked: Asked) -> object:
     """So much time passes; or the wall clock alone is moved by so much."""
     held, by_ms, every_ms = _held(broker), asked.fields["by"], asked.fields["every"]
     if asked.fields["clock"] == BOTH:
@@ -95,7 +95,7 @@ async def step(broker: "Broker", asked: Asked) -> object:
     return await _settled(broker, held.set_wall(held.clock.now_ms() + by_ms))
 
 
-async def set_time(broker: "Broker", asked: Asked) -> object:
+async def set_time(broker: "HttpServices", asked: Asked) -> object:
     """The wall clock is set to an instant; or time passes until then."""
     held, to_ms = _held(broker), asked.fields["to"]
     if asked.fields["clock"] == WALL:
@@ -103,7 +103,7 @@ async def set_time(broker: "Broker", asked: Asked) -> object:
     return await _settled(broker, held.advance(to_ms - held.clock.now_ms()))
 
 
-def _held(broker: "Broker") -> "HeldTime":
+def _held(broker: "HttpServices") -> "HeldTime":
     if broker.held_time is None:
         raise ApiError(
             409,
@@ -113,7 +113,7 @@ def _held(broker: "Broker") -> "HeldTime":
     return broker.held_time
 
 
-async def _settled(broker: "Broker", move: "Awaitable[Settled]") -> object:
+async def _settled(broker: "HttpServices", move: "Awaitable[Settled]") -> object:
     try:
         settled = await move
     except ClockMoveError as error:

@@ -18,7 +18,7 @@ from storage.log.lifecycle import roll_deadline
 from storage.retention.cleanability import NO_TIME, Because, CleaningFacts, Verdict, judge
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 LEARNING_SECONDS, LEARNED_AT_A_TIME = 2.0, 16
@@ -41,7 +41,7 @@ class Blocker(NamedTuple):
     until: Instant | None = None
 
 
-def compaction_state(broker: "Broker", log: "Log") -> dict[str, object] | None:
+def compaction_state(broker: "HttpServices", log: "Log") -> dict[str, object] | None:
     """None when the topic is not compacted, or before the first look at it."""
     verdict = broker.cleaner.verdicts.get(log)
     if verdict is None:
@@ -67,7 +67,7 @@ def _figures(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _compaction(broker: "Broker", asked: Asked) -> object:
+def _compaction(broker: "HttpServices", asked: Asked) -> object:
     topic = find_topic(broker, asked.path["topic"])
     now_ms = broker.clock.now_ms()
     partitions = find_partitions(topic, asked.fields["partition"])
@@ -89,7 +89,7 @@ def _compaction(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def _partition(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object]:
+def _partition(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
     _learn(broker, log)
     offsets = broker.log_manager.cleaner_offsets
     facts, age = facts_of(log, offsets), dirty_age(log, offsets)
@@ -113,7 +113,7 @@ def _partition(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object]:
     }
 
 
-def _learn(broker: "Broker", log: "Log") -> None:
+def _learn(broker: "HttpServices", log: "Log") -> None:
     """Look up the times that nobody has looked at since the start; ApiError 503."""
     monotonic, offsets = broker.probes.monotonic, broker.log_manager.cleaner_offsets
     until = monotonic() + LEARNING_SECONDS
@@ -155,7 +155,7 @@ def _next_run(facts: CleaningFacts, verdict: Verdict, now_ms: int) -> dict[str, 
     }
 
 
-def _last_run(broker: "Broker", log: "Log") -> dict[str, object] | None:
+def _last_run(broker: "HttpServices", log: "Log") -> dict[str, object] | None:
     """The last run since the broker's start that ended well."""
     run = broker.cleaner.last_runs.get(log)
     if run is None:
@@ -173,7 +173,7 @@ def _last_run(broker: "Broker", log: "Log") -> dict[str, object] | None:
 # --- what holds it up: the first thing that would have to change ---
 
 
-def _fault(broker: "Broker", log: "Log", now_ms: int) -> Blocker | None:
+def _fault(broker: "HttpServices", log: "Log", now_ms: int) -> Blocker | None:
     fault = log.failed or log.corruption
     if fault:
         return Blocker("offline", f"the log takes no changes: {fault}")
@@ -187,7 +187,7 @@ def _fault(broker: "Broker", log: "Log", now_ms: int) -> Blocker | None:
     return Blocker("set_aside", aside.reason, instant(now_ms + max(0, left_ms)))
 
 
-def _switched_off(broker: "Broker") -> Blocker | None:
+def _switched_off(broker: "HttpServices") -> Blocker | None:
     if not broker.config.broker_config.log_cleaner_enable:
         return Blocker("cleaner_off", "log.cleaner.enable is false")
     if broker.clock_watch.is_held:

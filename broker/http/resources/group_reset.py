@@ -25,7 +25,7 @@ from storage.log.log_times import SearchClock
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 MAX_PARTITIONS = 10_000
@@ -50,12 +50,12 @@ class Step(NamedTuple):
     found_ms: int | None
 
 
-def _preview(broker: "Broker", asked: Asked) -> object:
+def _preview(broker: "HttpServices", asked: Asked) -> object:
     group = find_group(broker, asked.path["group"])
     return _told(group, asked, _steps(_targets(broker, group, asked), asked), executed=False)
 
 
-async def _reset(broker: "Broker", asked: Asked) -> object:
+async def _reset(broker: "HttpServices", asked: Asked) -> object:
     group = find_group(broker, asked.path["group"])
     _check_empty(group)
     targets = _targets(broker, group, asked)
@@ -89,7 +89,7 @@ def _check_empty(group: Group) -> None:
         )
 
 
-def _targets(broker: "Broker", group: Group, asked: Asked) -> list[Target]:
+def _targets(broker: "HttpServices", group: Group, asked: Asked) -> list[Target]:
     """All partitions of the topic that is asked for, or those that the group has committed in."""
     committed = dict(group.offsets)
     topics = broker.catalog.image.topics

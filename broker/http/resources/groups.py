@@ -16,13 +16,13 @@ from broker.runtime.instants import instant, instant_or_none
 from storage.log.log_times import find_times, lag_of
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 MAX_GROUPS = 1000
 MAX_OFFSETS = 10_000
 
 
-def find_group(broker: "Broker", name: str) -> Group:
+def find_group(broker: "HttpServices", name: str) -> Group:
     """The group; ApiError 404 when there is none."""
     group = broker.groups.groups.get(name)
     if group is None:
@@ -30,7 +30,7 @@ def find_group(broker: "Broker", name: str) -> Group:
     return group
 
 
-def _groups(broker: "Broker", asked: Asked) -> object:
+def _groups(broker: "HttpServices", asked: Asked) -> object:
     found = dict(broker.groups.groups)
     names = sorted(name for name in found if name > asked.fields["after"])
     page = names[: asked.fields["limit"]]
@@ -41,7 +41,7 @@ def _groups(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def _summary(broker: "Broker", group: Group) -> dict[str, object]:
+def _summary(broker: "HttpServices", group: Group) -> dict[str, object]:
     behind = [each.records for each in standings_of(group, broker.catalog.image)]
     return {
         "group": group.group_id,
@@ -55,7 +55,7 @@ def _summary(broker: "Broker", group: Group) -> dict[str, object]:
     }
 
 
-def _group(broker: "Broker", asked: Asked) -> object:
+def _group(broker: "HttpServices", asked: Asked) -> object:
     group = find_group(broker, asked.path["group"])
     found = sorted(standings_of(group, broker.catalog.image), key=_place)
     return {
@@ -65,7 +65,7 @@ def _group(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def _protocol(broker: "Broker", group: Group) -> dict[str, object]:
+def _protocol(broker: "HttpServices", group: Group) -> dict[str, object]:
     """How it is assigned; the generation of a group that the broker assigns is its epoch."""
     consumer = group.consumer
     if not isinstance(consumer, ConsumerGroup):
@@ -82,7 +82,7 @@ def _protocol(broker: "Broker", group: Group) -> dict[str, object]:
     }
 
 
-def _members(broker: "Broker", group: Group) -> list[dict[str, object]]:
+def _members(broker: "HttpServices", group: Group) -> list[dict[str, object]]:
     consumer = group.consumer
     if not isinstance(consumer, ConsumerGroup):
         return [

@@ -8,12 +8,12 @@ from broker.http.resources.topics import find_topic
 from broker.runtime.instants import instant
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 MAX_CLIENTS = 1000
 
 
-def _dirty(broker: "Broker", asked: Asked) -> object:
+def _dirty(broker: "HttpServices", asked: Asked) -> object:
     topic, limit = asked.fields["topic"], asked.fields["limit"]
     if topic is not None:
         find_topic(broker, topic)

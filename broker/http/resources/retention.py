@@ -11,10 +11,10 @@ from broker.runtime.instants import instant, instant_or_none
 from broker.topics.retention_preview import Leaving, preview
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 
-def _preview(broker: "Broker", asked: Asked) -> object:
+def _preview(broker: "HttpServices", asked: Asked) -> object:
     topic = find_topic(broker, asked.path["topic"])
     config = broker.config.topic_config_with(topic.name, asked.settings)
     partitions = find_partitions(topic, asked.fields["partition"])

@@ -7,12 +7,12 @@ from broker.http.port.route import Route
 from broker.runtime.instants import Instant, instant
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from broker.tasks.scrubber import Rot
     from storage.log.log import Log
 
 
-def _scrub(broker: "Broker", _: Asked) -> object:
+def _scrub(broker: "HttpServices", _: Asked) -> object:
     tally = broker.scrubber.tally
     settings = broker.config.broker_config
     return {

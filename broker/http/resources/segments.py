@@ -27,7 +27,7 @@ from storage.segment.times import facts_of
 from storage.segment.writer import max_wait_ms
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 MAX_SEGMENTS = 1000
@@ -50,7 +50,7 @@ class Judged(NamedTuple):
     """The oldest segment that stays, for which all behind it wait."""
 
 
-def judge(broker: "Broker", log: "Log", now_ms: int) -> Judged:
+def judge(broker: "HttpServices", log: "Log", now_ms: int) -> Judged:
     """What would happen at `now_ms`; ApiError 503 while times still have to be looked up."""
     learn_all_times(broker, log)
     snapshot = log.snapshot
@@ -62,7 +62,7 @@ def judge(broker: "Broker", log: "Log", now_ms: int) -> Judged:
     return Judged(snapshot, segments, offsets, decided, freeing, blocker)
 
 
-def learn_all_times(broker: "Broker", log: "Log") -> None:
+def learn_all_times(broker: "HttpServices", log: "Log") -> None:
     """Look up the times of segments that nobody has looked at since the start; ApiError 503."""
     monotonic = broker.probes.monotonic
     until = monotonic() + LEARNING_SECONDS
@@ -76,7 +76,7 @@ def learn_all_times(broker: "Broker", log: "Log") -> None:
             )
 
 
-def _segments(broker: "Broker", asked: Asked) -> object:
+def _segments(broker: "HttpServices", asked: Asked) -> object:
     topic = find_topic(broker, asked.path["topic"])
     now_ms, left = broker.clock.now_ms(), asked.fields["limit"]
     begin, offset = asked.fields["after"]
@@ -104,7 +104,7 @@ def _segments(broker: "Broker", asked: Asked) -> object:
 
 
 def _partition(
-    broker: "Broker", log: "Log", now_ms: int, after: int, at_most: int
+    broker: "HttpServices", log: "Log", now_ms: int, after: int, at_most: int
 ) -> tuple[dict[str, object], list[dict[str, object]], bool]:
     judged = judge(broker, log, now_ms)
     wanted = [i for i, each in enumerate(judged.snapshot.segments) if each.base_offset > after]
@@ -182,7 +182,7 @@ def _decision(judged: Judged, index: int, end_offset: int, now_ms: int) -> dict[
     }
 
 
-def _roll(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object]:
+def _roll(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
     """When the active segment ends by the timer, and by its size."""
     snapshot, config = log.snapshot, log.config
     segment = snapshot.active

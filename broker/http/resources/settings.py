@@ -6,11 +6,11 @@ from broker.http.port.parameters import Asked
 from broker.http.port.route import Route
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from config.describe import Described
 
 
-def _settings(broker: "Broker", _: Asked) -> object:
+def _settings(broker: "HttpServices", _: Asked) -> object:
     return {"settings": [_told(each) for each in broker.config.describe_broker()]}
 
 

@@ -6,10 +6,10 @@ from broker.http.port.parameters import Asked
 from broker.http.port.route import Route
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 
-def _state(broker: "Broker", _: Asked) -> dict[str, object]:
+def _state(broker: "HttpServices", _: Asked) -> dict[str, object]:
     guard = broker.crash_guard
     return {
         "recent_starts": guard.recent_starts,
@@ -19,7 +19,7 @@ def _state(broker: "Broker", _: Asked) -> dict[str, object]:
     }
 
 
-async def _confirm(broker: "Broker", asked: Asked) -> object:
+async def _confirm(broker: "HttpServices", asked: Asked) -> object:
     """An operator says that records may be taken in again."""
     ended = broker.crash_guard.confirm()
     broker.intake.look()

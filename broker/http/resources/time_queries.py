@@ -16,13 +16,13 @@ from storage.log import log_times
 from storage.log.log_times import SearchClock
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 MAX_PARTITIONS = 256
 
 
-def _lookup(broker: "Broker", asked: Asked) -> object:
+def _lookup(broker: "HttpServices", asked: Asked) -> object:
     timestamp, clock = asked.fields["timestamp"], SearchClock(asked.fields["clock"])
 
     def look(log: "Log") -> dict[str, object]:
@@ -45,7 +45,7 @@ def _lookup(broker: "Broker", asked: Asked) -> object:
     return _each(broker, asked, asked_for, look)
 
 
-def _range(broker: "Broker", asked: Asked) -> object:
+def _range(broker: "HttpServices", asked: Asked) -> object:
     from_ms, to_ms = asked.fields["from"], asked.fields["to"]
     clock = SearchClock(asked.fields["clock"])
     if from_ms > to_ms:
@@ -70,7 +70,7 @@ def _range(broker: "Broker", asked: Asked) -> object:
     return _each(broker, asked, asked_for, look)
 
 
-def _skew(broker: "Broker", asked: Asked) -> object:
+def _skew(broker: "HttpServices", asked: Asked) -> object:
     def look(log: "Log") -> dict[str, object]:
         found = log_times.skew(log)
         return {
@@ -87,7 +87,7 @@ def _skew(broker: "Broker", asked: Asked) -> object:
 
 
 def _each(
-    broker: "Broker",
+    broker: "HttpServices",
     asked: Asked,
     asked_for: Mapping[str, object],
     look: "Callable[[Log], dict[str, object]]",

@@ -9,7 +9,7 @@ from broker.runtime.instants import instant_or_none
 from broker.topics.metadata_image import TopicImage
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from broker.partitions.partition import Partition
 
 MAX_TOPICS = 1000
@@ -29,7 +29,7 @@ TIME_SETTINGS = (
 """What decides over a topic's time."""
 
 
-def find_topic(broker: "Broker", name: str) -> TopicImage:
+def find_topic(broker: "HttpServices", name: str) -> TopicImage:
     """The topic; ApiError 404 when there is none."""
     topic = broker.catalog.image.topics.get(name)
     if topic is None:
@@ -50,7 +50,7 @@ def find_partitions(topic: TopicImage, index: int | None) -> "tuple[Partition, .
     return (found,)
 
 
-def settings_of(broker: "Broker", topic: str) -> dict[str, dict[str, object]]:
+def settings_of(broker: "HttpServices", topic: str) -> dict[str, dict[str, object]]:
     """The settings that decide over a topic's time: value, and where it comes from."""
     return {
         each.name: {"value": each.value, "source": each.source.name}
@@ -58,7 +58,7 @@ def settings_of(broker: "Broker", topic: str) -> dict[str, dict[str, object]]:
     }
 
 
-def _topics(broker: "Broker", asked: Asked) -> object:
+def _topics(broker: "HttpServices", asked: Asked) -> object:
     names = [name for name in broker.catalog.image.topics if name > asked.fields["after"]]
     page = names[: asked.fields["limit"]]
     topics = broker.catalog.image.topics
@@ -80,7 +80,7 @@ def _summary(topic: TopicImage) -> dict[str, object]:
     }
 
 
-def _topic(broker: "Broker", asked: Asked) -> object:
+def _topic(broker: "HttpServices", asked: Asked) -> object:
     topic = find_topic(broker, asked.path["topic"])
     return {
         **_summary(topic),
@@ -89,7 +89,7 @@ def _topic(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def _partition(broker: "Broker", partition: "Partition") -> dict[str, object]:
+def _partition(broker: "HttpServices", partition: "Partition") -> dict[str, object]:
     log = partition.log
     snapshot = log.snapshot
     verdict = broker.retention.verdicts.get(log)

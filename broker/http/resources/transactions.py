@@ -12,12 +12,12 @@ from broker.runtime.instants import instant, instant_or_none
 from broker.transactions.transactional import Transactional
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 MAX_IDS = 1000
 
 
-def _transactions(broker: "Broker", asked: Asked) -> object:
+def _transactions(broker: "HttpServices", asked: Asked) -> object:
     found = dict(broker.transactions.ids)
     still_open = dict(broker.transactions.steps.open)
     wanted = still_open if asked.fields["open"] else found
@@ -33,7 +33,7 @@ def _transactions(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def _transaction(broker: "Broker", asked: Asked) -> object:
+def _transaction(broker: "HttpServices", asked: Asked) -> object:
     name = asked.path["transaction"]
     owner = broker.transactions.ids.get(name)
     if owner is None:
@@ -48,7 +48,7 @@ def _transaction(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def _summary(broker: "Broker", owner: Transactional) -> dict[str, object]:
+def _summary(broker: "HttpServices", owner: Transactional) -> dict[str, object]:
     facts = owner.facts
     is_open = owner.is_open
     age_ms = broker.clock.now_ms() - facts.started_ms if is_open else None
@@ -65,7 +65,7 @@ def _summary(broker: "Broker", owner: Transactional) -> dict[str, object]:
     }
 
 
-def _partition(broker: "Broker", topic: str, index: int) -> dict[str, object]:
+def _partition(broker: "HttpServices", topic: str, index: int) -> dict[str, object]:
     partition = broker.catalog.image.partition(topic, index)
     snapshot = None if partition is None else partition.log.snapshot
     return {

@@ -15,7 +15,7 @@ from storage.log.log_times import lag_of
 from storage.search.segment_access import NotInMemory
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
 
 MAX_STANDINGS = 20_000
 CLIENTS_OF_ONE = 4
@@ -24,11 +24,11 @@ Place = tuple[str, int]  # topic, partition
 _NO_TIMES: Mapping[str, object] = MappingProxyType({"record_time_ms": None, "arrival_ms": None})
 
 
-def furthest_behind(broker: "Broker") -> dict[Place, Standing]:
+def furthest_behind(broker: "HttpServices") -> dict[Place, Standing]:
     """Of each partition the group that has most records before it."""
     found: dict[Place, Standing] = {}
     most: dict[Place, int] = {}
-    for seen, each in enumerate(standings(broker)):
+    for seen, each in enumerate(standings(broker.groups.groups, broker.catalog.image)):
         place, records = (each.topic, each.partition), each.records
         if records >= most.get(place, 0):
             found[place], most[place] = each, records
@@ -56,7 +56,7 @@ def lag_in_time(standing: Standing | None, *, may_wait: bool) -> dict[str, objec
     }
 
 
-def dirty_by_partition(broker: "Broker") -> dict[Place, list[dict[str, object]]]:
+def dirty_by_partition(broker: "HttpServices") -> dict[Place, list[dict[str, object]]]:
     """The clients that sent most bad times to each partition, as `/api/dirty` tells them."""
     found: dict[Place, list[dict[str, object]]] = {}
     for each in cast("list[dict[str, object]]", broker.dirty_clients.report()["clients"]):

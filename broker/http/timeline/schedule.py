@@ -12,7 +12,7 @@ from storage.log.lifecycle import knows_roll_deadline, roll_deadline
 from storage.retention.plan import RetentionPlan
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 REMOVAL, ROLL, COMPACTION = "removal", "roll", "compaction"
@@ -20,13 +20,13 @@ RETENTION_TASK = "retention"
 Event = dict[str, object]
 
 
-def upcoming(broker: "Broker", log: "Log", plan: RetentionPlan, now_ms: int) -> list[Event]:
+def upcoming(broker: "HttpServices", log: "Log", plan: RetentionPlan, now_ms: int) -> list[Event]:
     """What is known to come, soonest first. Reads files only to find when the segment began."""
     events = [*_removals(broker, plan, now_ms), *_roll(log, now_ms), *_compaction(broker, log)]
     return sorted(events, key=_when)
 
 
-def retention_round_ms(broker: "Broker", now_ms: int) -> int | None:
+def retention_round_ms(broker: "HttpServices", now_ms: int) -> int | None:
     """When retention looks at the logs again; None before the broker has started."""
     seconds = broker.tasks.due_in(RETENTION_TASK)
     return None if seconds is None else now_ms + max(0, round(seconds * 1000))
@@ -37,7 +37,7 @@ def _when(event: Event) -> tuple[bool, int]:
     return (False, at["ms"]) if isinstance(at, dict) else (True, 0)
 
 
-def _removals(broker: "Broker", plan: RetentionPlan, now_ms: int) -> Iterator[Event]:
+def _removals(broker: "HttpServices", plan: RetentionPlan, now_ms: int) -> Iterator[Event]:
     """Those that go at the next round, and the oldest of those that stay."""
     leaving = plan.leaving
     if leaving:
@@ -77,7 +77,7 @@ def _roll(log: "Log", now_ms: int) -> Iterator[Event]:
         }
 
 
-def _compaction(broker: "Broker", log: "Log") -> Iterator[Event]:
+def _compaction(broker: "HttpServices", log: "Log") -> Iterator[Event]:
     if not has_bound(log):
         return
     deadline = dirty_age(log, broker.log_manager.cleaner_offsets).deadline_ms

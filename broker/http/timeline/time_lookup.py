@@ -16,13 +16,13 @@ from storage.log.log_times import SearchClock
 from storage.segment.segments import index_of
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 LOOKING_SECONDS = 1.0
 
 
-def _lookup(broker: "Broker", asked: Asked) -> object:
+def _lookup(broker: "HttpServices", asked: Asked) -> object:
     timestamp, clock = asked.fields["timestamp"], SearchClock(asked.fields["clock"])
     logs = logs_of(broker, asked)
     until = broker.probes.monotonic() + LOOKING_SECONDS

@@ -29,7 +29,7 @@ from storage.retention.plan import RetentionLimits, RetentionPlan, plan
 from storage.segment.times import facts_of
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.http.port.services import HttpServices
     from storage.log.log import Log
     from storage.segment.log_snapshot import LogSnapshot
 
@@ -42,7 +42,7 @@ TURN_SECONDS = 0.001
 class _View(NamedTuple):
     """One question, and what is looked up once for all partitions of its answer."""
 
-    broker: "Broker"
+    broker: "HttpServices"
     now_ms: int
     bars: int
     until: float
@@ -50,7 +50,7 @@ class _View(NamedTuple):
     dirty: Mapping[Place, list[dict[str, object]]]
 
 
-def _timeline(broker: "Broker", asked: Asked) -> object:
+def _timeline(broker: "HttpServices", asked: Asked) -> object:
     now_ms = broker.clock.now_ms()
     view = _View(
         broker,
@@ -82,7 +82,7 @@ def _timeline(broker: "Broker", asked: Asked) -> object:
     }
 
 
-def logs_of(broker: "Broker", asked: Asked) -> "list[Log]":
+def logs_of(broker: "HttpServices", asked: Asked) -> "list[Log]":
     """The logs that are meant, in the order of topics and partitions; ApiError 404.
 
     `topic`: of this one only. Without it those of the broker's own topics come with `internal`.
@@ -230,7 +230,7 @@ def _retention(limits: RetentionLimits, decided: RetentionPlan, now_ms: int) -> 
     }
 
 
-def _compaction(broker: "Broker", log: "Log", now_ms: int) -> dict[str, object] | None:
+def _compaction(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object] | None:
     """None for a topic that is not compacted."""
     if not is_compacted(log.config):
         return None
