@@ -7,14 +7,16 @@ counted, told once a minute for each partition, and kept with what the scrubber 
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.runtime.event_log import event
+from broker.runtime.lanes import DiskLanes
+from broker.runtime.probes import BrokerProbes
 from storage.errors import StorageError
+from storage.log.log import Log
 from storage.log.unverified_range import Doubt
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.partitions.partition import Partition
 
 TELL_SECONDS = 60.0
@@ -22,8 +24,27 @@ MAX_TOLD = 1000
 TASK = "check before serving"
 
 
+class DamageLedger(Protocol):
+    """Keeps what was found damaged."""
+
+    def met(self, log: Log, offset: int, what: str) -> None:
+        """Bytes of a log, from `offset` on, are not what was written."""
+
+
+class DamageServices(Protocol):
+    """The services that bytes are checked with before they are served."""
+
+    lanes: DiskLanes
+    log_dir: str
+    probes: BrokerProbes
+
+    @property
+    def scrubber(self) -> DamageLedger:
+        """Where damage is kept."""
+
+
 def settle_doubts(
-    broker: "Broker", doubts: Sequence[Doubt], done: Callable[[Collection[Doubt]], None]
+    broker: DamageServices, doubts: Sequence[Doubt], done: Callable[[Collection[Doubt]], None]
 ) -> None:
     """Checks each on a lane; `done(those that could not be read)` is called from the loop."""
     checks = [broker.lanes.run(broker.log_dir, doubt.settle) for doubt in doubts]
@@ -35,7 +56,7 @@ def settle_doubts(
     asyncio.gather(*checks, return_exceptions=True).add_done_callback(settled)
 
 
-def _has_failed(broker: "Broker", check: asyncio.Future[None]) -> bool:
+def _has_failed(broker: DamageServices, check: asyncio.Future[None]) -> bool:
     error = None if check.cancelled() else check.exception()
     if error is not None and not isinstance(error, StorageError):
         broker.probes.task_failed(TASK)
@@ -46,7 +67,7 @@ def _has_failed(broker: "Broker", check: asyncio.Future[None]) -> bool:
 class DamageMet:
     """What consumers were refused. Used from the event loop."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: DamageServices) -> None:
         """Nothing was met yet."""
         self._broker = broker
         self._told: dict[tuple[str, int], float] = {}

@@ -40,7 +40,7 @@ from protocol.wire import ZERO_UUID
 from storage.env import Clock
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.groups.services import GroupServices
     from broker.partitions.partition import Partition
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class GroupCoordinator:
     transactional_commits: TransactionalCommits
     loading: StateLoading[Remembered]
 
-    def __init__(self, broker: "Broker", machine: Clock) -> None:
+    def __init__(self, broker: "GroupServices", machine: Clock) -> None:
         """Knows nothing until `load`. `machine` is the clock that nobody holds."""
         settings = broker.config.broker_config
         self._broker = broker

@@ -7,11 +7,11 @@ from broker.topics.names import CONSUMER_OFFSETS
 from protocol.records.compression import Codec
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.groups.services import GroupServices
     from config.broker import BrokerConfig
 
 
-def offsets_topic(broker: "Broker") -> StateTopic:
+def offsets_topic(broker: "GroupServices") -> StateTopic:
     """The topic, as the groups write to it."""
     return StateTopic(broker, CONSUMER_OFFSETS, _plan)
 

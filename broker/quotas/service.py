@@ -13,7 +13,7 @@ from broker.quotas.quota_file import FILE_NAME, parse, render
 from broker.quotas.table import QuotaTable
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.quotas.services import QuotaServices
 
 Enforced = Callable[[Enforcement | None], None]
 
@@ -21,7 +21,7 @@ Enforced = Callable[[Enforcement | None], None]
 class Quotas:
     """Who may do how much. Used from the event loop only, but for `load`."""
 
-    def __init__(self, broker: "Broker", mute: Mute, on_enforced: Enforced) -> None:
+    def __init__(self, broker: "QuotaServices", mute: Mute, on_enforced: Enforced) -> None:
         """`on_enforced` hears when measuring begins and ends; nothing is known until `load`."""
         self._broker = broker
         self._mute = mute

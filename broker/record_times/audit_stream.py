@@ -33,9 +33,9 @@ from storage.validation.internal_batch import own_batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker.daemon.app import Broker
     from broker.partitions.partition import Partition
     from broker.partitions.partition_services import Sender
+    from broker.record_times.services import RecordTimeServices
     from storage.segment.log_snapshot import AppendResult
     from storage.validation.dirty_timestamps import DirtyTimes
 
@@ -95,7 +95,7 @@ class Appends:
 class AuditStream:
     """The sums of the running interval, and their way into the topic."""
 
-    def __init__(self, broker: Broker, topic: str) -> None:
+    def __init__(self, broker: RecordTimeServices, topic: str) -> None:
         """Nothing is known yet; the topic is made with the first rows."""
         self.topic = topic
         self._broker = broker

@@ -29,9 +29,9 @@ from storage.segment.log_snapshot import AppendResult
 from storage.validation.batch_rules import refusal
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.partitions.partition_services import InRemedy
     from broker.partitions.writer import PartitionWrites
+    from broker.record_times.services import RecordTimeServices
     from broker.topics.metadata_image import TopicImage
     from storage.log.log import Log
 
@@ -65,7 +65,7 @@ class Errand:
 class Quarantine:
     """Stores records that are set aside."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: RecordTimeServices) -> None:
         """Nothing is looked up before the first record."""
         self.refusals: Counter[str] = Counter()
         """Batches that were refused because of their quarantine: unusable, storage."""

@@ -57,7 +57,7 @@ class Server:
         self.loop = loop
         self.limits = limits
         self.probes = probes
-        self.pool = BufferPool(most_bytes=limits.all_received_bytes)
+        self.pool: BufferPool = BufferPool(most_bytes=limits.all_received_bytes)
         self.page_cache = page_cache
         self.dispatch = dispatch
         self.lockstep = Lockstep(loop, probes.monotonic)

@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.log.log import Log
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.state.services import StateServices
 
 
 class Found(Protocol):
@@ -40,7 +40,7 @@ class StateLoading(Generic[F]):
 
     def __init__(
         self,
-        broker: "Broker",
+        broker: "StateServices",
         topic: StateTopic,
         read: Callable[[Log, int], F],
         restore: Callable[[F], None],

@@ -22,7 +22,7 @@ from storage.segment.log_snapshot import AppendResult
 from storage.validation.internal_batch import own_batch
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.state.services import StateServices
     from config.broker import BrokerConfig
 
 Row = tuple[bytes, bytes | None]
@@ -52,7 +52,9 @@ class Transactional(NamedTuple):
 class StateTopic:
     """The topic, as its coordinator writes to it."""
 
-    def __init__(self, broker: "Broker", name: str, plan: "Callable[[BrokerConfig], Plan]") -> None:
+    def __init__(
+        self, broker: "StateServices", name: str, plan: "Callable[[BrokerConfig], Plan]"
+    ) -> None:
         """Nothing is looked up before the first write."""
         self.name = name
         self._broker = broker

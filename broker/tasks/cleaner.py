@@ -33,8 +33,8 @@ from storage.errors import StorageError
 from storage.retention.cleanability import Verdict, first_of
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.partitions.partition import Partition
+    from broker.tasks.services import TaskServices
     from storage.log.log import Log
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Progress(NamedTuple):
 class Cleaner:
     """The rounds, and what they found. Used from the event loop; the scrape may read."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TaskServices") -> None:
         """Nothing was looked at; no thread runs."""
         self._broker = broker
         self._threads: ThreadPoolExecutor | None = None

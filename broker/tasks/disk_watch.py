@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.runtime.event_log import event
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.tasks.services import TaskServices
 
 RETENTION_SECONDS = 10.0  # between two rounds of retention while space is short
 SETTLE_SECONDS = 5.0  # a broker that lives shorter needs no ballast
@@ -20,7 +20,7 @@ SETTLE_SECONDS = 5.0  # a broker that lives shorter needs no ballast
 class DiskWatch:
     """One look after the other, each on a lane. Used from the event loop."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TaskServices") -> None:
         """Looks at nothing before `start`."""
         self._broker = broker
         self._timer: asyncio.TimerHandle | None = None

@@ -20,8 +20,8 @@ from storage.retention.plan import Reason, RetentionPlan, SegmentDecision
 from storage.segment.removal import RemovalStep
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.partitions.partition import Partition
+    from broker.tasks.services import TaskServices
     from storage.log.log import Log
 
 LOGS_AT_A_TIME = 64
@@ -54,7 +54,7 @@ class InCommit(NamedTuple):
 class Retention:
     """The rounds, and what they found. Used from the event loop."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TaskServices") -> None:
         """Nothing was looked at."""
         self._broker = broker
         self.verdicts: dict[Log, Verdict] = {}

@@ -18,8 +18,8 @@ from storage.errors import StorageError
 from storage.log.lifecycle import knows_roll_deadline, roll_deadline, roll_if_due
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.partitions.partition import Partition
+    from broker.tasks.services import TaskServices
     from broker.topics.metadata_image import MetadataImage
 
 CHECK_SECONDS = 1.0
@@ -30,7 +30,7 @@ LOOKS_AT_A_TIME = 256
 class Rolling:
     """The heap and the rounds. Used from the event loop."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TaskServices") -> None:
         """Knows no log."""
         self._broker = broker
         self._heap: list[tuple[float, int, Partition]] = []

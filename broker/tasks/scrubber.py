@@ -24,7 +24,7 @@ from storage.verify.report import Finding
 from storage.verify.scrub import ScrubFile, ScrubPlace, SegmentScrub, scrubbable
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.tasks.services import TaskServices
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class ScrubTally:
 class Scrubber:
     """The passes, and what they found. Used from the event loop; the scrape may read."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TaskServices") -> None:
         """Nothing is read before `start`."""
         self._broker = broker
         self._stopping = asyncio.Event()

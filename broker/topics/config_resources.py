@@ -17,8 +17,8 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.runtime.request_context import RequestContext
+    from broker.topics.services import TopicServices
 
 TOPIC, BROKER = 2, 4
 CONFIRM = "horolog.confirm"
@@ -68,7 +68,7 @@ def is_confirmed(resource: Altered[Any]) -> bool:
     )
 
 
-def check_resource(resource: Resource, broker: "Broker") -> None:
+def check_resource(resource: Resource, broker: "TopicServices") -> None:
     """Raises the error that answers for a resource that is not here."""
     name = resource.resource_name
     if resource.resource_type == TOPIC:
@@ -93,7 +93,7 @@ def check_resource(resource: Resource, broker: "Broker") -> None:
 async def alter_each(
     resources: Sequence[R],
     prepare: Callable[[R], Change],
-    broker: "Broker",
+    broker: "TopicServices",
     *,
     validate_only: bool,
 ) -> list[KafkaError | str]:
@@ -129,7 +129,7 @@ async def alter_each(
     return outcomes
 
 
-async def _check_confirmed(resource: Altered[Any], change: Change, broker: "Broker") -> None:
+async def _check_confirmed(resource: Altered[Any], change: Change, broker: "TopicServices") -> None:
     """POLICY_VIOLATION (44) when a broker's settings would take records and nobody said so."""
     if resource.resource_type != BROKER or is_confirmed(resource):
         return
@@ -170,7 +170,7 @@ def _refusal(resource: Resource, error: ConfigError) -> KafkaError:
     return config_refusal(error)
 
 
-def _check_not_audit(resource: Resource, broker: "Broker") -> None:
+def _check_not_audit(resource: Resource, broker: "TopicServices") -> None:
     """A shorter retention would remove the traces; others of ours may be changed, as in Kafka."""
     audit = broker.config.broker_config.horolog_audit_topic
     if audit and resource.resource_type == TOPIC and resource.resource_name == audit:

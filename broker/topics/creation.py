@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.topics.services import TopicServices
 
 DEFAULT = -1
 MAX_AUTO_CREATED = 1000  # topics that one Metadata request makes
@@ -39,7 +39,7 @@ class TopicPlan:
     Used under the catalog's `changing`, so that what was judged stays true.
     """
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TopicServices") -> None:
         """Nothing is planned yet."""
         self.topics: list[NewTopic] = []
         self._broker = broker
@@ -84,7 +84,7 @@ class TopicPlan:
 
 
 def partition_count_of(
-    broker: "Broker",
+    broker: "TopicServices",
     requested: int,
     replication_factor: int,
     assignments: Mapping[int, Sequence[int]],
@@ -117,7 +117,7 @@ def partition_count_of(
     return broker.config.broker_config.num_partitions if requested == DEFAULT else requested
 
 
-def check_assignments(broker: "Broker", assignments: Iterable[Sequence[int]]) -> None:
+def check_assignments(broker: "TopicServices", assignments: Iterable[Sequence[int]]) -> None:
     """Every partition must lie on this broker, once."""
     for replicas in assignments:
         if list(replicas) != [broker.node_id]:
@@ -128,7 +128,7 @@ def check_assignments(broker: "Broker", assignments: Iterable[Sequence[int]]) ->
             )
 
 
-def check_partition_limit(broker: "Broker", more: int) -> None:
+def check_partition_limit(broker: "TopicServices", more: int) -> None:
     """`horolog.max.partitions` bounds the partitions of all topics together."""
     limit = broker.config.broker_config.horolog_max_partitions
     if broker.catalog.image.partition_count + more > limit:
@@ -138,7 +138,9 @@ def check_partition_limit(broker: "Broker", more: int) -> None:
         )
 
 
-def check_overrides(broker: "Broker", topic: str, overrides: Mapping[str, str | None]) -> None:
+def check_overrides(
+    broker: "TopicServices", topic: str, overrides: Mapping[str, str | None]
+) -> None:
     """Unknown or impossible settings are refused with INVALID_CONFIG (40)."""
     try:
         broker.config.prepare_topic(topic, overrides)
@@ -153,7 +155,7 @@ def config_refusal(error: ConfigError) -> KafkaError:
     return KafkaError(code, error.message)
 
 
-async def auto_create(names: Sequence[str], broker: "Broker") -> dict[str, int]:
+async def auto_create(names: Sequence[str], broker: "TopicServices") -> dict[str, int]:
     """Makes the topics that a Metadata request names; the error codes of those refused.
 
     Of very many only the first are made: the client asks again for the others, as for any topic

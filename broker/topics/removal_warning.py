@@ -16,8 +16,8 @@ from storage.errors import StorageError
 from storage.log.lifecycle import learn_times, limits_of
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.partitions.partition import Partition
+    from broker.topics.services import TopicServices
 
 LOGS_AT_A_TIME = 16
 SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane
@@ -32,12 +32,12 @@ class Loss(NamedTuple):
     leaving: Leaving
 
 
-async def loss_warning(broker: "Broker", change: Change) -> str:
+async def loss_warning(broker: "TopicServices", change: Change) -> str:
     """What records `change` would take, at the next pass or by compaction; empty for none."""
     return await removal_warning(broker, change) or compaction_warning(broker, change)
 
 
-async def removal_warning(broker: "Broker", change: Change) -> str:
+async def removal_warning(broker: "TopicServices", change: Change) -> str:
     """What `change` would remove beside what goes anyway; empty when that is nothing."""
     affected = list(_affected(broker, change))
     losses: list[Loss] = []
@@ -50,7 +50,7 @@ async def removal_warning(broker: "Broker", change: Change) -> str:
     return warning_text(losses)
 
 
-def compaction_warning(broker: "Broker", change: Change) -> str:
+def compaction_warning(broker: "TopicServices", change: Change) -> str:
     """Which partitions with records would be compacted from now on; empty when that is none."""
     begun = [
         str(each)
@@ -65,7 +65,7 @@ def compaction_warning(broker: "Broker", change: Change) -> str:
     return f"would begin to compact {', '.join(begun[:SHOWN_LOGS])}{more}"
 
 
-def _begins_compaction(broker: "Broker", change: Change, topic: str) -> bool:
+def _begins_compaction(broker: "TopicServices", change: Change, topic: str) -> bool:
     config = broker.config
     return is_compacted(config.topic_config_after(change, topic)) and not is_compacted(
         config.topic_config(topic)
@@ -101,7 +101,7 @@ def _log_text(loss: Loss) -> str:
     return f"offsets {leaving.first_offset}-{leaving.start_offset - 1} of {loss.partition}{times}"
 
 
-def _affected(broker: "Broker", change: Change) -> "Iterator[tuple[Partition, TopicConfig]]":
+def _affected(broker: "TopicServices", change: Change) -> "Iterator[tuple[Partition, TopicConfig]]":
     """The logs in service for which retention would mean something else, and their settings."""
     topics = broker.catalog.image.topics
     for name in topics if change.topic is None else [change.topic]:

@@ -43,8 +43,8 @@ from broker.transactions.transactional import Transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
     from broker.partitions.partition import Partition
+    from broker.transactions.services import TransactionServices
 
 ENDED_TOGETHER = 100  # overdue transactions, which wait for the disk together
 MAX_TRANSACTIONAL_ID_BYTES = 4096  # Kafka: whatever fits a record's key
@@ -58,7 +58,7 @@ class TransactionCoordinator:
     steps: Steps
     loading: StateLoading[Remembered]
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TransactionServices") -> None:
         """Knows nothing until `load`."""
         self._broker = broker
         self._settings = broker.config.broker_config

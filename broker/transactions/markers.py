@@ -20,7 +20,7 @@ from storage.segment.log_snapshot import AppendResult
 from storage.validation.internal_batch import own_batch
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.transactions.services import TransactionServices
 
 AT_ONCE = 50  # partitions, until others may run
 
@@ -37,7 +37,7 @@ class Ending(NamedTuple):
 class Markers:
     """Ends transactions in partitions."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "TransactionServices") -> None:
         """Nothing is written."""
         self._broker = broker
 

@@ -6,11 +6,11 @@ from broker.state.state_topic import Plan, StateTopic
 from broker.topics.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.transactions.services import TransactionServices
     from config.broker import BrokerConfig
 
 
-def transaction_state_topic(broker: "Broker") -> StateTopic:
+def transaction_state_topic(broker: "TransactionServices") -> StateTopic:
     """The topic, as transactions write to it."""
     return StateTopic(broker, TRANSACTION_STATE, _plan)
 

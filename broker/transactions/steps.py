@@ -18,7 +18,7 @@ from broker.transactions.transactional import Transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.transactions.services import TransactionServices
 
 ACKS_WRITTEN = 1
 ENDED_BY_OTHERS = {ErrorCode.INVALID_PRODUCER_EPOCH}
@@ -34,7 +34,7 @@ class Steps:
     ended: Counter[str]
     """Transactions that ended: committed, aborted, timed_out, fenced, orphaned."""
 
-    def __init__(self, broker: "Broker", topic: StateTopic) -> None:
+    def __init__(self, broker: "TransactionServices", topic: StateTopic) -> None:
         """No transaction is open."""
         self._broker = broker
         self._topic = topic
