@@ -244,7 +244,7 @@ class Broker:
 
     # -- what handlers ask
 
-    def advertised(self, context: RequestContext) -> Endpoint:
+    def advertised(self, context: RequestContext[Any]) -> Endpoint:
         """The address of this broker that the client of `context` can reach."""
         peer = context.peer
         listener = self.server.listeners[peer.listener_name]

@@ -16,7 +16,7 @@ from broker.runtime.memory_account import MemoryClass
 from broker.tasks.rolling import CHECK_SECONDS
 
 if TYPE_CHECKING:
-    from broker.daemon.app import Broker
+    from broker.daemon.services import PeriodicServices
     from storage.log.log import Log
 
 SWEEP_SECONDS = 1.0
@@ -27,7 +27,7 @@ STARTS_CHECK_SECONDS = 5.0
 MEMORY_SECONDS = 5.0
 
 
-def schedule(broker: "Broker") -> None:
+def schedule(broker: "PeriodicServices") -> None:
     """Registers all tasks with the broker's runner."""
     broker.config.subscribe(broker.rolling.settings_changed)
     broker.config.subscribe(broker.cleaner.settings_changed)
@@ -93,31 +93,31 @@ def schedule(broker: "Broker") -> None:
     )
 
 
-async def sweep(broker: "Broker") -> None:
+async def sweep(broker: "PeriodicServices") -> None:
     """Drops connections that are idle, slow or stalled."""
     await broker.server.sweep(broker.probes.monotonic())
     broker.trail.flush()
 
 
-async def watch_clock(broker: "Broker") -> None:
+async def watch_clock(broker: "PeriodicServices") -> None:
     """Notices a wall clock that steps."""
     broker.clock_watch.look()
 
 
-async def share_memory(broker: "Broker") -> None:
+async def share_memory(broker: "PeriodicServices") -> None:
     """What partitions remember of producers stays in its share of memory."""
     share = broker.memory.share(MemoryClass.PRODUCERS)
     if broker.log_manager.share_producers(share):
         broker.memory.refuse(MemoryClass.PRODUCERS, 0)
 
 
-async def watch_starts(broker: "Broker") -> None:
+async def watch_starts(broker: "PeriodicServices") -> None:
     """A broker that has lived for a while is in no loop of crashes."""
     await broker.lanes.run(broker.log_dir, broker.crash_guard.look)
     broker.intake.look()
 
 
-async def flush_old(broker: "Broker") -> None:
+async def flush_old(broker: "PeriodicServices") -> None:
     """`flush.ms`: what has been unsynced for so long is synced."""
 
     def flush_seconds(durable: Durable) -> float:
@@ -127,14 +127,14 @@ async def flush_old(broker: "Broker") -> None:
     broker.commit.flush_older_than(flush_seconds, broker.clock.monotonic())
 
 
-async def remove_deleted(broker: "Broker") -> None:
+async def remove_deleted(broker: "PeriodicServices") -> None:
     """Files of deleted partitions and removed segments go, some at a time."""
     remove = broker.log_manager.remove_deleted
     while await broker.lanes.run(broker.log_dir, partial(remove, hurry=broker.disk_space.is_low)):
         pass
 
 
-async def expire_producers(broker: "Broker") -> None:
+async def expire_producers(broker: "PeriodicServices") -> None:
     """Producers that have been silent for long are forgotten (KIP-854).
 
     It changes the log's state, so it waits for its turn among the writes of each partition. A clock
@@ -151,7 +151,7 @@ async def expire_producers(broker: "Broker") -> None:
                 await wait_for(partition.in_turn(expire))
 
 
-async def checkpoint(broker: "Broker") -> None:
+async def checkpoint(broker: "PeriodicServices") -> None:
     """Recovery points, start offsets and high watermarks reach their files."""
     await broker.lanes.run(broker.log_dir, broker.log_manager.checkpoint)
     for damage in broker.log_manager.damage[:]:

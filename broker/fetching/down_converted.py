@@ -9,16 +9,21 @@ Where a slice holds markers of transactions only, which old formats lack, readin
 
 import asyncio
 from functools import partial
+from typing import Protocol
 
 from broker.fetching.plan import FetchPlan
+from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.partition import Partition
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
-from broker.runtime.memory_account import MemoryClass
+from broker.runtime.memory_account import MemoryAccount, MemoryClass
+from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.unpacking import REQUEST_BYTES
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.fetch import FetchResponse, PartitionData
 from protocol.errors import ErrorCode, KafkaError
+from storage.env import Clock
 from storage.files.file_slice import FileSlice
 from storage.log.down_conversion import OldReader, Oversize
 
@@ -26,6 +31,16 @@ MOST_BYTES, MOST_SECONDS = REQUEST_BYTES, 1.0
 FORMAT_1_SINCE_VERSION = 2
 WHOLE_FIRST_SINCE_VERSION = 3
 FORMAT_2_SINCE_VERSION = 4
+
+
+class ConversionServices(Protocol):
+    """The services that an answer is converted with."""
+
+    catalog: TopicCatalog
+    clock: Clock
+    memory: MemoryAccount
+    probes: BrokerProbes
+    waiters: FetchWaiters
 
 
 class OldFetch:
@@ -42,7 +57,9 @@ class OldFetch:
         "_unpacked_bytes",
     )
 
-    def __init__(self, plan: FetchPlan, deadline: float, context: RequestContext) -> None:
+    def __init__(
+        self, plan: FetchPlan, deadline: float, context: RequestContext[ConversionServices]
+    ) -> None:
         """`deadline` (monotonic) is when the client wants an answer even without records."""
         self._plan = plan
         self._deadline = deadline

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from broker.runtime.request_context import RequestContext
+from broker.state.services import StateServices
 from broker.topics.metadata_image import TopicImage
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
@@ -14,7 +15,7 @@ def check_group_id(group_id: str) -> None:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
 
 
-def topic_of(context: RequestContext, name: str, topic_id: UUID) -> TopicImage:
+def topic_of(context: RequestContext[StateServices], name: str, topic_id: UUID) -> TopicImage:
     """The topic that a request names.
 
     UNKNOWN_TOPIC_OR_PARTITION (3) for a name, UNKNOWN_TOPIC_ID (100) for an id that nothing has.

@@ -1,7 +1,7 @@
 """AddOffsetsToTxn: the partition that remembers a group's offsets joins the transaction."""
 
 from broker.groups.requests import check_group_id
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.requests import told
 from broker.transactions.rules import Claim
@@ -12,7 +12,7 @@ FENCED_SINCE_VERSION = 2
 
 
 async def handle(
-    request: AddOffsetsToTxnRequest, context: RequestContext
+    request: AddOffsetsToTxnRequest, context: HandlerContext
 ) -> AddOffsetsToTxnResponse:
     """Durable when the code is 0."""
     groups = context.broker.groups

@@ -1,6 +1,6 @@
 """AddPartitionsToTxn: partitions join the transaction, all or none of them."""
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.transactions.requests import code_of_place, places_of, told
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import Place
@@ -23,7 +23,7 @@ Codes = dict[Place, int]
 
 
 async def handle(
-    request: AddPartitionsToTxnRequest, context: RequestContext
+    request: AddPartitionsToTxnRequest, context: HandlerContext
 ) -> AddPartitionsToTxnResponse:
     """One code for each partition, durable when it is 0."""
     if context.api_version < MANY_SINCE_VERSION:
@@ -46,7 +46,7 @@ async def handle(
     )
 
 
-async def _one_of_many(each: AddPartitionsToTxnTransaction, context: RequestContext) -> Codes:
+async def _one_of_many(each: AddPartitionsToTxnTransaction, context: HandlerContext) -> Codes:
     claim = Claim(each.transactional_id, each.producer_id, each.producer_epoch)
     places = places_of(each.topics)
     if not each.verify_only:
@@ -54,7 +54,7 @@ async def _one_of_many(each: AddPartitionsToTxnTransaction, context: RequestCont
     return {place: _code_of_member(claim, place, context) for place in places}
 
 
-async def _join(claim: Claim, places: list[Place], context: RequestContext) -> Codes:
+async def _join(claim: Claim, places: list[Place], context: HandlerContext) -> Codes:
     codes = {place: code_of_place(place, context) for place in places}
     if any(codes.values()):
         for code in codes.values():
@@ -68,7 +68,7 @@ async def _join(claim: Claim, places: list[Place], context: RequestContext) -> C
     return codes
 
 
-def _code_of_member(claim: Claim, place: Place, context: RequestContext) -> int:
+def _code_of_member(claim: Claim, place: Place, context: HandlerContext) -> int:
     try:
         context.broker.transactions.check_joined(claim, place)
     except KafkaError as error:

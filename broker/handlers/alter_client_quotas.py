@@ -6,7 +6,7 @@ Each entity counts by itself: one that is refused changes nothing, the others ar
 from collections import Counter
 
 from broker.quotas.table import LEAST_OF_DEFAULTS, Entity, QuotaTable, alter, entity_of
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -21,7 +21,7 @@ Outcomes = dict[Entity, KafkaError | None]
 
 
 async def handle(
-    request: AlterClientQuotasRequest, context: RequestContext
+    request: AlterClientQuotasRequest, context: HandlerContext
 ) -> AlterClientQuotasResponse:
     """One result per entity, in the order of the request."""
     quotas = context.broker.quotas
@@ -85,7 +85,7 @@ def _check_leaves_room(entity: Entity, changes: dict[str, float | None]) -> None
             )
 
 
-def _result(entity: Entity, error: KafkaError | None, context: RequestContext) -> EntryResult:
+def _result(entity: Entity, error: KafkaError | None, context: HandlerContext) -> EntryResult:
     result = EntryResult(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     )

@@ -1,6 +1,6 @@
 """AlterConfigs: replaces all settings of a resource; what is not named returns to its default."""
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
 from config.store import Change
 from protocol.apis.alter_configs import (
@@ -12,7 +12,7 @@ from protocol.apis.alter_configs import (
 from protocol.errors import ErrorCode, KafkaError
 
 
-async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+async def handle(request: AlterConfigsRequest, context: HandlerContext) -> AlterConfigsResponse:
     """All keys of a resource change together or not at all."""
     config = context.broker.config
 

@@ -7,7 +7,7 @@ in Kafka's controller.
 
 from collections.abc import Sequence
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -19,7 +19,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 def handle(
-    request: AlterPartitionReassignmentsRequest, context: RequestContext
+    request: AlterPartitionReassignmentsRequest, context: HandlerContext
 ) -> AlterPartitionReassignmentsResponse:
     """One result per partition."""
     return AlterPartitionReassignmentsResponse(
@@ -35,7 +35,7 @@ def handle(
 
 
 def _reassign(
-    topic: str, wanted: ReassignablePartition, context: RequestContext
+    topic: str, wanted: ReassignablePartition, context: HandlerContext
 ) -> ReassignablePartitionResponse:
     answer = ReassignablePartitionResponse(partition_index=wanted.partition_index)
     try:

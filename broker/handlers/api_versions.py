@@ -7,7 +7,7 @@ Kafka we resemble.
 
 import re
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -26,7 +26,7 @@ CLIENT_SOFTWARE_SINCE_VERSION = 3
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
 
-def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+def handle(request: ApiVersionsRequest, context: HandlerContext) -> ApiVersionsResponse:
     """The served APIs and their versions; INVALID_REQUEST (42) for a nonsense client name."""
     if not _names_its_software(request, context):
         context.count_error(ErrorCode.INVALID_REQUEST)
@@ -65,7 +65,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
     )
 
 
-def api_keys(context: RequestContext) -> list[ApiVersion]:
+def api_keys(context: HandlerContext) -> list[ApiVersion]:
     """Every routed API, in the order of the keys."""
     return [
         ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
@@ -73,7 +73,7 @@ def api_keys(context: RequestContext) -> list[ApiVersion]:
     ]
 
 
-def _names_its_software(request: ApiVersionsRequest, context: RequestContext) -> bool:
+def _names_its_software(request: ApiVersionsRequest, context: HandlerContext) -> bool:
     """KIP-511: both the name and the version of the client must be well-formed."""
     if context.api_version < CLIENT_SOFTWARE_SINCE_VERSION:
         return True

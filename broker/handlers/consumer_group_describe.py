@@ -7,9 +7,9 @@ from uuid import UUID
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from broker.handlers.describe_groups import ALL_OPERATIONS
+from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom
 from broker.runtime.deferred import Deferred
-from broker.runtime.request_context import RequestContext
 from broker.topics.metadata_image import MetadataImage
 from protocol.apis.consumer_group_describe import (
     CLASSIC_MEMBER,
@@ -27,7 +27,7 @@ PARTITION_BYTES = 32  # a number in a list
 
 
 def handle(
-    request: ConsumerGroupDescribeRequest, context: RequestContext
+    request: ConsumerGroupDescribeRequest, context: HandlerContext
 ) -> ConsumerGroupDescribeResponse | Deferred[ConsumerGroupDescribeResponse]:
     """GROUP_ID_NOT_FOUND (69) for a group that does not exist, or is a classic one.
 
@@ -40,7 +40,7 @@ def handle(
 
 
 def _answers(
-    request: ConsumerGroupDescribeRequest, context: RequestContext, room: AnswerRoom
+    request: ConsumerGroupDescribeRequest, context: HandlerContext, room: AnswerRoom
 ) -> Iterator[ConsumerGroupDescribeGroup | None]:
     for group_id in dict.fromkeys(request.group_ids):
         try:
@@ -57,7 +57,7 @@ def _answers(
 
 
 def _described(
-    group_id: str, context: RequestContext, room: AnswerRoom
+    group_id: str, context: HandlerContext, room: AnswerRoom
 ) -> Generator[None, None, ConsumerGroupDescribeGroup]:
     _, consumer = context.broker.groups.require_consumer(group_id)
     image = context.broker.catalog.image

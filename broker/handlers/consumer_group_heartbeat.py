@@ -5,9 +5,9 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import Told
 from broker.groups.consumer.heartbeat import Beat, check, check_expression
 from broker.groups.consumer.member import Assigned
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
-from broker.runtime.request_context import RequestContext
 from protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
@@ -21,7 +21,7 @@ CLIENT_IDS_SINCE_VERSION = 1
 Answer = ConsumerGroupHeartbeatResponse | Deferred[ConsumerGroupHeartbeatResponse]
 
 
-def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Answer:
+def handle(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> Answer:
     """The member's epoch, and its assignment when that changed; told when it is durable."""
     settings = context.broker.config.broker_config
     beat = _beat(request, context)
@@ -46,7 +46,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> A
     return after(written, lambda _: response, lambda error: _refusal(error, context))
 
 
-def _heard(beat: Beat, context: RequestContext) -> Told:
+def _heard(beat: Beat, context: HandlerContext) -> Told:
     groups = context.broker.groups
     if not beat.joins:
         group, consumer = groups.require_consumer(beat.group_id)
@@ -77,7 +77,7 @@ def _check_serves(group: Group) -> None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def _check_room(group: Group, beat: Beat, context: RequestContext) -> None:
+def _check_room(group: Group, beat: Beat, context: HandlerContext) -> None:
     limit = context.broker.config.broker_config.group_consumer_max_size
     consumer = _consumer(group)
     is_known = consumer is not None and beat.member_id in consumer.members
@@ -89,7 +89,7 @@ def _check_room(group: Group, beat: Beat, context: RequestContext) -> None:
     _check_words(group, beat, context)
 
 
-def _check_words(group: Group, beat: Beat, context: RequestContext) -> None:
+def _check_words(group: Group, beat: Beat, context: HandlerContext) -> None:
     """Room in memory, and in a record, for what the member says anew."""
     if beat.names is None and beat.regex is None:
         return
@@ -108,7 +108,7 @@ def _check_words(group: Group, beat: Beat, context: RequestContext) -> None:
         )
 
 
-def _beat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Beat:
+def _beat(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> Beat:
     owned = request.topic_partitions
     return Beat(
         request.group_id,
@@ -135,6 +135,6 @@ def _assignment(assigned: Assigned) -> ConsumerGroupHeartbeatAssignment:
     )
 
 
-def _refusal(error: KafkaError, context: RequestContext) -> ConsumerGroupHeartbeatResponse:
+def _refusal(error: KafkaError, context: HandlerContext) -> ConsumerGroupHeartbeatResponse:
     context.count_error(error.code)
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.topics.creation import check_assignments, check_partition_limit
 from broker.topics.names import check_not_internal
 from protocol.apis.create_partitions import (
@@ -16,7 +16,7 @@ from storage.errors import StorageError
 
 
 async def handle(
-    request: CreatePartitionsRequest, context: RequestContext
+    request: CreatePartitionsRequest, context: HandlerContext
 ) -> CreatePartitionsResponse:
     """One result per name; a name that stands in the request twice is refused."""
     asked = Counter(topic.name for topic in request.topics)
@@ -41,7 +41,7 @@ async def handle(
     )
 
 
-def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: RequestContext) -> int:
+def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: HandlerContext) -> int:
     """How many partitions come to be."""
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -73,7 +73,7 @@ def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: RequestCo
 
 
 async def _grow(
-    counts: dict[str, int], errors: dict[str, KafkaError], context: RequestContext
+    counts: dict[str, int], errors: dict[str, KafkaError], context: HandlerContext
 ) -> None:
     try:
         await context.broker.catalog.add_partitions(counts)
@@ -83,7 +83,7 @@ async def _grow(
 
 
 def _result(
-    name: str, error: KafkaError | None, context: RequestContext
+    name: str, error: KafkaError | None, context: HandlerContext
 ) -> CreatePartitionsTopicResult:
     if error is None:
         return CreatePartitionsTopicResult(name=name)

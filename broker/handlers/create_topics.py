@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from broker.runtime.request_context import RequestContext
-from broker.topics.creation import NewTopic, TopicPlan, partition_count_of
+from broker.requests.services import HandlerContext
+from broker.topics.creation import TopicPlan, partition_count_of
+from broker.topics.new_topic import NewTopic
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -17,7 +18,7 @@ from storage.errors import StorageError
 CONFIGS_SINCE_VERSION = 5
 
 
-async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+async def handle(request: CreateTopicsRequest, context: HandlerContext) -> CreateTopicsResponse:
     """One result per name; a name that stands in the request twice is refused."""
     asked = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
@@ -38,7 +39,7 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
 
 
 def _judge(
-    topic: CreatableTopic, asked: Counter[str], plan: TopicPlan, context: RequestContext
+    topic: CreatableTopic, asked: Counter[str], plan: TopicPlan, context: HandlerContext
 ) -> None:
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -60,7 +61,7 @@ def _judge(
 
 
 async def _create(
-    planned: list[NewTopic], results: dict[str, CreatableTopicResult], context: RequestContext
+    planned: list[NewTopic], results: dict[str, CreatableTopicResult], context: HandlerContext
 ) -> None:
     try:
         await context.broker.catalog.create(planned)
@@ -70,7 +71,7 @@ async def _create(
             results[plan.name] = _refusal(plan.name, refusal, context)
 
 
-def _success(plan: NewTopic, context: RequestContext) -> CreatableTopicResult:
+def _success(plan: NewTopic, context: HandlerContext) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=plan.name,
         topic_id=plan.topic_id,
@@ -80,7 +81,7 @@ def _success(plan: NewTopic, context: RequestContext) -> CreatableTopicResult:
     )
 
 
-def _configs(plan: NewTopic, context: RequestContext) -> list[CreatableTopicConfigs]:
+def _configs(plan: NewTopic, context: HandlerContext) -> list[CreatableTopicConfigs]:
     """The settings as they are; for `validate_only` as they would be, in the same words."""
     return [
         CreatableTopicConfigs(
@@ -94,7 +95,7 @@ def _configs(plan: NewTopic, context: RequestContext) -> list[CreatableTopicConf
     ]
 
 
-def _refusal(name: str, error: KafkaError, context: RequestContext) -> CreatableTopicResult:
+def _refusal(name: str, error: KafkaError, context: HandlerContext) -> CreatableTopicResult:
     context.count_error(error.code)
     return CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.message, configs=[]

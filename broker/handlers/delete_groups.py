@@ -3,9 +3,9 @@
 from functools import partial
 
 from broker.groups.classic.group import Group
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
-from broker.runtime.request_context import RequestContext
 from protocol.apis.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -17,14 +17,14 @@ Answer = DeletableGroupResult | Deferred[DeletableGroupResult]
 
 
 def handle(
-    request: DeleteGroupsRequest, context: RequestContext
+    request: DeleteGroupsRequest, context: HandlerContext
 ) -> DeleteGroupsResponse | Deferred[DeleteGroupsResponse]:
     """One code for each group."""
     answers = [_delete(group_id, context) for group_id in dict.fromkeys(request.groups_names)]
     return gather(answers, lambda results: DeleteGroupsResponse(results=results))
 
 
-def _delete(group_id: str, context: RequestContext) -> Answer:
+def _delete(group_id: str, context: HandlerContext) -> Answer:
     try:
         group = _empty_group(group_id, context)
     except KafkaError as error:
@@ -36,13 +36,13 @@ def _delete(group_id: str, context: RequestContext) -> Answer:
     )
 
 
-def _empty_group(group_id: str, context: RequestContext) -> Group:
+def _empty_group(group_id: str, context: HandlerContext) -> Group:
     group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if not group.is_empty:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     return group
 
 
-def _refusal(group_id: str, context: RequestContext, error: KafkaError) -> DeletableGroupResult:
+def _refusal(group_id: str, context: HandlerContext, error: KafkaError) -> DeletableGroupResult:
     context.count_error(error.code)
     return DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -3,9 +3,9 @@
 from functools import partial
 
 from broker.partitions.partition import Partition
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
-from broker.runtime.request_context import RequestContext
 from broker.topics.names import check_not_internal
 from protocol.apis.delete_records import (
     DeleteRecordsPartition,
@@ -23,7 +23,7 @@ Answer = DeleteRecordsPartitionResult | Deferred[DeleteRecordsPartitionResult]
 
 
 def handle(
-    request: DeleteRecordsRequest, context: RequestContext
+    request: DeleteRecordsRequest, context: HandlerContext
 ) -> DeleteRecordsResponse | Deferred[DeleteRecordsResponse]:
     """One result per partition: the new low watermark, or why nothing changed."""
     answers = [
@@ -32,7 +32,7 @@ def handle(
     return gather(answers, partial(_respond, request))
 
 
-def _delete(name: str, wanted: DeleteRecordsPartition, context: RequestContext) -> Answer:
+def _delete(name: str, wanted: DeleteRecordsPartition, context: HandlerContext) -> Answer:
     index = wanted.partition_index
     try:
         partition = context.broker.catalog.image.require(name, index)
@@ -66,7 +66,7 @@ def _success(index: int, low_watermark: int) -> DeleteRecordsPartitionResult:
 
 
 def _refusal(
-    index: int, context: RequestContext, error: KafkaError
+    index: int, context: HandlerContext, error: KafkaError
 ) -> DeleteRecordsPartitionResult:
     context.count_error(error.code)
     return DeleteRecordsPartitionResult(

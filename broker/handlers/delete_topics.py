@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from uuid import UUID
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.topics.metadata_image import TopicImage
 from broker.topics.names import check_not_internal
 from protocol.apis.delete_topics import (
@@ -21,7 +21,7 @@ IDS_SINCE_VERSION = 6
 DISABLED_CODE_SINCE_VERSION = 3
 
 
-async def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
+async def handle(request: DeleteTopicsRequest, context: HandlerContext) -> DeleteTopicsResponse:
     """One result per name or id; nothing of a refused topic is touched."""
     wanted = _wanted(request, context)
     async with context.broker.catalog.changing:
@@ -44,20 +44,20 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     return DeleteTopicsResponse(responses=results)
 
 
-def _wanted(request: DeleteTopicsRequest, context: RequestContext) -> Iterable[DeleteTopicState]:
+def _wanted(request: DeleteTopicsRequest, context: HandlerContext) -> Iterable[DeleteTopicState]:
     if context.api_version >= IDS_SINCE_VERSION:
         return request.topics
     return [DeleteTopicState(name=name) for name in request.topic_names]
 
 
-def _name_of(wanted: DeleteTopicState, context: RequestContext) -> str | None:
+def _name_of(wanted: DeleteTopicState, context: HandlerContext) -> str | None:
     image = context.broker.catalog.image
     found = image.by_id.get(wanted.topic_id)
     return found.name if found is not None and wanted.name is None else wanted.name
 
 
 def _judge(
-    wanted: DeleteTopicState, asked: Counter[str | None], context: RequestContext
+    wanted: DeleteTopicState, asked: Counter[str | None], context: HandlerContext
 ) -> DeletableTopicResult:
     try:
         _check(wanted, context)
@@ -68,7 +68,7 @@ def _judge(
 
 
 def _find(
-    wanted: DeleteTopicState, asked: Counter[str | None], context: RequestContext
+    wanted: DeleteTopicState, asked: Counter[str | None], context: HandlerContext
 ) -> TopicImage:
     name = _name_of(wanted, context)
     if name is not None and asked[name] > 1:
@@ -83,7 +83,7 @@ def _find(
     )
 
 
-def _check(wanted: DeleteTopicState, context: RequestContext) -> None:
+def _check(wanted: DeleteTopicState, context: HandlerContext) -> None:
     if not context.broker.config.broker_config.delete_topic_enable:
         known = context.api_version >= DISABLED_CODE_SINCE_VERSION
         raise KafkaError(
@@ -100,7 +100,7 @@ def _check(wanted: DeleteTopicState, context: RequestContext) -> None:
 
 
 def _refusal(
-    name: str | None, topic_id: UUID, error: KafkaError, context: RequestContext
+    name: str | None, topic_id: UUID, error: KafkaError, context: HandlerContext
 ) -> DeletableTopicResult:
     context.count_error(error.code)
     return DeletableTopicResult(

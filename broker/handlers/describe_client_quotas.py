@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from broker.quotas.table import CLIENT_ID, IP, USER, Entity, Limits
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -24,7 +24,7 @@ MATCH_NAMES = {
 
 
 def handle(
-    request: DescribeClientQuotasRequest, context: RequestContext
+    request: DescribeClientQuotasRequest, context: HandlerContext
 ) -> DescribeClientQuotasResponse:
     """All that match; INVALID_REQUEST (42) or UNSUPPORTED_VERSION (35) for a filter that cannot."""
     try:

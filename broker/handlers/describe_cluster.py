@@ -1,6 +1,6 @@
 """DescribeCluster: one broker, which is its own controller."""
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode
 BROKERS = 1
 
 
-def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+def handle(request: DescribeClusterRequest, context: HandlerContext) -> DescribeClusterResponse:
     """This node by the address the client can reach; controller endpoints are not served (v1+)."""
     broker = context.broker
     if request.endpoint_type != BROKERS:
@@ -22,7 +22,7 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
             error_message="This address serves brokers, not controllers",
             endpoint_type=BROKERS,
         )
-    host, port = context.advertised()
+    host, port = context.broker.advertised(context)
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,

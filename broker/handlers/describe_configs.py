@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom, asked_once
 from broker.runtime.deferred import Deferred
-from broker.runtime.request_context import RequestContext
 from broker.topics.config_resources import TOPIC, check_resource
 from config.describe import Described
 from protocol.apis.describe_configs import (
@@ -20,7 +20,7 @@ from protocol.errors import KafkaError
 
 
 def handle(
-    request: DescribeConfigsRequest, context: RequestContext
+    request: DescribeConfigsRequest, context: HandlerContext
 ) -> DescribeConfigsResponse | Deferred[DescribeConfigsResponse]:
     """Every setting of each resource, or those asked for; unknown keys have no entry.
 
@@ -33,7 +33,7 @@ def handle(
 
 
 def _answers(
-    request: DescribeConfigsRequest, context: RequestContext, room: AnswerRoom
+    request: DescribeConfigsRequest, context: HandlerContext, room: AnswerRoom
 ) -> Iterator[DescribeConfigsResult]:
     once = asked_once(request.resources, lambda each: (each.resource_type, each.resource_name))
     for resource in once:
@@ -41,7 +41,7 @@ def _answers(
 
 
 def _described(
-    resource: DescribeConfigsResource, context: RequestContext, room: AnswerRoom
+    resource: DescribeConfigsResource, context: HandlerContext, room: AnswerRoom
 ) -> Sequence[Described]:
     check_resource(resource, context.broker)
     room.take(1)
@@ -59,7 +59,7 @@ def _described(
 def _describe(
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
-    context: RequestContext,
+    context: HandlerContext,
     room: AnswerRoom,
 ) -> DescribeConfigsResult:
     try:

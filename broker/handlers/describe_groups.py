@@ -5,9 +5,9 @@ from functools import partial
 
 from broker.groups.classic.group import Group, State
 from broker.groups.classic.members import Member
+from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom
 from broker.runtime.deferred import Deferred
-from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_groups import (
     UNKNOWN_OPERATIONS,
     DescribedGroup,
@@ -23,7 +23,7 @@ ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 
 def handle(
-    request: DescribeGroupsRequest, context: RequestContext
+    request: DescribeGroupsRequest, context: HandlerContext
 ) -> DescribeGroupsResponse | Deferred[DescribeGroupsResponse]:
     """A group that does not exist is Dead, and from version 6 on GROUP_ID_NOT_FOUND (69).
 
@@ -35,7 +35,7 @@ def handle(
 
 
 def _answers(
-    request: DescribeGroupsRequest, context: RequestContext, room: AnswerRoom
+    request: DescribeGroupsRequest, context: HandlerContext, room: AnswerRoom
 ) -> Iterator[DescribedGroup]:
     with_operations = request.include_authorized_operations
     for group_id in dict.fromkeys(request.groups):
@@ -47,7 +47,7 @@ def _answers(
         yield answer
 
 
-def _described(group_id: str, context: RequestContext, room: AnswerRoom) -> DescribedGroup:
+def _described(group_id: str, context: HandlerContext, room: AnswerRoom) -> DescribedGroup:
     try:
         group = context.broker.groups.require_classic(group_id)
         room.take(1 + len(group.members), _told_bytes(group.members.values()))
@@ -82,7 +82,7 @@ def _members(group: Group, *, is_stable: bool) -> list[DescribedGroupMember]:
     ]
 
 
-def _refusal(group_id: str, error: KafkaError, context: RequestContext) -> DescribedGroup:
+def _refusal(group_id: str, error: KafkaError, context: HandlerContext) -> DescribedGroup:
     missing = error.code == ErrorCode.GROUP_ID_NOT_FOUND
     state = State.DEAD.value if missing else ""
     if missing and context.api_version < NOT_FOUND_SINCE_VERSION:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.topics.metadata_image import MetadataImage
 from protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -17,7 +17,7 @@ from storage.errors import StorageError
 
 
 async def handle(
-    request: DescribeLogDirsRequest, context: RequestContext
+    request: DescribeLogDirsRequest, context: HandlerContext
 ) -> DescribeLogDirsResponse:
     """All partitions for a null list, else those asked for; unknown ones are left out."""
     broker = context.broker

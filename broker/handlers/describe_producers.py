@@ -3,10 +3,10 @@
 from functools import partial
 
 from broker.partitions.partition import Partition
+from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
-from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -21,7 +21,7 @@ Answer = PartitionResponse | Deferred[PartitionResponse]
 
 
 def handle(
-    request: DescribeProducersRequest, context: RequestContext
+    request: DescribeProducersRequest, context: HandlerContext
 ) -> DescribeProducersResponse | Deferred[DescribeProducersResponse]:
     """The remembered producers of each partition, idle ones too until they expire.
 
@@ -44,7 +44,7 @@ def _once(topics: list[TopicRequest]) -> list[TopicRequest]:
     return [TopicRequest(name=name, partition_indexes=list(of)) for name, of in indexes.items()]
 
 
-def _describe(name: str, index: int, context: RequestContext, room: AnswerRoom) -> Answer:
+def _describe(name: str, index: int, context: HandlerContext, room: AnswerRoom) -> Answer:
     refuse = partial(_refusal, index, context)
     try:
         partition = context.broker.catalog.image.require(name, index)
@@ -73,7 +73,7 @@ def _success(index: int, producers: list[ProducerState]) -> PartitionResponse:
     return PartitionResponse(partition_index=index, active_producers=producers)
 
 
-def _refusal(index: int, context: RequestContext, error: KafkaError) -> PartitionResponse:
+def _refusal(index: int, context: HandlerContext, error: KafkaError) -> PartitionResponse:
     context.count_error(error.code)
     return PartitionResponse(
         partition_index=index, error_code=error.code, error_message=error.message

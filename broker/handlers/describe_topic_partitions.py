@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from broker.partitions.partition import Partition
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -17,7 +17,7 @@ MAX_PARTITIONS = 2000  # max.request.partition.size.limit of Kafka's brokers
 
 
 def handle(
-    request: DescribeTopicPartitionsRequest, context: RequestContext
+    request: DescribeTopicPartitionsRequest, context: HandlerContext
 ) -> DescribeTopicPartitionsResponse:
     """Topics from the cursor on, until the page is full; no list means all of them."""
     if not _makes_sense(request):
@@ -48,7 +48,7 @@ def _makes_sense(request: DescribeTopicPartitionsRequest) -> bool:
 
 
 def _topics(
-    request: DescribeTopicPartitionsRequest, context: RequestContext
+    request: DescribeTopicPartitionsRequest, context: HandlerContext
 ) -> Iterator[tuple[str, int]]:
     """Names in order, each with the first partition to tell."""
     names: Iterable[str] = {topic.name for topic in request.topics}
@@ -60,13 +60,13 @@ def _topics(
             yield name, cursor.partition_index
 
 
-def _partition_count(name: str, context: RequestContext) -> int:
+def _partition_count(name: str, context: HandlerContext) -> int:
     topic = context.broker.catalog.image.topics.get(name)
     return len(topic.partitions) if topic is not None else 0
 
 
 def _describe(
-    name: str, start: int, limit: int, context: RequestContext
+    name: str, start: int, limit: int, context: HandlerContext
 ) -> DescribeTopicPartitionsResponseTopic:
     topic = context.broker.catalog.image.topics.get(name)
     if topic is None:
@@ -93,7 +93,7 @@ def _partition(partition: Partition, node: list[int]) -> DescribeTopicPartitions
 
 
 def _refuse(
-    request: DescribeTopicPartitionsRequest, context: RequestContext
+    request: DescribeTopicPartitionsRequest, context: HandlerContext
 ) -> DescribeTopicPartitionsResponse:
     """The response has no place for an error of its own: every topic carries it."""
     return DescribeTopicPartitionsResponse(
@@ -104,7 +104,7 @@ def _refuse(
 
 
 def _unknown(
-    name: str, code: ErrorCode, context: RequestContext
+    name: str, code: ErrorCode, context: HandlerContext
 ) -> DescribeTopicPartitionsResponseTopic:
     context.count_error(code)
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)

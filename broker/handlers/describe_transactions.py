@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
+from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom
 from broker.runtime.deferred import Deferred
-from broker.runtime.request_context import RequestContext
 from broker.transactions.transaction import Facts
 from protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,
@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 def handle(
-    request: DescribeTransactionsRequest, context: RequestContext
+    request: DescribeTransactionsRequest, context: HandlerContext
 ) -> DescribeTransactionsResponse | Deferred[DescribeTransactionsResponse]:
     """TRANSACTIONAL_ID_NOT_FOUND (105) for one that nobody uses; each is told once."""
     return context.broker.answers.make(
@@ -27,13 +27,13 @@ def handle(
 
 
 def _answers(
-    request: DescribeTransactionsRequest, context: RequestContext, room: AnswerRoom
+    request: DescribeTransactionsRequest, context: HandlerContext, room: AnswerRoom
 ) -> Iterator[TransactionState]:
     for each in dict.fromkeys(request.transactional_ids):
         yield _describe(each, context, room)
 
 
-def _describe(transactional_id: str, context: RequestContext, room: AnswerRoom) -> TransactionState:
+def _describe(transactional_id: str, context: HandlerContext, room: AnswerRoom) -> TransactionState:
     try:
         facts = _facts(transactional_id, context)
         room.take(1 + len(facts.partitions))
@@ -51,7 +51,7 @@ def _describe(transactional_id: str, context: RequestContext, room: AnswerRoom) 
     )
 
 
-def _facts(transactional_id: str, context: RequestContext) -> Facts:
+def _facts(transactional_id: str, context: HandlerContext) -> Facts:
     transactions = context.broker.transactions
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)

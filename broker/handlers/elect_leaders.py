@@ -4,7 +4,7 @@ As in Kafka, a request for every partition lists only what changed, so nothing; 
 partitions is told ELECTION_NOT_NEEDED (84) for each that is here.
 """
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode, KafkaError
 KINDS = (0, 1)  # preferred replica, unclean
 
 
-def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+def handle(request: ElectLeadersRequest, context: HandlerContext) -> ElectLeadersResponse:
     """One result per named partition; INVALID_REQUEST (42) for a kind nobody knows."""
     kind = request.election_type
     return ElectLeadersResponse(
@@ -33,7 +33,7 @@ def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeader
     )
 
 
-def _elect(topic: str, index: int, kind: int, context: RequestContext) -> PartitionResult:
+def _elect(topic: str, index: int, kind: int, context: HandlerContext) -> PartitionResult:
     try:
         _check_kind(kind)
         context.broker.catalog.image.require(topic, index)

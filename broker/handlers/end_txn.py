@@ -1,6 +1,6 @@
 """EndTxn: a transaction is committed or aborted; answered when that is durable."""
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.transactions.requests import told
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import VERSION_2
@@ -12,7 +12,7 @@ FENCED_SINCE_VERSION = 2
 NEW_EPOCH_SINCE_VERSION = 5
 
 
-async def handle(request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
+async def handle(request: EndTxnRequest, context: HandlerContext) -> EndTxnResponse:
     """The id and epoch to go on with, from version 5 on a new one."""
     claim = Claim(request.transactional_id, request.producer_id, request.producer_epoch)
     version = VERSION_2 if context.api_version >= NEW_EPOCH_SINCE_VERSION else 0

@@ -23,8 +23,8 @@ from broker.fetching.sessions import (
     PartitionKey,
 )
 from broker.partitions.fetch_waiters import Waiter
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
-from broker.runtime.request_context import RequestContext
 from protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -44,7 +44,7 @@ REPLICA_STATE_SINCE_VERSION = 15
 
 
 def handle(
-    request: FetchRequest, context: RequestContext
+    request: FetchRequest, context: HandlerContext
 ) -> FetchResponse | Deferred[FetchResponse]:
     """Answers at once when there is enough to tell, else when there is or `max_wait_ms` is over."""
     if _replica_id(request, context) != CONSUMER:
@@ -73,7 +73,7 @@ class _Fetch:
         "waits_since",
     )
 
-    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+    def __init__(self, request: FetchRequest, context: HandlerContext) -> None:
         """Finds or ends the session; raises the KafkaError that answers the whole request."""
         self.request = request
         self.context = context
@@ -259,13 +259,13 @@ def _forgotten(request: FetchRequest) -> list[PartitionKey]:
     ]
 
 
-def _replica_id(request: FetchRequest, context: RequestContext) -> int:
+def _replica_id(request: FetchRequest, context: HandlerContext) -> int:
     if context.api_version >= REPLICA_STATE_SINCE_VERSION:
         return CONSUMER if request.replica_state is None else request.replica_state.replica_id
     return request.replica_id
 
 
-def _refuse_replica(request: FetchRequest, context: RequestContext) -> FetchResponse:
+def _refuse_replica(request: FetchRequest, context: HandlerContext) -> FetchResponse:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     context.count_error(code)
     answers = [

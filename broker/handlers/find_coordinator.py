@@ -7,7 +7,7 @@ API's presence as a sign that lz4 is understood.
 
 from collections.abc import Awaitable
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.state.state_topic import StateTopic
 from protocol.apis.find_coordinator import (
     Coordinator,
@@ -21,7 +21,7 @@ KEY_LIST_SINCE_VERSION = 4
 
 
 def handle(
-    request: FindCoordinatorRequest, context: RequestContext
+    request: FindCoordinatorRequest, context: HandlerContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """This node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
     topic = _topic(request, context)
@@ -30,7 +30,7 @@ def handle(
     return _answer(request, context, None)
 
 
-def _topic(request: FindCoordinatorRequest, context: RequestContext) -> StateTopic | None:
+def _topic(request: FindCoordinatorRequest, context: HandlerContext) -> StateTopic | None:
     """Where such keys are remembered."""
     match request.key_type:
         case 0:  # GROUP
@@ -42,7 +42,7 @@ def _topic(request: FindCoordinatorRequest, context: RequestContext) -> StateTop
 
 
 async def _make_and_answer(
-    topic: StateTopic, request: FindCoordinatorRequest, context: RequestContext
+    topic: StateTopic, request: FindCoordinatorRequest, context: HandlerContext
 ) -> FindCoordinatorResponse:
     try:
         await topic.make()
@@ -51,14 +51,14 @@ async def _make_and_answer(
     return _answer(request, context, None)
 
 
-def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]:
+def _keys(request: FindCoordinatorRequest, context: HandlerContext) -> list[str]:
     if context.api_version >= KEY_LIST_SINCE_VERSION:
         return list(dict.fromkeys(request.coordinator_keys))
     return [request.key]
 
 
 def _answer(
-    request: FindCoordinatorRequest, context: RequestContext, fault: KafkaError | None
+    request: FindCoordinatorRequest, context: HandlerContext, fault: KafkaError | None
 ) -> FindCoordinatorResponse:
     found = [_coordinator(key, request.key_type, context, fault) for key in _keys(request, context)]
     if context.api_version >= KEY_LIST_SINCE_VERSION:
@@ -74,20 +74,20 @@ def _answer(
 
 
 def _coordinator(
-    key: str, key_type: int, context: RequestContext, fault: KafkaError | None
+    key: str, key_type: int, context: HandlerContext, fault: KafkaError | None
 ) -> Coordinator:
     if key_type not in {GROUP, TRANSACTION}:
         text = f"There is no coordinator of kind {key_type}"
         return _refusal(key, KafkaError(ErrorCode.INVALID_REQUEST, text), context)
     if fault is not None:
         return _refusal(key, fault, context)
-    host, port = context.advertised()
+    host, port = context.broker.advertised(context)
     return Coordinator(
         key=key, node_id=context.broker.node_id, host=host, port=port, error_message=""
     )
 
 
-def _refusal(key: str, error: KafkaError, context: RequestContext) -> Coordinator:
+def _refusal(key: str, error: KafkaError, context: HandlerContext) -> Coordinator:
     context.count_error(error.code)
     return Coordinator(
         key=key,

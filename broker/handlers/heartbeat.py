@@ -6,12 +6,12 @@ would only join anew for nothing.
 
 from broker.groups.classic.members import Claim
 from broker.groups.requests import check_group_id
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.errors import ErrorCode, KafkaError
 
 
-def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+def handle(request: HeartbeatRequest, context: HandlerContext) -> HeartbeatResponse:
     """NONE, or why the member has to do something."""
     groups = context.broker.groups
     try:

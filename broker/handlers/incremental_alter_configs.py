@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs: sets, deletes, or edits lists; what is not named stays as it is."""
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
 from config.alter import Alteration, Operation
 from config.store import Change
@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 async def handle(
-    request: IncrementalAlterConfigsRequest, context: RequestContext
+    request: IncrementalAlterConfigsRequest, context: HandlerContext
 ) -> IncrementalAlterConfigsResponse:
     """All keys of a resource change together or not at all."""
     config = context.broker.config

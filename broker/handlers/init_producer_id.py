@@ -4,7 +4,7 @@ An idempotent one gets a fresh id. With a transactional id it is the owner of th
 one before is fenced, and what it left open is aborted before the answer goes.
 """
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.transactions.requests import told
 from protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.errors import ErrorCode, KafkaError
@@ -14,7 +14,7 @@ NONE = -1
 FENCED_SINCE_VERSION = 4
 
 
-async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
+async def handle(request: InitProducerIdRequest, context: HandlerContext) -> InitProducerIdResponse:
     """A fresh id with epoch 0, or the next epoch of a transactional id."""
     try:
         expected = _expected(request)

@@ -8,9 +8,9 @@ from functools import partial
 from broker.groups.classic.group import Group
 from broker.groups.classic.members import Joining, JoinResult, Protocol
 from broker.groups.requests import check_group_id
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
-from broker.runtime.request_context import RequestContext
 from protocol.apis.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -25,7 +25,7 @@ SKIP_ASSIGNMENT_SINCE_VERSION = 9
 
 
 def handle(
-    request: JoinGroupRequest, context: RequestContext
+    request: JoinGroupRequest, context: HandlerContext
 ) -> JoinGroupResponse | Deferred[JoinGroupResponse]:
     """The new generation, or at once an error."""
     try:
@@ -38,7 +38,7 @@ def handle(
     return respond(result)
 
 
-def _join(request: JoinGroupRequest, context: RequestContext) -> JoinResult | Deferred[JoinResult]:
+def _join(request: JoinGroupRequest, context: HandlerContext) -> JoinResult | Deferred[JoinResult]:
     groups, settings = context.broker.groups, context.broker.config.broker_config
     check_group_id(request.group_id)
     shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
@@ -53,7 +53,7 @@ def _join(request: JoinGroupRequest, context: RequestContext) -> JoinResult | De
 
 
 def _taken_in(
-    group: Group, joining: Joining, context: RequestContext
+    group: Group, joining: Joining, context: HandlerContext
 ) -> JoinResult | Deferred[JoinResult]:
     groups = context.broker.groups
     try:
@@ -64,7 +64,7 @@ def _taken_in(
         raise
 
 
-def _joining(request: JoinGroupRequest, context: RequestContext) -> Joining:
+def _joining(request: JoinGroupRequest, context: HandlerContext) -> Joining:
     version = context.api_version
     has_timeout = version >= REBALANCE_TIMEOUT_SINCE_VERSION
     timeout = request.rebalance_timeout_ms if has_timeout else request.session_timeout_ms
@@ -83,7 +83,7 @@ def _joining(request: JoinGroupRequest, context: RequestContext) -> Joining:
     )
 
 
-def _respond(context: RequestContext, result: JoinResult) -> JoinGroupResponse:
+def _respond(context: HandlerContext, result: JoinResult) -> JoinGroupResponse:
     context.count_error(result.error)
     name = result.protocol_name
     if name is None and context.api_version < NULL_PROTOCOL_SINCE_VERSION:
@@ -108,6 +108,6 @@ def _respond(context: RequestContext, result: JoinResult) -> JoinGroupResponse:
 
 
 def _refusal(
-    request: JoinGroupRequest, context: RequestContext, error: KafkaError
+    request: JoinGroupRequest, context: HandlerContext, error: KafkaError
 ) -> JoinGroupResponse:
     return _respond(context, JoinResult(error.code, request.member_id))

@@ -1,7 +1,7 @@
 """LeaveGroup: members go; from version 3 on several at once, static ones by their instance id."""
 
 from broker.groups.requests import check_group_id
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode, KafkaError
 LIST_SINCE_VERSION = 3
 
 
-def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+def handle(request: LeaveGroupRequest, context: HandlerContext) -> LeaveGroupResponse:
     """What became of each; the error of the only one stands for the whole in older versions."""
     leaving = request.members
     if context.api_version < LIST_SINCE_VERSION:

@@ -2,14 +2,14 @@
 
 from broker.groups.classic.group import Group
 from broker.groups.classic.subscription import CONSUMER
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.errors import ErrorCode
 
 CLASSIC = "classic"
 
 
-def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+def handle(request: ListGroupsRequest, context: HandlerContext) -> ListGroupsResponse:
     """COORDINATOR_LOAD_IN_PROGRESS (14) while some are still being read: half a list is wrong."""
     groups = context.broker.groups
     if groups.loading.is_under_way:

@@ -9,10 +9,10 @@ from collections import Counter
 from functools import partial
 
 from broker.partitions.partition import Partition, last_fetchable
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
 from broker.runtime.probes import BrokerProbes
-from broker.runtime.request_context import RequestContext
 from broker.runtime.unpacking import too_much_of_a_request
 from protocol.apis.list_offsets import (
     ListOffsetsPartition,
@@ -47,7 +47,7 @@ Answer = ListOffsetsPartitionResponse | Deferred[ListOffsetsPartitionResponse]
 
 
 def handle(
-    request: ListOffsetsRequest, context: RequestContext
+    request: ListOffsetsRequest, context: HandlerContext
 ) -> ListOffsetsResponse | Deferred[ListOffsetsResponse]:
     """One answer per partition asked for; one that is asked for twice is refused."""
     twice = _asked_twice(request)
@@ -78,7 +78,7 @@ def _answer(
     name: str,
     query: ListOffsetsPartition,
     request: ListOffsetsRequest,
-    context: RequestContext,
+    context: HandlerContext,
     *,
     is_twice: bool,
     at_once: bool,
@@ -99,7 +99,7 @@ def _answer(
     return _found(query, context.broker.probes, started, found)
 
 
-def _told(found: Deferred[Found], context: RequestContext) -> Deferred[Found]:
+def _told(found: Deferred[Found], context: HandlerContext) -> Deferred[Found]:
     """A search beyond the request's budget has a code that clients ask again for (as KIP-207)."""
     answer: Deferred[Found] = Deferred()
     is_known = context.api_version >= NOT_AVAILABLE_SINCE_VERSION
@@ -120,7 +120,7 @@ def _listed(
     partition: Partition,
     query: ListOffsetsPartition,
     request: ListOffsetsRequest,
-    context: RequestContext,
+    context: HandlerContext,
 ) -> Deferred[ListOffsetsPartitionResponse]:
     """Version 0: starts of segments (semantics.md 5.5)."""
     if query.timestamp < EARLIEST:
@@ -150,7 +150,7 @@ def _find(
     partition: Partition,
     timestamp: int,
     request: ListOffsetsRequest,
-    context: RequestContext,
+    context: HandlerContext,
     *,
     at_once: bool,
 ) -> Found | Deferred[Found]:
@@ -202,7 +202,7 @@ def _found(
 
 
 def _refusal(
-    query: ListOffsetsPartition, context: RequestContext, error: KafkaError
+    query: ListOffsetsPartition, context: HandlerContext, error: KafkaError
 ) -> ListOffsetsPartitionResponse:
     context.count_error(error.code)
     return ListOffsetsPartitionResponse(

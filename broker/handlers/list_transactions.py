@@ -3,7 +3,7 @@
 While some are still being read after the start the answer says so, and lists the others.
 """
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.transactions.transaction import Facts, State
 from protocol.apis.list_transactions import (
     ListTransactionsRequest,
@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode
 KNOWN_STATES = {state.value for state in State}
 
 
-def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+def handle(request: ListTransactionsRequest, context: HandlerContext) -> ListTransactionsResponse:
     """Those that fit all filters; an empty one fits everything."""
     transactions = context.broker.transactions
     code = ErrorCode.NONE

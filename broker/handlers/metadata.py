@@ -6,8 +6,8 @@ A topic that does not exist is created when both the client and `auto.create.top
 from collections.abc import Awaitable
 
 from broker.partitions.partition import Partition
+from broker.requests.services import HandlerContext
 from broker.runtime.admin_trail import Change
-from broker.runtime.request_context import RequestContext
 from broker.server.admin_actions import who_asks
 from broker.topics.creation import auto_create
 from broker.topics.metadata_image import MetadataImage, TopicImage
@@ -28,7 +28,7 @@ IDS_ASKED_FOR_SINCE_VERSION = 12  # answers have them since 10
 
 
 def handle(
-    request: MetadataRequest, context: RequestContext
+    request: MetadataRequest, context: HandlerContext
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     """All topics for a null list (v0: an empty one), else those asked for, by name or by id."""
     image = context.broker.catalog.image
@@ -41,7 +41,7 @@ def handle(
     return _respond(_described(wanted, {}, context), context)
 
 
-def _may_create(context: RequestContext) -> bool:
+def _may_create(context: HandlerContext) -> bool:
     return context.broker.config.broker_config.auto_create_topics_enable
 
 
@@ -51,7 +51,7 @@ def _missing(wanted: list[MetadataRequestTopic], image: MetadataImage) -> list[s
 
 
 async def _create_and_answer(
-    missing: list[str], wanted: list[MetadataRequestTopic], context: RequestContext
+    missing: list[str], wanted: list[MetadataRequestTopic], context: HandlerContext
 ) -> MetadataResponse:
     there = context.broker.catalog.image.topics
     refused = await auto_create(missing, context.broker)
@@ -63,7 +63,7 @@ async def _create_and_answer(
 
 
 def _described(
-    wanted: list[MetadataRequestTopic], refused: dict[str, int], context: RequestContext
+    wanted: list[MetadataRequestTopic], refused: dict[str, int], context: HandlerContext
 ) -> list[MetadataResponseTopic]:
     image = context.broker.catalog.image
     distinct = {(each.name, each.topic_id): each for each in wanted}
@@ -74,7 +74,7 @@ def _one(
     wanted: MetadataRequestTopic,
     refused: dict[str, int],
     image: MetadataImage,
-    context: RequestContext,
+    context: HandlerContext,
 ) -> MetadataResponseTopic:
     fault = _fault_in_question(wanted, context)
     found = None if fault else image.topic(wanted.name, wanted.topic_id)
@@ -89,7 +89,7 @@ def _one(
     )
 
 
-def _fault_in_question(wanted: MetadataRequestTopic, context: RequestContext) -> int:
+def _fault_in_question(wanted: MetadataRequestTopic, context: HandlerContext) -> int:
     """The code for a question that names no topic, or one in a way its version has not; else 0.
 
     As a running Kafka 4.3 answers; there, null ends the answers for the request's other topics too.
@@ -112,14 +112,14 @@ def _why_not_found(wanted: MetadataRequestTopic, refused: dict[str, int]) -> int
     return refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _told_name(wanted: MetadataRequestTopic, context: RequestContext) -> str | None:
+def _told_name(wanted: MetadataRequestTopic, context: HandlerContext) -> str | None:
     """Null where it was asked for by id, and the version can say so."""
     if context.api_version < IDS_ASKED_FOR_SINCE_VERSION:
         return wanted.name or ""
     return wanted.name or (None if wanted.topic_id != ZERO_UUID else "")
 
 
-def _describe(topic: TopicImage, context: RequestContext) -> MetadataResponseTopic:
+def _describe(topic: TopicImage, context: HandlerContext) -> MetadataResponseTopic:
     node = [context.broker.node_id]
     return MetadataResponseTopic(
         name=topic.name,
@@ -139,9 +139,9 @@ def _partition(partition: Partition, node: list[int]) -> MetadataResponsePartiti
     )
 
 
-def _respond(topics: list[MetadataResponseTopic], context: RequestContext) -> MetadataResponse:
+def _respond(topics: list[MetadataResponseTopic], context: HandlerContext) -> MetadataResponse:
     broker = context.broker
-    host, port = context.advertised()
+    host, port = context.broker.advertised(context)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port)],
         cluster_id=broker.cluster_id,

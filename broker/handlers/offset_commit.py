@@ -11,9 +11,9 @@ from broker.groups.classic.members import Claim
 from broker.groups.consumer.commits import Asked
 from broker.groups.records.classic import NONE, OffsetCommitValue
 from broker.groups.requests import topic_of
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
-from broker.runtime.request_context import RequestContext
 from broker.server.admin_actions import change, who_asks
 from broker.topics.metadata_image import TopicImage
 from protocol.apis.offset_commit import (
@@ -34,7 +34,7 @@ Judged = list[tuple[OffsetCommitRequestTopic, list[tuple[int, int]]]]
 
 
 def handle(
-    request: OffsetCommitRequest, context: RequestContext
+    request: OffsetCommitRequest, context: HandlerContext
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     """One code for each offset."""
     offsets: dict[Place, OffsetCommitValue] = {}
@@ -53,7 +53,7 @@ def handle(
 
 
 def _group(
-    request: OffsetCommitRequest, offsets: dict[Place, OffsetCommitValue], context: RequestContext
+    request: OffsetCommitRequest, offsets: dict[Place, OffsetCommitValue], context: HandlerContext
 ) -> Group:
     groups, generation = context.broker.groups, request.generation_id_or_member_epoch
     if generation < 0:
@@ -68,7 +68,7 @@ def _group(
     return group
 
 
-def _grown(group: Group, offsets: dict[Place, OffsetCommitValue], context: RequestContext) -> int:
+def _grown(group: Group, offsets: dict[Place, OffsetCommitValue], context: HandlerContext) -> int:
     """How many bytes more these take; INVALID_COMMIT_OFFSET_SIZE (28) if there is no room."""
     growth = context.broker.groups.commits.growth(group, offsets)
     try:
@@ -83,7 +83,7 @@ def _judge(
     topic: OffsetCommitRequestTopic,
     request: OffsetCommitRequest,
     offsets: dict[Place, OffsetCommitValue],
-    context: RequestContext,
+    context: HandlerContext,
 ) -> list[tuple[int, int]]:
     """The codes of a topic's partitions; what may be stored goes into `offsets`."""
     try:
@@ -99,7 +99,7 @@ def _judge(
     return codes
 
 
-def _code(each: OffsetCommitRequestPartition, image: TopicImage, context: RequestContext) -> int:
+def _code(each: OffsetCommitRequestPartition, image: TopicImage, context: HandlerContext) -> int:
     if image.partition(each.partition_index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     limit = context.broker.config.broker_config.offset_metadata_max_bytes
@@ -112,7 +112,7 @@ def _value(
     each: OffsetCommitRequestPartition,
     image: TopicImage,
     request: OffsetCommitRequest,
-    context: RequestContext,
+    context: HandlerContext,
 ) -> OffsetCommitValue:
     now_ms, retention_ms = context.broker.clock.now_ms(), request.retention_time_ms
     return OffsetCommitValue(
@@ -132,7 +132,7 @@ def _code_of(error: KafkaError) -> int:
 
 
 def _respond(
-    request: OffsetCommitRequest, judged: Judged, context: RequestContext, code: int
+    request: OffsetCommitRequest, judged: Judged, context: HandlerContext, code: int
 ) -> OffsetCommitResponse:
     """`code` is that of all offsets that were not refused by themselves."""
     context.count_error(code)
@@ -156,7 +156,7 @@ def _respond(
 
 
 def _note(
-    request: OffsetCommitRequest, response: OffsetCommitResponse, context: RequestContext
+    request: OffsetCommitRequest, response: OffsetCommitResponse, context: HandlerContext
 ) -> None:
     """Who is no member is an administrator, or a consumer that assigns itself."""
     trail, asker = context.broker.trail, (context.peer.connection_id, context.header.client_id)

@@ -5,9 +5,9 @@ from functools import partial
 from broker.groups.classic.group import Group, Place
 from broker.groups.classic.subscription import CONSUMER
 from broker.groups.requests import check_group_id
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
-from broker.runtime.request_context import RequestContext
 from protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 def handle(
-    request: OffsetDeleteRequest, context: RequestContext
+    request: OffsetDeleteRequest, context: HandlerContext
 ) -> OffsetDeleteResponse | Deferred[OffsetDeleteResponse]:
     """One code for each partition, or one for all."""
     try:
@@ -43,7 +43,7 @@ def handle(
     return after(done, lambda _: OffsetDeleteResponse(topics=topics), partial(_refusal, context))
 
 
-def _group(group_id: str, context: RequestContext) -> Group:
+def _group(group_id: str, context: HandlerContext) -> Group:
     """One that nobody uses, or whose members say what they read."""
     check_group_id(group_id)
     group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
@@ -53,7 +53,7 @@ def _group(group_id: str, context: RequestContext) -> Group:
 
 
 def _judge(
-    topic: str, index: int, group: Group, places: list[Place], context: RequestContext
+    topic: str, index: int, group: Group, places: list[Place], context: HandlerContext
 ) -> int:
     code = ErrorCode.NONE
     if context.broker.catalog.image.partition(topic, index) is None:
@@ -66,6 +66,6 @@ def _judge(
     return code
 
 
-def _refusal(context: RequestContext, error: KafkaError) -> OffsetDeleteResponse:
+def _refusal(context: HandlerContext, error: KafkaError) -> OffsetDeleteResponse:
     context.count_error(error.code)
     return OffsetDeleteResponse(error_code=error.code)

@@ -11,9 +11,9 @@ from broker.groups.consumer.commits import check_fetch
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import topic_of
+from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom, asked_once
 from broker.runtime.deferred import Deferred
-from broker.runtime.request_context import RequestContext
 from protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -39,7 +39,7 @@ Offsets = dict[tuple[str, int], OffsetCommitValue]
 
 
 def handle(
-    request: OffsetFetchRequest, context: RequestContext
+    request: OffsetFetchRequest, context: HandlerContext
 ) -> OffsetFetchResponse | Deferred[OffsetFetchResponse]:
     """The offsets of one group, or of many."""
     answers, stable = context.broker.answers, request.require_stable
@@ -57,7 +57,7 @@ def handle(
 
 def _respond_one(
     wanted: OffsetFetchRequestGroup,
-    context: RequestContext,
+    context: HandlerContext,
     groups: list[OffsetFetchResponseGroup],
 ) -> OffsetFetchResponse:
     (group,) = groups
@@ -98,7 +98,7 @@ def _one(topics: Iterable[OffsetFetchResponseTopics]) -> list[OffsetFetchRespons
 
 def _groups(
     asked: Iterable[OffsetFetchRequestGroup],
-    context: RequestContext,
+    context: HandlerContext,
     stable: bool,
     room: AnswerRoom,
 ) -> Iterator[OffsetFetchResponseGroup | None]:
@@ -115,7 +115,7 @@ def _groups(
 
 
 def _topics(
-    wanted: OffsetFetchRequestGroup, context: RequestContext, room: AnswerRoom
+    wanted: OffsetFetchRequestGroup, context: HandlerContext, room: AnswerRoom
 ) -> Generator[None, None, list[OffsetFetchResponseTopics]]:
     groups = context.broker.groups
     groups.check_loaded(wanted.group_id)
@@ -148,7 +148,7 @@ def _once(topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchRequestTopi
 
 
 def _hide_unstable(
-    group_id: str, topics: Iterable[OffsetFetchResponseTopics], context: RequestContext
+    group_id: str, topics: Iterable[OffsetFetchResponseTopics], context: HandlerContext
 ) -> None:
     """UNSTABLE_OFFSET_COMMIT (88) where an open transaction may change the offset (KIP-447)."""
     pending = context.broker.groups.pending
@@ -160,7 +160,7 @@ def _hide_unstable(
                 context.count_error(each.error_code)
 
 
-def _all(offsets: Offsets, context: RequestContext) -> list[OffsetFetchRequestTopics]:
+def _all(offsets: Offsets, context: HandlerContext) -> list[OffsetFetchRequestTopics]:
     """As if all partitions with an offset had been asked for."""
     image = context.broker.catalog.image
     by_topic: dict[str, list[int]] = {}
@@ -179,7 +179,7 @@ def _all(offsets: Offsets, context: RequestContext) -> list[OffsetFetchRequestTo
 
 
 def _topic(
-    wanted: OffsetFetchRequestTopics, offsets: Offsets, context: RequestContext, room: AnswerRoom
+    wanted: OffsetFetchRequestTopics, offsets: Offsets, context: HandlerContext, room: AnswerRoom
 ) -> Generator[None, None, OffsetFetchResponseTopics]:
     name = wanted.name
     if context.api_version >= IDS_SINCE_VERSION:
@@ -200,7 +200,7 @@ def _topic(
 
 
 def _partition(
-    topic: str, index: int, offsets: Offsets, context: RequestContext
+    topic: str, index: int, offsets: Offsets, context: HandlerContext
 ) -> OffsetFetchResponsePartitions:
     value = offsets.get((topic, index))
     if value is None or not _counts(value, topic, context):
@@ -215,7 +215,7 @@ def _partition(
     )
 
 
-def _counts(value: OffsetCommitValue, topic: str, context: RequestContext) -> bool:
+def _counts(value: OffsetCommitValue, topic: str, context: HandlerContext) -> bool:
     """Whether it was committed for the topic that has this name now."""
     present = context.broker.catalog.image.topics.get(topic)
     return present is None or value.topic_id in {ZERO_UUID, present.topic_id}

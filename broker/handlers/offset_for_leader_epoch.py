@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices a log that was cut."""
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -12,7 +12,7 @@ from protocol.errors import KafkaError
 
 
 def handle(
-    request: OffsetForLeaderEpochRequest, context: RequestContext
+    request: OffsetForLeaderEpochRequest, context: HandlerContext
 ) -> OffsetForLeaderEpochResponse:
     """For each partition the largest epoch up to the one asked for, and its end offset."""
     return OffsetForLeaderEpochResponse(
@@ -26,7 +26,7 @@ def handle(
     )
 
 
-def _answer(name: str, query: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+def _answer(name: str, query: OffsetForLeaderPartition, context: HandlerContext) -> EpochEndOffset:
     try:
         partition = context.broker.catalog.image.require(name, query.partition)
         partition.check_leader_epoch(query.current_leader_epoch)

@@ -10,10 +10,10 @@ from functools import partial
 from typing import overload
 
 from broker.partitions.partition import ACKS_ALL, Partition
+from broker.requests.services import HandlerContext
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
-from broker.runtime.request_context import RequestContext
 from broker.topics.names import check_not_internal
 from broker.transactions import producing
 from protocol.apis.produce import (
@@ -47,7 +47,7 @@ TRANSACTIONAL_BIT = 0x10
 Answer = PartitionProduceResponse | Deferred[PartitionProduceResponse]
 
 
-def handle(request: ProduceRequest, context: RequestContext) -> producing.Answer:
+def handle(request: ProduceRequest, context: HandlerContext) -> producing.Answer:
     """Appends every batch of the request; the response follows the request's order."""
     if request.transactional_id is not None:
         return producing.produce(request, context, _find, _append)
@@ -55,7 +55,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> producing.Answer
 
 
 def _append(
-    request: ProduceRequest, context: RequestContext, refused: producing.Refused
+    request: ProduceRequest, context: HandlerContext, refused: producing.Refused
 ) -> producing.Appended:
     answers = [
         _produce(topic, data, request, context, refused)
@@ -72,7 +72,7 @@ def _produce(
     topic: TopicProduceData,
     data: PartitionProduceData,
     request: ProduceRequest,
-    context: RequestContext,
+    context: HandlerContext,
     refused: producing.Refused,
 ) -> Answer:
     partition = None
@@ -109,7 +109,7 @@ def _unknown_acks(acks: int) -> KafkaError:
 
 
 def _find(
-    topic: TopicProduceData, data: PartitionProduceData, context: RequestContext
+    topic: TopicProduceData, data: PartitionProduceData, context: HandlerContext
 ) -> Partition:
     image = context.broker.catalog.image
     if context.api_version >= TOPIC_IDS_SINCE_VERSION:
@@ -155,7 +155,7 @@ def _success(
     index: int,
     size_bytes: int,
     partition: Partition,
-    context: RequestContext,
+    context: HandlerContext,
     result: AppendResult,
 ) -> PartitionProduceResponse:
     if not result.duplicate:
@@ -177,7 +177,7 @@ def _success(
 
 
 def _refusal(
-    index: int, error: KafkaError, partition: Partition | None, context: RequestContext
+    index: int, error: KafkaError, partition: Partition | None, context: HandlerContext
 ) -> PartitionProduceResponse:
     context.count_error(error.code)
     if partition is not None:

@@ -4,9 +4,9 @@ from functools import partial
 
 from broker.groups.classic.members import Claim, SyncResult
 from broker.groups.requests import check_group_id
+from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
-from broker.runtime.request_context import RequestContext
 from protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.errors import ErrorCode, KafkaError
 
@@ -14,7 +14,7 @@ PROTOCOL_SINCE_VERSION = 5
 
 
 def handle(
-    request: SyncGroupRequest, context: RequestContext
+    request: SyncGroupRequest, context: HandlerContext
 ) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
     """The member's part, or at once an error."""
     try:
@@ -27,7 +27,7 @@ def handle(
     return respond(result)
 
 
-def _sync(request: SyncGroupRequest, context: RequestContext) -> SyncResult | Deferred[SyncResult]:
+def _sync(request: SyncGroupRequest, context: HandlerContext) -> SyncResult | Deferred[SyncResult]:
     groups = context.broker.groups
     check_group_id(request.group_id)
     if context.api_version >= PROTOCOL_SINCE_VERSION and None in {
@@ -45,7 +45,7 @@ def _sync(request: SyncGroupRequest, context: RequestContext) -> SyncResult | De
     )
 
 
-def _respond(context: RequestContext, result: SyncResult) -> SyncGroupResponse:
+def _respond(context: HandlerContext, result: SyncResult) -> SyncGroupResponse:
     context.count_error(result.error)
     return SyncGroupResponse(
         error_code=result.error,
@@ -55,5 +55,5 @@ def _respond(context: RequestContext, result: SyncResult) -> SyncGroupResponse:
     )
 
 
-def _refusal(context: RequestContext, error: KafkaError) -> SyncGroupResponse:
+def _refusal(context: HandlerContext, error: KafkaError) -> SyncGroupResponse:
     return _respond(context, SyncResult(error.code))

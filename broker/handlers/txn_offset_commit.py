@@ -5,8 +5,8 @@ from broker.groups.classic.members import Claim as MemberClaim
 from broker.groups.pending import bytes_of
 from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import check_group_id
+from broker.requests.services import HandlerContext
 from broker.runtime.gathering import wait_for
-from broker.runtime.request_context import RequestContext
 from broker.state.state_topic import Transactional
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.requests import told
@@ -29,7 +29,7 @@ Codes = dict[Place, int]
 
 
 async def handle(
-    request: TxnOffsetCommitRequest, context: RequestContext
+    request: TxnOffsetCommitRequest, context: HandlerContext
 ) -> TxnOffsetCommitResponse:
     """One code for each offset; those that pass are stored as one batch."""
     codes, offsets = _judged(request, context)
@@ -47,7 +47,7 @@ async def handle(
 
 
 def _judged(
-    request: TxnOffsetCommitRequest, context: RequestContext
+    request: TxnOffsetCommitRequest, context: HandlerContext
 ) -> tuple[Codes, dict[Place, OffsetCommitValue]]:
     """What is wrong with each offset by itself, and the values of the others."""
     limit = context.broker.config.broker_config.offset_metadata_max_bytes
@@ -68,7 +68,7 @@ def _judged(
     return codes, offsets
 
 
-def _value(each: TxnOffsetCommitRequestPartition, context: RequestContext) -> OffsetCommitValue:
+def _value(each: TxnOffsetCommitRequestPartition, context: HandlerContext) -> OffsetCommitValue:
     return OffsetCommitValue(
         offset=each.committed_offset,
         leader_epoch=each.committed_leader_epoch,
@@ -77,7 +77,7 @@ def _value(each: TxnOffsetCommitRequestPartition, context: RequestContext) -> Of
     )
 
 
-async def _check_transaction(request: TxnOffsetCommitRequest, context: RequestContext) -> None:
+async def _check_transaction(request: TxnOffsetCommitRequest, context: HandlerContext) -> None:
     """The group's offsets take part in the transaction, by themselves from version 5 on."""
     check_group_id(request.group_id)
     groups, transactions = context.broker.groups, context.broker.transactions
@@ -100,7 +100,7 @@ async def _check_transaction(request: TxnOffsetCommitRequest, context: RequestCo
 def _group(
     request: TxnOffsetCommitRequest,
     offsets: dict[Place, OffsetCommitValue],
-    context: RequestContext,
+    context: HandlerContext,
 ) -> Group:
     groups = context.broker.groups
     if request.generation_id < 0:
@@ -117,7 +117,7 @@ async def _store(
     group: Group,
     offsets: dict[Place, OffsetCommitValue],
     request: TxnOffsetCommitRequest,
-    context: RequestContext,
+    context: HandlerContext,
 ) -> None:
     transaction = Transactional(request.producer_id, request.producer_epoch)
     try:

@@ -3,7 +3,7 @@
 It is how a tool ends a transaction that nobody else ends: `kafka-transactions.sh abort`.
 """
 
-from broker.runtime.request_context import RequestContext
+from broker.requests.services import HandlerContext
 from broker.transactions.markers import Ending
 from broker.transactions.transaction import Place
 from protocol.apis.write_txn_markers import (
@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode
 
 
 async def handle(
-    request: WriteTxnMarkersRequest, context: RequestContext
+    request: WriteTxnMarkersRequest, context: HandlerContext
 ) -> WriteTxnMarkersResponse:
     """One code for each partition, durable when it is 0."""
     return WriteTxnMarkersResponse(
@@ -26,7 +26,7 @@ async def handle(
     )
 
 
-async def _end(marker: WritableTxnMarker, context: RequestContext) -> WritableTxnMarkerResult:
+async def _end(marker: WritableTxnMarker, context: HandlerContext) -> WritableTxnMarkerResult:
     ending = Ending(
         marker.producer_id,
         marker.producer_epoch,
@@ -57,6 +57,6 @@ async def _end(marker: WritableTxnMarker, context: RequestContext) -> WritableTx
     )
 
 
-def _unknown(place: Place, context: RequestContext) -> int:
+def _unknown(place: Place, context: HandlerContext) -> int:
     is_there = context.broker.catalog.image.partition(*place) is not None
     return ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -71,11 +71,11 @@ class Enforcement:
         self._table = table
         self._known.clear()
 
-    def handled(self, context: RequestContext, size_bytes: int, seconds: float) -> None:
+    def handled(self, context: RequestContext[Any], size_bytes: int, seconds: float) -> None:
         """A request was handled, or will be answered later: what it costs its client."""
         context.charge = (size_bytes, seconds)
 
-    def answering(self, context: RequestContext, response: Any) -> None:
+    def answering(self, context: RequestContext[Any], response: Any) -> None:
         """Counts a request that is being answered; writes into the answer how long to rest.
 
         A response of None stands for a Produce that wants no answer; its time is not counted. Who
@@ -95,7 +95,7 @@ class Enforcement:
                 response.throttle_time_ms = throttle_ms
             self._mute(context.connection_id, throttle_ms / 1000)
 
-    def fetched(self, context: RequestContext, size_bytes: int) -> int:
+    def fetched(self, context: RequestContext[Any], size_bytes: int) -> int:
         """Counts records about to be sent; milliseconds to send nothing instead, 0 to send them.
 
         As in Kafka, what is not sent after all is not counted.
@@ -107,7 +107,7 @@ class Enforcement:
             self._rate(CONSUMER_BYTE_RATE, limit).add(-size_bytes, self._now_ms())
         return throttle_ms
 
-    def fetch_max_bytes(self, context: RequestContext, wanted: int) -> int:
+    def fetch_max_bytes(self, context: RequestContext[Any], wanted: int) -> int:
         """What one fetch may ask for: never more than the limit gives in all its windows."""
         limit = self._limit(CONSUMER_BYTE_RATE, context.client_id)
         if limit is None:
@@ -115,7 +115,7 @@ class Enforcement:
         seconds = max(self._windows - 1, 1) * self._window_ms / 1000
         return int(min(wanted, max(limit.bound * seconds, 1)))
 
-    def _count(self, key: str, context: RequestContext, amount: float) -> int:
+    def _count(self, key: str, context: RequestContext[Any], amount: float) -> int:
         """Milliseconds that the client has to rest after this; 0 within its limit, or without."""
         limit = self._limit(key, context.client_id)
         if limit is None:
@@ -149,7 +149,7 @@ class Enforcement:
         rates.move_to_end(name)
         return rate
 
-    def _tell(self, key: str, context: RequestContext, throttle_ms: int) -> None:
+    def _tell(self, key: str, context: RequestContext[Any], throttle_ms: int) -> None:
         """Counts one throttling; a line in the log for each limit at most once a minute."""
         self._throttled.requests[key] += 1
         self._throttled.milliseconds[key] += throttle_ms

@@ -6,14 +6,11 @@ and a header. It must not know how bytes arrive or leave.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
+from broker.runtime.probes import BrokerProbes
 from broker.runtime.unpacking import RequestBudget
 from protocol.headers import RequestHeader
-
-if TYPE_CHECKING:
-    from broker.daemon.app import Broker
-    from broker.runtime.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +29,24 @@ class Peer:
         return f"{self.client_host}:{self.client_port}"
 
 
-class RequestContext:
-    """The facts of one request, given to `handle(request, context)`."""
+class Answering(Protocol):
+    """The least that an answer takes of the broker."""
+
+    probes: BrokerProbes
+
+
+B_co = TypeVar("B_co", bound=Answering, covariant=True)
+
+
+class RequestContext(Generic[B_co]):
+    """The facts of one request, given to `handle(request, context)`, and the services `B_co`."""
 
     __slots__ = ("_budget", "broker", "charge", "header", "peer", "waited_seconds")
 
     charge: tuple[int, float]
     """Bytes of the request and seconds of work: set only while quotas are enforced."""
 
-    def __init__(self, header: RequestHeader, peer: Peer, broker: "Broker") -> None:
+    def __init__(self, header: RequestHeader, peer: Peer, broker: B_co) -> None:
         """Joins the three; nothing is copied."""
         self.header = header
         self.peer = peer
@@ -90,10 +96,6 @@ class RequestContext:
         if self._budget is None:
             self._budget = RequestBudget(self.peer.connection_id)
         return self._budget
-
-    def advertised(self) -> "Endpoint":
-        """The address of this broker that this client can reach."""
-        return self.broker.advertised(self)
 
     def count_error(self, code: int) -> None:
         """Counts an error code of this API's answer (nothing for NONE)."""

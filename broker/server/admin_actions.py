@@ -140,7 +140,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 
 
-def who_asks(context: RequestContext) -> Who:
+def who_asks(context: RequestContext[Any]) -> Who:
     """The client of a request."""
     return Who(context.client_id[:MAX_DETAIL], context.client_host, context.listener_name)
 
@@ -154,7 +154,7 @@ class _Watched:
     describe: Described
     trail: AdminTrail
 
-    def __call__(self, request: Any, context: RequestContext) -> Any:
+    def __call__(self, request: Any, context: RequestContext[Any]) -> Any:
         """Answers as the handler does."""
         try:
             answer = self.handle(request, context)
@@ -167,7 +167,7 @@ class _Watched:
             return self._after(answer, request, context)
         return self._note(request, context, answer)
 
-    def _later(self, answer: Deferred[Any], request: Any, context: RequestContext) -> Any:
+    def _later(self, answer: Deferred[Any], request: Any, context: RequestContext[Any]) -> Any:
         """Not `gathering.after`: the client may be gone when it is done, and it is told."""
         told: Deferred[Any] = Deferred()
 
@@ -181,7 +181,9 @@ class _Watched:
         answer.listen(settled)
         return told
 
-    async def _after(self, answer: Awaitable[Any], request: Any, context: RequestContext) -> Any:
+    async def _after(
+        self, answer: Awaitable[Any], request: Any, context: RequestContext[Any]
+    ) -> Any:
         try:
             response = await answer
         except Exception as error:
@@ -189,13 +191,13 @@ class _Watched:
             raise
         return self._note(request, context, response)
 
-    def _note(self, request: Any, context: RequestContext, response: Any) -> Any:
+    def _note(self, request: Any, context: RequestContext[Any], response: Any) -> Any:
         who = who_asks(context)
         for each in self.describe(request, response):
             self.trail.noted(who, each)
         return response
 
-    def _failed(self, context: RequestContext, error: BaseException) -> None:
+    def _failed(self, context: RequestContext[Any], error: BaseException) -> None:
         """Nobody can say what was done and what was not."""
         code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
         reason = f"{type(error).__name__}: {error}"[:MAX_DETAIL]

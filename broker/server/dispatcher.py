@@ -105,7 +105,7 @@ class Pending:
         self,
         dispatcher: "Dispatcher",
         call: Call,
-        context: RequestContext,
+        context: RequestContext[Any],
         deferred: Deferred[Any],
         started: float,
     ) -> None:
@@ -209,7 +209,7 @@ class Dispatcher:
             raise self.judge(error, header) from None
 
     def finish(
-        self, call: Call, context: RequestContext, response: Any, started: float
+        self, call: Call, context: RequestContext[Any], response: Any, started: float
     ) -> Parts | None:
         """Encodes and counts an answer."""
         parts = None
@@ -223,7 +223,7 @@ class Dispatcher:
     def encode_apart(
         self,
         call: Call,
-        context: RequestContext,
+        context: RequestContext[Any],
         response: Any,
         done: "Callable[[asyncio.Future[Parts]], None]",
     ) -> None:
@@ -233,7 +233,7 @@ class Dispatcher:
         number = context.header.correlation_id
         self._loop.run_in_executor(None, call.encode, number, response).add_done_callback(done)
 
-    def measure(self, call: Call, context: RequestContext, started: float) -> None:
+    def measure(self, call: Call, context: RequestContext[Any], started: float) -> None:
         """Counts an answer that is encoded."""
         seconds = self._monotonic() - started
         call.latency.observe(seconds)

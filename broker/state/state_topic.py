@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.partitions.partition import ACKS_ALL, Partition
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.topics.creation import NewTopic, check_partition_limit
+from broker.topics.creation import check_partition_limit
+from broker.topics.new_topic import NewTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec

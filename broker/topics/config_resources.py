@@ -145,7 +145,7 @@ def alter_responses(
     kind: Callable[..., Response],
     resources: Sequence[Resource],
     outcomes: Iterable[KafkaError | str],
-    context: "RequestContext",
+    context: "RequestContext[Any]",
 ) -> list[Response]:
     """What became of each resource, as responses of `kind`, each error counted."""
     responses = []

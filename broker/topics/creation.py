@@ -6,11 +6,10 @@ controller, for a cluster of one broker.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from broker.topics.names import check_name, collision_key, find_collision
+from broker.topics.new_topic import NewTopic
 from config.errors import ConfigError, ConfigRequestError
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -21,16 +20,6 @@ if TYPE_CHECKING:
 DEFAULT = -1
 MAX_AUTO_CREATED = 1000  # topics that one Metadata request makes
 JUDGED_AT_ONCE = 200  # topics, until others may run
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic that may be made."""
-
-    name: str
-    topic_id: UUID
-    partition_count: int
-    overrides: Mapping[str, str | None]
 
 
 class TopicPlan:

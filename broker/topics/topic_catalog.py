@@ -26,9 +26,9 @@ from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.topics.adoption import doomed_logs, reconciled
 from broker.topics.catalog_file import FILE_NAME, CatalogState, TopicEntry, parse, render
-from broker.topics.creation import NewTopic
 from broker.topics.metadata_image import MetadataImage, TopicImage, image_of
 from broker.topics.names import fault_in_name, internal_topics, is_left_alone
+from broker.topics.new_topic import NewTopic
 from broker.topics.stored_settings import FILE_NAME as CONFIG_FILE_NAME
 from config.errors import ConfigError
 from config.sealed_json import KEY as CHECKSUM

@@ -8,12 +8,14 @@ one producer keep their order: while one waits, those behind it wait, too.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from broker.partitions.partition import Partition
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
 from broker.runtime.request_context import RequestContext
+from broker.state.services import StateServices
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import code_of_place
 from broker.transactions.rules import Claim
 from broker.transactions.transaction import VERSION_2, Place
@@ -38,11 +40,20 @@ _MUST_BEGIN_WITH_0 = KafkaError(
     "A producer that the partition does not know begins with sequence 0",
 )
 
+
+class ProducingServices(StateServices, Protocol):
+    """The services that partitions join a transaction with."""
+
+    transactions: TransactionCoordinator
+
+
+Producing = RequestContext[ProducingServices]
+"""What is known of the request."""
 Refused = Mapping[int, KafkaError]
 """Why batches are not appended, by the identity of their part of the request."""
-Find = Callable[[TopicProduceData, PartitionProduceData, RequestContext], Partition]
+Find = Callable[[TopicProduceData, PartitionProduceData, RequestContext[Any]], Partition]
 Appended = ProduceResponse | Deferred[ProduceResponse | None] | None
-Append = Callable[[ProduceRequest, RequestContext, Refused], Appended]
+Append = Callable[[ProduceRequest, RequestContext[Any], Refused], Appended]
 Answer = Appended | Awaitable[ProduceResponse | None]
 
 
@@ -56,7 +67,7 @@ class _Entrant(NamedTuple):
     base_sequence: int
 
 
-def produce(request: ProduceRequest, context: RequestContext, find: Find, append: Append) -> Answer:
+def produce(request: ProduceRequest, context: Producing, find: Find, append: Append) -> Answer:
     """Appends what may be appended, at once or when the partitions have joined."""
     entrants = list(_entrants(request, context, find))
     owner = context.broker.transactions.ids.get(request.transactional_id or "")
@@ -71,7 +82,7 @@ def produce(request: ProduceRequest, context: RequestContext, find: Find, append
     return append(request, context, {each.key: error for each, error in _strays(entrants, context)})
 
 
-def _entrants(request: ProduceRequest, context: RequestContext, find: Find) -> Iterator[_Entrant]:
+def _entrants(request: ProduceRequest, context: Producing, find: Find) -> Iterator[_Entrant]:
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
@@ -92,9 +103,7 @@ def _entrants(request: ProduceRequest, context: RequestContext, find: Find) -> I
             yield _Entrant(id(data), claim, place, partition, sequence)
 
 
-def _strays(
-    entrants: list[_Entrant], context: RequestContext
-) -> Iterator[tuple[_Entrant, KafkaError]]:
+def _strays(entrants: list[_Entrant], context: Producing) -> Iterator[tuple[_Entrant, KafkaError]]:
     """Batches for partitions that have not joined, and what older clients are told."""
     for each in entrants:
         try:
@@ -115,7 +124,10 @@ async def _in_order(
 
 
 async def _join_and_append(
-    request: ProduceRequest, context: RequestContext, entrants: list[_Entrant], append: Append
+    request: ProduceRequest,
+    context: Producing,
+    entrants: list[_Entrant],
+    append: Append,
 ) -> Appended:
     transactions = context.broker.transactions
     refused: dict[int, KafkaError] = {}
@@ -135,7 +147,9 @@ async def _join_and_append(
 
 
 def _places(
-    entrants: list[_Entrant], refused: dict[int, KafkaError], context: RequestContext
+    entrants: list[_Entrant],
+    refused: dict[int, KafkaError],
+    context: Producing,
 ) -> list[Place]:
     """Where they may go."""
     places = []
@@ -158,7 +172,7 @@ def _is_lost(entrant: _Entrant) -> bool:
     return is_unknown and entrant.base_sequence != 0 and not partition.is_writing
 
 
-def _as_told(error: KafkaError, context: RequestContext) -> KafkaError:
+def _as_told(error: KafkaError, context: Producing) -> KafkaError:
     """As Kafka's leader tells what its coordinator told it."""
     match error.code:
         case ErrorCode.PRODUCER_FENCED:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from broker.runtime.request_context import RequestContext
+from broker.state.services import StateServices
 from broker.topics.names import check_not_internal
 from broker.transactions.transaction import Place
 from protocol.errors import ErrorCode, KafkaError
@@ -22,7 +23,7 @@ def places_of(topics: Iterable[NamedPartitions]) -> list[Place]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def code_of_place(place: Place, context: RequestContext) -> int:
+def code_of_place(place: Place, context: RequestContext[StateServices]) -> int:
     """Why a partition cannot take part in a transaction; NONE when it can."""
     topic, index = place
     try:
@@ -33,7 +34,12 @@ def code_of_place(place: Place, context: RequestContext) -> int:
     return ErrorCode.NONE
 
 
-def told(error: KafkaError | StorageError, context: RequestContext, *, fenced_since: int) -> int:
+def told(
+    error: KafkaError | StorageError,
+    context: RequestContext[StateServices],
+    *,
+    fenced_since: int,
+) -> int:
     """The code that a client of this version knows; it is counted."""
     if isinstance(error, StorageError):
         code: int = ErrorCode.KAFKA_STORAGE_ERROR

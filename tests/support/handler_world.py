@@ -226,7 +226,7 @@ class World:
         ]
         return decode(api_of(type(request)).response, version, memoryview(b"".join(parts)))
 
-    def context(self, api: Api, version: int) -> RequestContext:
+    def context(self, api: Api, version: int) -> RequestContext[Any]:
         peer = Peer(1, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
         return RequestContext(RequestHeader(api.key, version, 1, "test", 0), peer, self.broker)
 

@@ -24,7 +24,7 @@ API = metadata.API
 VERSION = API.max_version
 
 
-def answer(request: Any, context: RequestContext) -> MetadataResponse:
+def answer(request: Any, context: RequestContext[Any]) -> MetadataResponse:
     return MetadataResponse(cluster_id=f"for {context.client_id}")
 
 
@@ -81,7 +81,7 @@ async def test_a_long_answer_is_encoded_on_a_thread(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Call, "encode", told)
     answers: list[LongAnswer[MetadataResponse]] = []
 
-    def later(request: Any, context: RequestContext) -> LongAnswer[MetadataResponse]:
+    def later(request: Any, context: RequestContext[Any]) -> LongAnswer[MetadataResponse]:
         answers.append(LongAnswer())
         return answers[-1]
 
@@ -107,7 +107,7 @@ async def test_a_long_answer_is_encoded_on_a_thread(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_coroutine_is_a_deferred_answer_too() -> None:
-    async def slow(request: Any, context: RequestContext) -> MetadataResponse:
+    async def slow(request: Any, context: RequestContext[Any]) -> MetadataResponse:
         await asyncio.sleep(0)
         return MetadataResponse(cluster_id="slow")
 
@@ -128,7 +128,7 @@ async def test_no_answer_means_no_parts() -> None:
 
 
 async def test_an_unexpected_error_ends_the_connection_and_is_counted() -> None:
-    def broken(request: Any, context: RequestContext) -> None:
+    def broken(request: Any, context: RequestContext[Any]) -> None:
         raise ZeroDivisionError
 
     dispatcher, probes = make(broken)
