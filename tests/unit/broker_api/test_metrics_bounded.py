@@ -104,8 +104,9 @@ def test_of_too_many_groups_those_furthest_behind_are_shown(
 ) -> None:
     all_groups = {f"g{n}": SimpleNamespace(group_id=f"g{n}", member_count=n) for n in range(count)}
     commits = SimpleNamespace(stored=count)
-    broker: Any = SimpleNamespace(groups=SimpleNamespace(commits=commits, groups=all_groups))
-    monkeypatch.setattr(groups, "standings", lambda _: [standing(n, n) for n in range(count)])
+    coordinator = SimpleNamespace(commits=commits, groups=all_groups)
+    broker: Any = SimpleNamespace(groups=coordinator, catalog=SimpleNamespace(image=None))
+    monkeypatch.setattr(groups, "standings", lambda *_: [standing(n, n) for n in range(count)])
     lags = dict(groups.by_place(broker, lambda each: each.records))
     assert sum(lags.values()) == sum(range(count))
     members = {metric.name: metric for metric in exporter_names.EXPORTER_METRICS}

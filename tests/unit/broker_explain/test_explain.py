@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main as cli
 from broker.cli.main import main
 from broker.daemon.serve import FORCED_EXIT
 from broker.explain.pages import PAGES, SUBJECTS
+from broker.runtime import exit_status
 
 ROOT = Path(__file__).resolve().parents[3] / "broker"
 HANDED_ON = {"_begin_hold", "_release"}
 """Functions that hand their first argument on to `event`."""
 STATUSES = (
-    0, cli.BAD_SETTINGS, cli.NOT_USABLE, cli.CORRUPT, cli.NOT_DURABLE, cli.WRONG_CLOCK, FORCED_EXIT
+    0, exit_status.BAD_SETTINGS, exit_status.NOT_USABLE, exit_status.CORRUPT,
+    exit_status.NOT_DURABLE, exit_status.WRONG_CLOCK, FORCED_EXIT,
 )  # fmt: skip
 
 
