@@ -13,8 +13,8 @@ from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.probes import BrokerProbes
 from storage.errors import StorageError
+from storage.files.file_slice import Unverified
 from storage.log.log import Log
-from storage.log.unverified_range import Doubt
 
 if TYPE_CHECKING:
     from broker.partitions.partition import Partition
@@ -44,7 +44,9 @@ class DamageServices(Protocol):
 
 
 def settle_doubts(
-    broker: DamageServices, doubts: Sequence[Doubt], done: Callable[[Collection[Doubt]], None]
+    broker: DamageServices,
+    doubts: Sequence[Unverified],
+    done: Callable[[Collection[Unverified]], None],
 ) -> None:
     """Checks each on a lane; `done(those that could not be read)` is called from the loop."""
     checks = [broker.lanes.run(broker.log_dir, doubt.settle) for doubt in doubts]

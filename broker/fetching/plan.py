@@ -14,8 +14,7 @@ from broker.topics.metadata_image import MetadataImage
 from protocol.apis.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
-from storage.files.file_slice import FetchData
-from storage.log.unverified_range import Doubt
+from storage.files.file_slice import FetchData, Unverified
 
 
 class Answer(NamedTuple):
@@ -48,7 +47,7 @@ class FetchResult:
     watched: list[Partition]
     size_bytes: int
     has_error: bool
-    doubts: list[Doubt] = field(default_factory=list)
+    doubts: list[Unverified] = field(default_factory=list)
     """What has to be settled before any of this is served: then it is read again."""
     damage: list[Damage] = field(default_factory=list)
     """What is not served because it is not what was written."""
@@ -68,7 +67,7 @@ class FetchPlan:
     each_whole: bool = False
     """Before KIP-74: every partition gives a batch, and its reader is told how far it exceeds."""
 
-    def read(self, image: MetadataImage, unreadable: Collection[Doubt] = ()) -> FetchResult:
+    def read(self, image: MetadataImage, unreadable: Collection[Unverified] = ()) -> FetchResult:
         """Reads every partition; faults become error codes of their partition.
 
         `unreadable`: doubts that could not be settled, since the disk refused.
@@ -122,7 +121,7 @@ class FetchPlan:
         partition: Partition,
         remaining: int,
         result: FetchResult,
-        unreadable: Collection[Doubt],
+        unreadable: Collection[Unverified],
     ) -> PartitionData:
         partition.check_leader_epoch(wanted.leader_epoch)
         diverging = _diverging_epoch(wanted, partition)
@@ -145,7 +144,7 @@ class FetchPlan:
         return answer
 
 
-def _refuse_unreadable(doubt: Doubt, unreadable: Collection[Doubt]) -> None:
+def _refuse_unreadable(doubt: Unverified, unreadable: Collection[Unverified]) -> None:
     if any(each.segment is doubt.segment for each in unreadable):
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doubt.segment!r} cannot be read")
 

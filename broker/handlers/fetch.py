@@ -33,7 +33,7 @@ from protocol.apis.fetch import (
     PartitionData,
 )
 from protocol.errors import ErrorCode, KafkaError
-from storage.log.unverified_range import Doubt
+from storage.files.file_slice import Unverified
 
 CONSUMER = -1
 READ_COMMITTED = 1
@@ -123,7 +123,7 @@ class _Fetch:
         else:
             self._wait(answer, result)
 
-    def _settled(self, answer: Deferred[FetchResponse], unreadable: Collection[Doubt]) -> None:
+    def _settled(self, answer: Deferred[FetchResponse], unreadable: Collection[Unverified]) -> None:
         if not answer.abandoned:
             image = self.context.broker.catalog.image
             self._go_on(answer, self.plan.read(image, unreadable))

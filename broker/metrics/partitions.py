@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Metric, Sample, gauge
 from broker.runtime.probes import MAX_TOPICS, OTHERS
-from storage.log.reader import limit_of
 from storage.retention.plan import RetentionClock
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _last_arrival_seconds(log: "Log") -> float | None:
     snapshot = log.snapshot
     for index in range(len(snapshot.segments) - 1, -1, -1):
         segment = snapshot.segments[index]
-        if not limit_of(snapshot, index):
+        if not snapshot.end_of(index):
             continue
         is_written = segment.held is not None and segment.indexes is not None
         arrival_ms = segment.arrival_by_zones if is_written else segment.last_arrival_ms

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from config.topic import TopicConfig
-from storage.cleaner.segment_swap import Judged
 from storage.env import FileSystem
 from storage.errors import DiskError
 from storage.files.checkpoints import OffsetCheckpoint
 from storage.files.layout import CLEANER_HORIZONS_FILE, CLEANER_OFFSETS_FILE
+from storage.log.compaction_state import Judged
 from storage.log.log import Log
 from storage.retention.cleanability import (
     NO_TIME,

@@ -29,6 +29,7 @@ from storage.env import Env
 from storage.errors import CorruptLog, DiskError
 from storage.index.sparse_index import MAX_RELATIVE_OFFSET
 from storage.index.txn_index import AbortedTransaction
+from storage.log.compaction_state import UnfinishedSwap
 from storage.log.log import Log
 from storage.retention.cleanability import Verdict
 from storage.scan.log_scan import LogScan, ScannedChunk
@@ -235,7 +236,7 @@ class Cleaning:
         swap.publish(self.log)
         self.log.compaction.unfinished = swap
 
-    def _settle(self, swap: SegmentSwap) -> None:
+    def _settle(self, swap: UnfinishedSwap) -> None:
         swap.finish()
         self.log.compaction.unfinished = None
         self.replaced += swap.old

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from storage.cleaner.cleanable_logs import CleanerOffsets, began_ms, is_compacted
 from storage.log.log import Log
-from storage.log.reader import limit_of
 from storage.retention.cleanability import NO_TIME, UNLIMITED_MS, first_dirty_offset
 from storage.segment.segment import UNKNOWN, Segment
 from storage.segment.times import learn_first_times
@@ -75,7 +74,7 @@ def _dirty(log: Log, offsets: CleanerOffsets) -> Iterator[tuple[Segment, int]]:
         follows = segments[index + 1].base_offset if index + 1 < len(segments) else end_offset
         if follows <= first_dirty:
             return
-        limit = limit_of(snapshot, index)
+        limit = snapshot.end_of(index)
         if limit:
             yield segments[index], limit
 

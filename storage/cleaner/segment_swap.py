@@ -16,13 +16,10 @@ one whose name it takes for as long as anybody may read it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from config.topic import TopicConfig
 from storage.errors import FileMissing
 from storage.files.layout import LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP
-from storage.retention.cleanability import SegmentAge, Verdict
 from storage.segment.removal import rename_away
 from storage.segment.segment import Segment
 
@@ -30,34 +27,6 @@ if TYPE_CHECKING:
     from storage.log.log import Log
 
 _LOG_LAST = (*(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG), LOG)
-
-
-class Judged(NamedTuple):
-    """What was found that could be compacted, and what of the log that was found from."""
-
-    segments: tuple[Segment, ...]
-    config: TopicConfig
-    start_offset: int
-    first_dirty: int | None
-    until_ms: int
-    """Up to this moment, and in it, time changes nothing."""
-    verdict: Verdict
-
-
-@dataclass(slots=True)
-class Compaction:
-    """Where a log stands with its compaction."""
-
-    is_running: bool = False
-    """A run is under way, or a swap is not finished: no segment leaves the log otherwise."""
-    unfinished: "SegmentSwap | None" = None
-    """A swap that counts, and whose names could not all be changed yet."""
-    is_stuck: bool = False
-    """Files of a run that failed could not be removed: only the next start can settle that."""
-    ages: "tuple[Sequence[Segment], Sequence[SegmentAge]] | None" = None
-    """The segments as they were at the last look, and the ages of all but the last one."""
-    judged: Judged | None = None
-    """The last verdict that nothing but what it was found from, and time, can change."""
 
 
 class SegmentSwap:

@@ -1,11 +1,8 @@
 """Ranges of log files that are on their way to a reader, unread until somebody wants the bytes."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from storage.env import File
-
-if TYPE_CHECKING:
-    from storage.log.unverified_range import Doubt
 
 
 class FileSlice:
@@ -40,12 +37,23 @@ class FileSlice:
         return self.file.read_into_if_cached(self.position, buffer)
 
 
+class Unverified(Protocol):
+    """A byte range to verify before its first read."""
+
+    @property
+    def segment(self) -> object:
+        """The segment that it lies in."""
+
+    def settle(self) -> None:
+        """Verify it. Blocks. DiskError."""
+
+
 class FetchData(NamedTuple):
     """What a fetch may send: whole batches but perhaps the last, as they lie on the disk."""
 
     slices: tuple[FileSlice, ...]
     size_bytes: int
-    doubt: "Doubt | None" = None
+    doubt: Unverified | None = None
     """Set while it must not be served: what has to be settled before it is asked for again."""
 
     def read(self) -> bytes:

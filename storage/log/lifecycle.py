@@ -5,7 +5,6 @@ so they run on a lane. What is decided is done by `Log.remove_segments` and `Log
 """
 
 from storage.log.log import Log
-from storage.log.reader import limit_of
 from storage.retention.limits import limits_of
 from storage.retention.plan import RetentionPlan, plan
 from storage.retention.rolling import timer_deadline
@@ -32,7 +31,7 @@ def learn_times(log: Log, at_most: int) -> bool:
     snapshot = log.snapshot
     indexes, rules = log.lookup
     for index, segment in enumerate(snapshot.segments):
-        limit = limit_of(snapshot, index)
+        limit = snapshot.end_of(index)
         if not limit or knows_times(segment):
             continue
         if not at_most:

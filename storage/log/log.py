@@ -13,7 +13,6 @@ from uuid import UUID
 
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
-from storage.cleaner.segment_swap import Compaction
 from storage.env import Env
 from storage.errors import CorruptIndex, CorruptLog, DiskError, NoSpace
 from storage.files.file_slice import FetchData
@@ -22,6 +21,7 @@ from storage.files.partition_files import PartitionFiles
 from storage.index.txn_index import AbortedTransaction
 from storage.locks import Lock
 from storage.log.appender import LogAppender
+from storage.log.compaction_state import Compaction
 from storage.log.durability import Durability
 from storage.log.reader import read
 from storage.producers.leader_epochs import EpochEnd, LeaderEpochs

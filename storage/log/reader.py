@@ -50,7 +50,7 @@ def read(
     while index <= last:
         segment = segments[index]
         limit = bound if index == last else segment.size_bytes
-        place = indexes.find_offset(segment, limit_of(snapshot, index), rules, offset)
+        place = indexes.find_offset(segment, snapshot.end_of(index), rules, offset)
         if place is not None and place.position < limit:
             break
         index += 1
@@ -61,7 +61,7 @@ def read(
         return piece
     begin = place.position
     if place.base_offset > offset:  # compaction leaves gaps; so do offsets that have rotted
-        trusted = indexes.of(segment, limit_of(snapshot, index), rules)
+        trusted = indexes.of(segment, snapshot.end_of(index), rules)
         begin = min(begin, trusted.offsets.lookup(offset).position)
     below = segments[index + 1].base_offset if index < last else up_to
     return _proven(piece, Doubt(segment, begin, place.position + piece.size_bytes, limit, below))
@@ -121,12 +121,6 @@ def place_of(
     if place is not None and offset == snapshot.high_watermark:
         return index_of(segments, place.base_offset), place.position
     index = index_of(segments, offset)
-    limit = limit_of(snapshot, index)
+    limit = snapshot.end_of(index)
     found = indexes.find_offset(segments[index], limit, rules, offset)
     return index, limit if found is None else found.position
-
-
-def limit_of(snapshot: LogSnapshot, index: int) -> int:
-    """Where the segment with this number ends, in bytes."""
-    segments = snapshot.segments
-    return snapshot.end_position if index == len(segments) - 1 else segments[index].size_bytes

@@ -13,7 +13,6 @@ from storage.errors import CorruptLog, StorageError
 from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
 from storage.index.txn_index import AbortedTransaction
-from storage.log.reader import limit_of
 from storage.search.search_clock import SearchClock
 from storage.search.segment_access import Look
 from storage.search.time_search import first_at_or_after, first_with_largest
@@ -111,7 +110,7 @@ class LogReads:
             segment = segments[number]
             if segment.path_of(LOG) != piece.file.path:
                 continue
-            limit = limit_of(snapshot, number)
+            limit = snapshot.end_of(number)
             with told():
                 indexes = self._indexes.of(segment, limit, self._rules)
             behind = indexes.offsets.first_at_position(piece.position + piece.size)

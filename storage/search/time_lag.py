@@ -11,7 +11,6 @@ from protocol.errors import DecodeError
 from protocol.records.batch import LOG_APPEND_TIME
 from protocol.records.walk import find_between
 from storage.errors import CorruptIndex, CorruptLog
-from storage.log.reader import limit_of
 from storage.scan.batch_walk import find_offset
 from storage.search.search_clock import ARRIVAL, likely_arrival, time_of
 from storage.search.segment_access import Look, SegmentView
@@ -53,7 +52,7 @@ def times_at(snapshot: LogSnapshot, look: Look, offset: int) -> OffsetTimes | No
     offset = max(offset, snapshot.log_start_offset)
     segments = snapshot.segments
     for index in range(index_of(segments, offset), len(segments)):
-        limit = limit_of(snapshot, index)
+        limit = snapshot.end_of(index)
         if limit:
             found = _in_segment(look, segments[index], limit, offset)
             if found is not None:

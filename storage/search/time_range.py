@@ -11,7 +11,6 @@ from protocol.errors import DecodeError
 from protocol.records.batch import LOG_APPEND_TIME as STAMPED_BATCH
 from protocol.records.walk import find_between
 from storage.errors import CorruptIndex, CorruptLog
-from storage.log.reader import limit_of
 from storage.scan.batch_walk import BatchPlace, Readable, batches
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock, time_of
 from storage.search.segment_access import Look, SegmentView
@@ -92,7 +91,7 @@ def range_between(  # noqa: PLR0917 - called in one place
     segments, start = snapshot.segments, snapshot.log_start_offset
     ends = (*(segment.base_offset for segment in segments[1:]), snapshot.log_end_offset)
     for index in range(index_of(segments, start), len(segments)):
-        segment, limit = segments[index], limit_of(snapshot, index)
+        segment, limit = segments[index], snapshot.end_of(index)
         if segment.base_offset >= last_fetchable:
             break
         if not limit or not look.may_hold(segment, limit, clock, from_ms):

@@ -18,7 +18,6 @@ from protocol.records.batch import (
 from protocol.records.walk import find_between
 from protocol.records.walk import find_timestamp as find_record
 from storage.errors import CorruptIndex, CorruptLog
-from storage.log.reader import limit_of
 from storage.scan.batch_walk import BatchPlace, batch_at, find_offset, find_timestamp
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock, time_of
 from storage.search.segment_access import Look, SegmentView
@@ -50,7 +49,7 @@ def first_at_or_after(
         segment = segments[index]
         if segment.base_offset >= last_fetchable:
             break
-        limit = limit_of(snapshot, index)
+        limit = snapshot.end_of(index)
         if not limit or not look.may_hold(segment, limit, clock, timestamp):
             continue
         found = _first_in(look, segment, limit, clock, timestamp, start)
@@ -68,12 +67,12 @@ def first_with_largest(snapshot: LogSnapshot, look: Look) -> TimestampOffset | N
     segments, start = snapshot.segments, snapshot.log_start_offset
     candidates = []
     for index in range(index_of(segments, start), len(segments)):
-        limit = limit_of(snapshot, index)
+        limit = snapshot.end_of(index)
         if limit:
             candidates.append((look.largest_timestamp(segments[index], limit), -index))
     best: TimestampOffset | None = None
     for largest, negative_index in sorted(candidates, reverse=True):
-        segment, limit = segments[-negative_index], limit_of(snapshot, -negative_index)
+        segment, limit = segments[-negative_index], snapshot.end_of(-negative_index)
         floor = 0
         if best is not None:
             if largest < best.timestamp:

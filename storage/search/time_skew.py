@@ -9,7 +9,6 @@ the claimed times, so there, too, this is what the way to the broker cost. Milli
 from bisect import bisect_left
 from typing import NamedTuple
 
-from storage.log.reader import limit_of
 from storage.search.search_clock import RECORD
 from storage.search.segment_access import Look
 from storage.segment.log_snapshot import LogSnapshot
@@ -59,7 +58,7 @@ def skew_of(snapshot: LogSnapshot, look: Look) -> TimeSkew:
     tally = _Tally()
     segments = snapshot.segments
     for index in range(index_of(segments, snapshot.log_start_offset), len(segments)):
-        limit = limit_of(snapshot, index)
+        limit = snapshot.end_of(index)
         if not limit:
             continue
         zones = look.at(segments[index], limit, RECORD).zones

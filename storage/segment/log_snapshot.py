@@ -50,6 +50,11 @@ class LogSnapshot(NamedTuple):
         """The segment that takes appends."""
         return self.segments[-1]
 
+    def end_of(self, number: int) -> int:
+        """Where the segment with this number ends, in bytes."""
+        segments = self.segments
+        return self.end_position if number == len(segments) - 1 else segments[number].size_bytes
+
     @property
     def size_bytes(self) -> int:
         """Bytes of all `.log` files."""

@@ -4,7 +4,6 @@ Learned from the segment's files once in a process, then kept in the `Segment`. 
 to look: run it on a lane. DiskError, CorruptLog.
 """
 
-from storage.log.reader import limit_of
 from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts
 from storage.scan.batch_walk import batch_at
 from storage.segment.log_snapshot import LogSnapshot
@@ -64,7 +63,7 @@ def facts_of(snapshot: LogSnapshot) -> tuple[list[SegmentFacts], LogFacts]:
     segments = [
         SegmentFacts(
             segment.base_offset,
-            limit_of(snapshot, index),
+            snapshot.end_of(index),
             segment.max_timestamp,
             _last_arrival(segment),
             segment.mtime_ms,

@@ -10,7 +10,6 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
 from storage.log.log import Log
-from storage.log.reader import limit_of
 from storage.search.search_clock import SearchClock, time_of
 from storage.zones.rows import Zone
 from tests.support.logs import UNCLEAN, append_bytes, make_durable, open_log, reopened
@@ -46,7 +45,7 @@ class TimeLog:
         snapshot = self.log.snapshot
         found: list[Zone] = []
         for index, segment in enumerate(snapshot.segments):
-            limit = limit_of(snapshot, index)
+            limit = snapshot.end_of(index)
             rows = list(indexes.of(segment, limit, rules).zones.zones()) if limit else []
             ends = [row.first_offset for row in rows[1:]]
             if rows:

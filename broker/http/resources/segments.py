@@ -19,7 +19,6 @@ from broker.http.resources.topics import find_partitions, find_topic, settings_o
 from broker.runtime.instants import instant, instant_or_none
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times, limits_of, roll_deadline
-from storage.log.reader import limit_of
 from storage.retention.plan import LogFacts, RetentionPlan, SegmentDecision, SegmentFacts, plan
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segment import Segment
@@ -129,7 +128,7 @@ def _partition(
 
 def _segment(log: "Log", judged: Judged, index: int, now_ms: int) -> dict[str, object]:
     snapshot = judged.snapshot
-    segment, limit = snapshot.segments[index], limit_of(snapshot, index)
+    segment, limit = snapshot.segments[index], snapshot.end_of(index)
     is_active = index == len(snapshot.segments) - 1
     end = snapshot.log_end_offset if is_active else snapshot.segments[index + 1].base_offset
     return {

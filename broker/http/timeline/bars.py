@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from broker.http.resources.segment_times import NO_TIME, TimeSpans
-from storage.log.reader import limit_of
 from storage.retention.plan import SegmentDecision
 from storage.segment.log_snapshot import LogSnapshot
 
@@ -78,7 +77,7 @@ def _states(
 
 def _bar(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans, state: int) -> Bar:
     """What the zone map says of one segment; the largest record time is the segment's own."""
-    segment, limit = snapshot.segments[index], limit_of(snapshot, index)
+    segment, limit = snapshot.segments[index], snapshot.end_of(index)
     is_active = index == len(snapshot.segments) - 1
     found = spans.of(log, segment, limit, is_active=is_active)
     return [

@@ -24,7 +24,6 @@ from storage.cleaner.cleanable_logs import is_compacted
 from storage.cleaner.dirty_age import dirty_age
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times, limits_of
-from storage.log.reader import limit_of
 from storage.retention.plan import RetentionLimits, RetentionPlan, plan
 from storage.segment.times import facts_of
 
@@ -189,7 +188,7 @@ def _oldest_ms(log: "Log", snapshot: "LogSnapshot") -> int:
     """The smallest record time in the oldest segment that has records; -1 if there is none."""
     last = len(snapshot.segments) - 1
     for index, segment in enumerate(snapshot.segments):
-        limit = limit_of(snapshot, index)
+        limit = snapshot.end_of(index)
         if limit:
             return spans.of(log, segment, limit, is_active=index == last).first_record_ms
     return -1

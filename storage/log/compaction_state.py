@@ -1,0 +1,46 @@
+"""Where a log stands with its compaction: kept at the log, for the cleaner and for who asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from config.topic import TopicConfig
+from storage.retention.cleanability import SegmentAge, Verdict
+from storage.segment.segment import Segment
+
+
+class UnfinishedSwap(Protocol):
+    """A replacement of segments that counts, and whose names could not all be changed yet."""
+
+    old: tuple[Segment, ...]
+
+    def finish(self) -> None:
+        """Bring the names in step. DiskError: call it again."""
+
+
+class Judged(NamedTuple):
+    """What was found that could be compacted, and what of the log that was found from."""
+
+    segments: tuple[Segment, ...]
+    config: TopicConfig
+    start_offset: int
+    first_dirty: int | None
+    until_ms: int
+    """Up to this moment, and in it, time changes nothing."""
+    verdict: Verdict
+
+
+@dataclass(slots=True)
+class Compaction:
+    """Where a log stands with its compaction."""
+
+    is_running: bool = False
+    """A run is under way, or a swap is not finished: no segment leaves the log otherwise."""
+    unfinished: UnfinishedSwap | None = None
+    """A swap that counts, and whose names could not all be changed yet."""
+    is_stuck: bool = False
+    """Files of a run that failed could not be removed: only the next start can settle that."""
+    ages: tuple[Sequence[Segment], Sequence[SegmentAge]] | None = None
+    """The segments as they were at the last look, and the ages of all but the last one."""
+    judged: Judged | None = None
+    """The last verdict that nothing but what it was found from, and time, can change."""
