@@ -6,10 +6,8 @@ an item again when its executor dies, so `work` must bear to be run twice.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from functools import partial
 from typing import Protocol, Self, TypeVar
 
-from pipeline.cli.terminal import progress
 from pipeline.errors import PipelineError
 
 T = TypeVar("T")
@@ -41,31 +39,6 @@ class Engine(Protocol):
 
     def __exit__(self, *_: object) -> None:
         """Lets go of processes."""
-
-
-def run_all(engine: Engine, work: Callable[[T], R], items: Sequence[T], what: str) -> list[R]:
-    """All results, in no particular order, with a bar that counts `what`."""
-    results = []
-    with progress(what, len(items)) as done:
-        for result in engine.run(work, [items]):
-            results.append(result)
-            done(1)
-    return results
-
-
-def choose_engine(name: str, job: str, *, master: str | None = None) -> Engine:
-    """The engine of that name. Spark is opened when there is work for it.
-
-    The work is Python's: Java only hands it out, so that it had better start quickly.
-    """
-    if name == NATIVE:
-        from pipeline.engine.native import NativeEngine
-
-        return NativeEngine()
-    from pipeline.spark.engine import SparkEngine
-    from pipeline.spark.session import open_session
-
-    return SparkEngine(partial(open_session, f"horolog {job}", master=master, is_short=True))
 
 
 def in_worker(work: Callable[[T], R], item: T) -> R:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
 from pipeline.cli.options import Part, partition_parts, read_options, reading
+from pipeline.cli.run import run_all
 from pipeline.cli.terminal import (
     ALARM,
     FINE,
@@ -21,7 +23,6 @@ from pipeline.cli.terminal import (
     print_table,
     span,
 )
-from pipeline.engine.engine import choose_engine, run_all
 from pipeline.transforms.time_audit import (
     READ,
     Bounds,

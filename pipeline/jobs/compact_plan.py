@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from pipeline.cli.choose_engine import choose_engine
+from pipeline.cli.run import run_all
 from pipeline.cli.terminal import (
     ALARM,
     FINE,
@@ -20,7 +22,7 @@ from pipeline.cli.terminal import (
 )
 from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.directories.topic_settings import TopicSettings
-from pipeline.engine.engine import NATIVE, SPARK, choose_engine, run_all
+from pipeline.engine.engine import NATIVE, SPARK
 
 if TYPE_CHECKING:
     from pipeline.sources.partition_view import PartitionView

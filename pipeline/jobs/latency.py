@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
 from pipeline.cli.options import Part, partition_parts, read_options, reading
+from pipeline.cli.run import run_all
 from pipeline.cli.terminal import (
     ALARM,
     FINE,
@@ -19,7 +21,6 @@ from pipeline.cli.terminal import (
     print_table,
     span,
 )
-from pipeline.engine.engine import choose_engine, run_all
 from pipeline.errors import BadOption
 from pipeline.transforms.latency import READ, TopicLatency, merged
 from pipeline.transforms.time_audit import Bounds

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import click
 
+from pipeline.cli.choose_engine import choose_engine
+from pipeline.cli.run import run_all
 from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table, size
 from pipeline.directories.log_files import refuse_stores
-from pipeline.engine.engine import NATIVE, SPARK, Engine, choose_engine, run_all
+from pipeline.engine.engine import NATIVE, SPARK, Engine
 from pipeline.errors import NothingThere
 from storage.env import FileSystem
 from storage.files.layout import parse_partition_dir

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engine.engine import WorkerDied, run_all
+from pipeline.cli.run import run_all
+from pipeline.engine.engine import WorkerDied
 from pipeline.engine.native import NativeEngine
 from pipeline.errors import DamagedLog, PipelineError
 from storage.errors import DiskError

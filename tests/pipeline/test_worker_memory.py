@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pipeline.engine.engine import Engine, run_all
+from pipeline.cli.run import run_all
+from pipeline.engine.engine import Engine
 from pipeline.engine.worker_memory import WORKER_MEMORY, worker_memory
 from pipeline.spark.engine import SparkEngine
 
