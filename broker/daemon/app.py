@@ -26,12 +26,12 @@ from broker.guards.clock_guard import ClockWatch
 from broker.guards.crash_guard import CrashGuard
 from broker.guards.disk_space import DiskSpace
 from broker.http.port.health import Check
-from broker.http.port.listener import HttpDoor
+from broker.http.port.listener import HttpListener
 from broker.http.port.open_pages import Pages
 from broker.http.port.token import HttpToken
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit, flush_bytes_of_this_machine
-from broker.partitions.partition_services import Serving
+from broker.partitions.partition_services import PartitionServices
 from broker.partitions.sync_thread import Durable
 from broker.quotas.enforcement import Enforcement
 from broker.quotas.service import Quotas
@@ -81,7 +81,7 @@ from storage.env import Clock, Env
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.http.router import Front
+    from broker.http.router import Router
     from broker.partitions.partition import Partition
     from storage.log.log import Log
 
@@ -194,7 +194,7 @@ class Broker:
         self.scrubber = Scrubber(self)
         self.damage = DamageMet(self)
         self.http_token = HttpToken(env.fs, settings.horolog_http_token_file)
-        self._door: HttpDoor | None = None
+        self._door: HttpListener | None = None
         self._watch_memory()
 
     def _watch_memory(self) -> None:
@@ -334,19 +334,19 @@ class Broker:
         if http is not None:
             self.http_token.value = self.http_token.read()
             listening, self.server.http_address = self.server.bind_http(http.host, http.port)
-            self._door = HttpDoor(self.loop, listening, partial(self._front, http.host))
+            self._door = HttpListener(self.loop, listening, partial(self._front, http.host))
             self._door.open()
 
-    def _front(self, host: str) -> "Front":
+    def _front(self, host: str) -> "Router":
         """On a thread, when the first one knocks."""
-        from broker.http.port.access import Gate
-        from broker.http.router import Front
+        from broker.http.port.access import AccessControl
+        from broker.http.router import Router
 
         names = self.config.broker_config.horolog_http_hosts.replace(",", " ").split()
         is_test = self.held_time is not None
-        gate = Gate(host, names, lambda: self.http_token.value, is_test=is_test)
+        gate = AccessControl(host, names, lambda: self.http_token.value, is_test=is_test)
         pages = Pages(self._live_checks(), self._ready_checks())
-        return Front(self, pages, self._scraped, gate)
+        return Router(self, pages, self._scraped, gate)
 
     def _load(self) -> None:
         """On a lane: everything that reads the data directory before clients may come."""
@@ -354,7 +354,7 @@ class Broker:
         unpacking = Unpacking(self.lanes, self.log_dir, self.probes.monotonic)
         self.memory.watch(MemoryClass.LANES, lambda: unpacking.under_way_bytes)
         self.memory.watch(MemoryClass.PRODUCERS, lambda: manager.producers_bytes)
-        serving = Serving(
+        serving = PartitionServices(
             self.log_dir,
             self.lanes,
             self.commit,

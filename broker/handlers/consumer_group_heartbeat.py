@@ -3,7 +3,7 @@
 from broker.groups.classic.group import Group, State
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import Told
-from broker.groups.consumer.heartbeat import Beat, check, check_expression
+from broker.groups.consumer.heartbeat import HeartbeatRequest, check, check_expression
 from broker.groups.consumer.member import Assigned
 from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
@@ -46,7 +46,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> A
     return after(written, lambda _: response, lambda error: _refusal(error, context))
 
 
-def _heard(beat: Beat, context: HandlerContext) -> Told:
+def _heard(beat: HeartbeatRequest, context: HandlerContext) -> Told:
     groups = context.broker.groups
     if not beat.joins:
         group, consumer = groups.require_consumer(beat.group_id)
@@ -77,7 +77,7 @@ def _check_serves(group: Group) -> None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def _check_room(group: Group, beat: Beat, context: HandlerContext) -> None:
+def _check_room(group: Group, beat: HeartbeatRequest, context: HandlerContext) -> None:
     limit = context.broker.config.broker_config.group_consumer_max_size
     consumer = _consumer(group)
     is_known = consumer is not None and beat.member_id in consumer.members
@@ -89,7 +89,7 @@ def _check_room(group: Group, beat: Beat, context: HandlerContext) -> None:
     _check_words(group, beat, context)
 
 
-def _check_words(group: Group, beat: Beat, context: HandlerContext) -> None:
+def _check_words(group: Group, beat: HeartbeatRequest, context: HandlerContext) -> None:
     """Room in memory, and in a record, for what the member says anew."""
     if beat.names is None and beat.regex is None:
         return
@@ -108,9 +108,9 @@ def _check_words(group: Group, beat: Beat, context: HandlerContext) -> None:
         )
 
 
-def _beat(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> Beat:
+def _beat(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> HeartbeatRequest:
     owned = request.topic_partitions
-    return Beat(
+    return HeartbeatRequest(
         request.group_id,
         request.member_id,
         request.member_epoch,

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.http.port.access import READS, Gate
+from broker.http.port.access import READS, AccessControl
 from broker.http.port.messages import JSON, ApiError, Request, Response, rendered
 from broker.http.port.parameters import Asked, given, understood
 from broker.http.port.route import Reading, Route
@@ -30,7 +30,7 @@ THREADS = 2
 class Api:
     """Answers everything under /api/. Used from the event loop."""
 
-    def __init__(self, broker: "HttpServices", gate: Gate) -> None:
+    def __init__(self, broker: "HttpServices", gate: AccessControl) -> None:
         """Starts no thread before the first question."""
         self._broker = broker
         self._gate = gate

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.http.admin_api import Api
-from broker.http.port.access import READS, Gate
+from broker.http.port.access import READS, AccessControl
 from broker.http.port.messages import ApiError, Request, Response
 from broker.http.port.open_pages import SCRAPED, TEXT, Pages
 from broker.http.port.shared_scrape import SharedScrape
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 API = "/api"
 
 
-class Front:
+class Router:
     """The way in. Used from the event loop."""
 
     def __init__(
@@ -26,7 +26,7 @@ class Front:
         broker: "HttpServices",
         pages: Pages,
         scrape: Callable[[str], tuple[str, bytes]],
-        gate: Gate,
+        gate: AccessControl,
     ) -> None:
         """`pages` are the probes; `scrape(path)` runs on a thread; the API is behind `gate`."""
         self._probes = broker.probes

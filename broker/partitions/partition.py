@@ -8,7 +8,7 @@ from __future__ import annotations  # functions are made per request: cheap ones
 from collections.abc import Callable
 from typing import TypeVar
 
-from broker.partitions.partition_services import Serving
+from broker.partitions.partition_services import PartitionServices
 from broker.partitions.writer import ACKS_ALL, PartitionWrites
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
@@ -22,7 +22,7 @@ from storage.search.segment_access import NotInMemory
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.validation.unpacking import TooMuchWork, Work
 
-__all__ = ["ACKS_ALL", "Partition", "Serving", "last_fetchable"]
+__all__ = ["ACKS_ALL", "Partition", "PartitionServices", "last_fetchable"]
 
 T = TypeVar("T")
 

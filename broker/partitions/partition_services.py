@@ -55,12 +55,12 @@ NOBODY = Nobody()
 class QuarantineWriter(Protocol):
     """Stores the records of a batch that its topic does not keep."""
 
-    def store(self, origin: Log, remedy: InRemedy, acks: int) -> Deferred[AppendResult]:
+    def store(self, origin: Log, remedy: PendingRewrite, acks: int) -> Deferred[AppendResult]:
         """Store what is set aside of a batch for `origin`. Fails with KafkaError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class PartitionServices:
     """What the partitions of one log directory share."""
 
     log_dir: str
@@ -74,7 +74,7 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class InRemedy:
+class PendingRewrite:
     """A mistimed batch, and what its remedy has made of it."""
 
     mistimed: MistimedBatch

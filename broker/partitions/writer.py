@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
-from broker.partitions.partition_services import NOBODY, InRemedy, Sender, Serving
-from broker.partitions.writer_gate import Turns
+from broker.partitions.partition_services import NOBODY, PartitionServices, PendingRewrite, Sender
+from broker.partitions.writer_gate import WriterGate
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
 from broker.runtime.memory_account import MemoryClass
@@ -56,13 +56,13 @@ class PartitionWrites:
         "log",
     )
 
-    def __init__(self, log: Log, serving: Serving) -> None:
+    def __init__(self, log: Log, serving: PartitionServices) -> None:
         """Nothing is read or written."""
         self.log = log
         self.awaits_quarantine = False
         """Whether a write here waits for one to a quarantine, and all later ones with it."""
         self._serving = serving
-        self._turns = Turns()
+        self._turns = WriterGate()
         self._announced = log.snapshot.high_watermark
         self._stable = log.snapshot.last_stable_offset
         self._unread_bytes = 0
@@ -185,10 +185,10 @@ class PartitionWrites:
                 batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
             )
 
-    def _in_remedy(self, mistimed: MistimedBatch, origin: Origin) -> InRemedy:
+    def _in_remedy(self, mistimed: MistimedBatch, origin: Origin) -> PendingRewrite:
         """Touches nothing of the log, and is long for a large batch."""
         try:
-            return InRemedy(mistimed, remedied(mistimed, origin, self._serving.scratch))
+            return PendingRewrite(mistimed, remedied(mistimed, origin, self._serving.scratch))
         except TooLarge as error:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
 
@@ -206,13 +206,13 @@ class PartitionWrites:
         answer: Deferred[AppendResult] = Deferred()
         origin, copy = self._origin(sender), bytearray(records)
 
-        def attempt(work: Work) -> AppendResult | InRemedy:
+        def attempt(work: Work) -> AppendResult | PendingRewrite:
             try:
                 return append(memoryview(copy), acks, work)
             except MistimedBatch as mistimed:
                 return self._in_remedy(mistimed, origin)
 
-        def left(future: Future[AppendResult | InRemedy]) -> None:
+        def left(future: Future[AppendResult | PendingRewrite]) -> None:
             memory.release(MemoryClass.LANES, size)
             self._left_lane(answer, acks, size, future)
 
@@ -245,13 +245,15 @@ class PartitionWrites:
         answer: Deferred[AppendResult],
         acks: int,
         size_bytes: int,
-        future: Future[AppendResult | InRemedy],
+        future: Future[AppendResult | PendingRewrite],
     ) -> None:
         """The turn goes on only if a remedied batch is still to be stored."""
-        came: Deferred[AppendResult | InRemedy] = Deferred()
+        came: Deferred[AppendResult | PendingRewrite] = Deferred()
 
-        def left(outcome: AppendResult | InRemedy | None, error: BaseException | None) -> None:
-            if not isinstance(outcome, InRemedy):
+        def left(
+            outcome: AppendResult | PendingRewrite | None, error: BaseException | None
+        ) -> None:
+            if not isinstance(outcome, PendingRewrite):
                 if isinstance(error, TooMuchWork):
                     error = too_much_of_a_request(ErrorCode.MESSAGE_TOO_LARGE)
                 self._over(answer, size_bytes, outcome, error)
@@ -264,7 +266,7 @@ class PartitionWrites:
         settle(came, future)
         came.listen(left)
 
-    def _set_aside(self, answer: Deferred[AppendResult], acks: int, remedy: InRemedy) -> None:
+    def _set_aside(self, answer: Deferred[AppendResult], acks: int, remedy: PendingRewrite) -> None:
         """First what goes to the quarantine; in its turn."""
         if remedy.remedied.aside is None:
             self._place(answer, acks, remedy, None, None)
@@ -277,7 +279,7 @@ class PartitionWrites:
         self,
         answer: Deferred[AppendResult],
         acks: int,
-        remedy: InRemedy,
+        remedy: PendingRewrite,
         _: object,
         error: BaseException | None,
     ) -> None:

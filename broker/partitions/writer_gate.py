@@ -1,4 +1,4 @@
-"""Whose turn it is to change a log: one change at a time, in the order in which they came.
+"""Serialises changes to one log, in order of arrival.
 
 A change that cannot be done at once (it runs on a lane, or waits for another log) holds its turn
 until it says that it is over. On the event loop only.
@@ -13,7 +13,7 @@ Begin = Callable[[], None]
 Refuse = Callable[[Exception], None]
 
 
-class Turns:
+class WriterGate:
     """The changes that are under way or wait; `waiting` is empty when a log may be changed now."""
 
     __slots__ = ("_begins", "_is_held", "waiting")

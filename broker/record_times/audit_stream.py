@@ -1,4 +1,4 @@
-"""Who wrote which offsets, with which times: rows of a topic, one a minute and client.
+"""Audit stream: offsets and timestamps by client, as rows of a topic, one a minute.
 
 A record carries neither client id nor address, so afterwards nobody can tell whose clock was wrong.
 With `horolog.audit.topic` set, each client's appends to a partition are added up in memory, and

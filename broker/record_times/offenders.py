@@ -28,8 +28,8 @@ TOLD_EVERY_MS = 60_000
 NOT_STORED = frozenset({Action.REJECTED, Action.QUARANTINED})
 
 
-class Guilt(NamedTuple):
-    """What an entry is about: a client, a partition, and what is wrong in which way."""
+class OffenderKey(NamedTuple):
+    """Key of an entry: a client, a partition, and the fault."""
 
     client_id: str
     principal: str
@@ -42,7 +42,7 @@ class Guilt(NamedTuple):
 
 
 @dataclass(slots=True)
-class Evidence:
+class OffenderStats:
     """What is known of it. Times in ms; offsets are None where nothing was stored.
 
     `worst_skew_ms` is arrival minus record time: negative for times ahead of the clock.
@@ -69,7 +69,7 @@ class DirtyClients:
         self.forgotten_records = 0
         self._clock = clock
         self._probes = probes
-        self._entries: OrderedDict[Guilt, Evidence] = OrderedDict()
+        self._entries: OrderedDict[OffenderKey, OffenderStats] = OrderedDict()
 
     def found(self, log: Log, dirty: DirtyTimes, base_offset: int | None, sender: Sender) -> None:
         """A batch had bad times; `base_offset` is where it was stored, None if it was refused."""
@@ -77,7 +77,7 @@ class DirtyClients:
         for finding in dirty.findings:
             direction, reason, action = finding.direction, finding.reason, finding.action
             self._probes.dirty_timestamps(log.topic, direction, reason, action, finding.count)
-            guilt = Guilt(
+            guilt = OffenderKey(
                 client_id, ANONYMOUS, address, log.topic, log.partition, direction, reason, action
             )
             evidence = self._note(guilt, finding, dirty.arrival_ms, base_offset)
@@ -118,13 +118,13 @@ class DirtyClients:
         found.sort(key=lambda entry: -abs(entry[1].worst_skew_ms))
         return [_as_json(*entry) for entry in found]
 
-    def entries(self) -> list[tuple[Guilt, Evidence]]:
+    def entries(self) -> list[tuple[OffenderKey, OffenderStats]]:
         """All that is known, longest not heard of first: a copy, for any thread."""
         return list(self._entries.copy().items())
 
     def _note(
-        self, guilt: Guilt, finding: Finding, now_ms: int, base_offset: int | None
-    ) -> Evidence:
+        self, guilt: OffenderKey, finding: Finding, now_ms: int, base_offset: int | None
+    ) -> OffenderStats:
         entries = self._entries
         if guilt.action in NOT_STORED:
             base_offset = None
@@ -132,7 +132,7 @@ class DirtyClients:
         if evidence is None:
             if len(entries) >= MAX_ENTRIES:
                 self._forget_one()
-            evidence = entries[guilt] = Evidence(
+            evidence = entries[guilt] = OffenderStats(
                 0, None, None, None, 0, 0, now_ms, now_ms, now_ms - TOLD_EVERY_MS
             )
         else:
@@ -147,7 +147,7 @@ class DirtyClients:
         self.forgotten_entries += 1
         self.forgotten_records += evidence.count
 
-    def _tell(self, guilt: Guilt, evidence: Evidence, count: int) -> None:
+    def _tell(self, guilt: OffenderKey, evidence: OffenderStats, count: int) -> None:
         now_ms = self._clock.now_ms()
         if abs(now_ms - evidence.told_ms) < TOLD_EVERY_MS:
             evidence.untold += count
@@ -161,7 +161,7 @@ class DirtyClients:
         )  # fmt: skip
 
 
-def _add(evidence: Evidence, finding: Finding, now_ms: int, base_offset: int | None) -> None:
+def _add(evidence: OffenderStats, finding: Finding, now_ms: int, base_offset: int | None) -> None:
     skew_ms = now_ms - finding.worst_ms
     is_worst = not evidence.count or abs(skew_ms) > abs(evidence.worst_skew_ms)
     if is_worst:
@@ -176,7 +176,7 @@ def _add(evidence: Evidence, finding: Finding, now_ms: int, base_offset: int | N
     evidence.last_seen_ms = now_ms
 
 
-def _as_json(guilt: Guilt, evidence: Evidence) -> dict[str, object]:
+def _as_json(guilt: OffenderKey, evidence: OffenderStats) -> dict[str, object]:
     known = asdict(evidence)
     del known["told_ms"], known["untold"]
     return {**guilt._asdict(), **known}

@@ -1,4 +1,4 @@
-"""Where records with bad times are set aside (time.md 2): finds or makes the topic, and writes.
+"""Writes records with bad times to their quarantine topic, which it finds or makes (time.md 2).
 
 The quarantine of a topic is named by `horolog.quarantine.topic`. It is made when it is first used:
 one partition, dated by the broker, as durable as the topic, at most about a gigabyte or a week. Who
@@ -29,7 +29,7 @@ from storage.segment.log_snapshot import AppendResult
 from storage.validation.batch_rules import refusal
 
 if TYPE_CHECKING:
-    from broker.partitions.partition_services import InRemedy
+    from broker.partitions.partition_services import PendingRewrite
     from broker.partitions.writer import PartitionWrites
     from broker.record_times.services import RecordTimeServices
     from broker.topics.metadata_image import TopicImage
@@ -52,11 +52,11 @@ class Unusable(Exception):  # noqa: N818 - the state it found
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """Records that are to be set aside: whence, whither, how durably, and who waits for that."""
+class QuarantineWrite:
+    """A quarantine write: source, target, acks, and the answer that waits for it."""
 
     origin: Log
-    remedy: InRemedy
+    remedy: PendingRewrite
     name: str
     acks: int
     answer: Deferred[AppendResult]
@@ -72,10 +72,10 @@ class Quarantine:
         self._broker = broker
         self._makers: set[asyncio.Task[None]] = set()
 
-    def store(self, origin: Log, remedy: InRemedy, acks: int) -> Deferred[AppendResult]:
+    def store(self, origin: Log, remedy: PendingRewrite, acks: int) -> Deferred[AppendResult]:
         """Store what is set aside of a batch, as durably as `acks` asks. Fails with KafkaError."""
         name = remedy.mistimed.remedy.quarantine_topic or origin.topic + SUFFIX
-        errand = Errand(origin, remedy, name, acks, Deferred())
+        errand = QuarantineWrite(origin, remedy, name, acks, Deferred())
         if name in self._broker.catalog.image.topics:
             self._append(errand)
         else:
@@ -84,7 +84,7 @@ class Quarantine:
             maker.add_done_callback(partial(self._made, errand))
         return errand.answer
 
-    def _append(self, errand: Errand) -> None:
+    def _append(self, errand: QuarantineWrite) -> None:
         aside = errand.remedy.remedied.aside
         assert aside is not None
         try:
@@ -98,7 +98,7 @@ class Quarantine:
             self._appended(errand, stored, None)
 
     def _appended(
-        self, errand: Errand, result: AppendResult | None, error: BaseException | None
+        self, errand: QuarantineWrite, result: AppendResult | None, error: BaseException | None
     ) -> None:
         if result is None:
             assert error is not None
@@ -109,7 +109,7 @@ class Quarantine:
         self._broker.probes.appended(errand.name, len(aside.records), aside.facts.count, None)
         errand.answer.resolve(result)
 
-    def _partition(self, errand: Errand) -> PartitionWrites:
+    def _partition(self, errand: QuarantineWrite) -> PartitionWrites:
         origin, name = errand.origin, errand.name
         topic: TopicImage | None = self._broker.catalog.image.topics.get(name)
         if name == origin.topic:
@@ -130,7 +130,7 @@ class Quarantine:
             )
         return partition
 
-    async def _make(self, errand: Errand) -> None:
+    async def _make(self, errand: QuarantineWrite) -> None:
         broker, name = self._broker, errand.name
         settings = {**SETTINGS, "horolog.durability": errand.origin.config.horolog_durability}
         async with broker.catalog.changing:
@@ -144,7 +144,7 @@ class Quarantine:
             await broker.catalog.create(plan.topics)
         event("quarantine_made", topic=name)
 
-    def _made(self, errand: Errand, maker: asyncio.Task[None]) -> None:
+    def _made(self, errand: QuarantineWrite, maker: asyncio.Task[None]) -> None:
         self._makers.discard(maker)
         if maker.cancelled():
             text = "The broker is stopping"
@@ -154,7 +154,7 @@ class Quarantine:
         else:
             self._append(errand)
 
-    def _refuse(self, errand: Errand, error: BaseException) -> None:
+    def _refuse(self, errand: QuarantineWrite, error: BaseException) -> None:
         """What the producer is told instead."""
         log = errand.origin
         event(

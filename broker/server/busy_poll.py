@@ -1,4 +1,4 @@
-"""Stays awake for a moment for a client that sends each request right after the last answer.
+"""Busy-polls for clients with one request in flight.
 
 A core that falls asleep between two such requests takes longer to wake than the request takes to
 serve. So once a connection has gone in lockstep for a while, the loop looks again at its sockets,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from storage.cleaner.batch_cleaner import CleaningStats
 from storage.log.log import Log
-from storage.retention.cleanability import Because, Verdict
+from storage.retention.cleanability import CleanReason, Verdict
 
 
 class LastChoice(NamedTuple):
@@ -53,7 +53,7 @@ class CleanerTally:
         for log, verdict in seen:
             delay_ms = max(delay_ms, verdict.delay_ms)
             due_by_lag += (
-                verdict.because is Because.OVERDUE
+                verdict.because is CleanReason.OVERDUE
                 and verdict.dirty_ratio <= log.config.min_cleanable_dirty_ratio
             )
         self.choices = {**self.choices, worker: LastChoice(delay_ms, due_by_lag)}

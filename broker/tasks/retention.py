@@ -29,7 +29,7 @@ SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane
 COMMIT_SECONDS = 60.0  # for which records may be on their way to the disk and block nothing
 
 
-class Verdict(NamedTuple):
+class RetentionStatus(NamedTuple):
     """What the last round found of a log's segments that stay."""
 
     overdue_segments: int
@@ -57,7 +57,7 @@ class Retention:
     def __init__(self, broker: "TaskServices") -> None:
         """Nothing was looked at."""
         self._broker = broker
-        self.verdicts: dict[Log, Verdict] = {}
+        self.verdicts: dict[Log, RetentionStatus] = {}
         """Read by the scrape, from its own thread: changed by single assignments."""
         self.removed_segments = 0
         self.removed_bytes = 0
@@ -116,7 +116,7 @@ class Retention:
         now = self._broker.clock.monotonic()
         in_commit = _in_commit(plan, before, now)
         passes = in_commit is not None and now - in_commit.since_seconds < COMMIT_SECONDS
-        verdict = Verdict(
+        verdict = RetentionStatus(
             0 if passes else plan.overdue(now_ms),
             None if passes else plan.next_deadline_ms,
             blocker.reason if blocker is not None else None,
@@ -166,7 +166,7 @@ class Retention:
             )
 
 
-def _in_commit(plan: RetentionPlan, before: Verdict | None, now: float) -> InCommit | None:
+def _in_commit(plan: RetentionPlan, before: RetentionStatus | None, now: float) -> InCommit | None:
     """Since when the log has been between a write and its commit, which is a matter of moments.
 
     A high watermark that stands still for longer is a block like any other.
@@ -179,7 +179,9 @@ def _in_commit(plan: RetentionPlan, before: Verdict | None, now: float) -> InCom
     return InCommit(plan.high_watermark, now)
 
 
-def _tell_blocked(partition: "Partition", verdict: Verdict, blocker: SegmentDecision) -> None:
+def _tell_blocked(
+    partition: "Partition", verdict: RetentionStatus, blocker: SegmentDecision
+) -> None:
     event(
         "retention_blocked",
         "warning",

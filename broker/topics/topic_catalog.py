@@ -21,7 +21,7 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from broker.partitions.partition import Partition, Serving
+from broker.partitions.partition import Partition, PartitionServices
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.topics.adoption import doomed_logs, reconciled
@@ -46,7 +46,7 @@ class TopicCatalog:
     """The topics of this broker. Used from the event loop only."""
 
     def __init__(
-        self, env: Env, config: ConfigStore, log_manager: LogManager, serving: Serving
+        self, env: Env, config: ConfigStore, log_manager: LogManager, serving: PartitionServices
     ) -> None:
         """Knows nothing until `load`."""
         self._env = env

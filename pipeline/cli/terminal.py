@@ -1,4 +1,4 @@
-"""How a job ends and how it shows what it found: exit statuses, JSON, tables, a bar.
+"""Job output: exit status, JSON, tables, progress.
 
 Standard output has the answer, standard error the bar and the mistakes. Exit status: 0 all is
 well, 10 an alarm (what the job looks for was found), else that of the error (`pipeline.errors`).

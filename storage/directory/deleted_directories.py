@@ -1,4 +1,4 @@
-"""Directories of deleted partitions: out of the way at once, off the disk later and in steps.
+"""Directories of deleted partitions: renames now, deletes later in bounded steps.
 
 A deleted partition's directory is renamed to `<topic>-<partition>.<hex>-delete`, which is durable
 when `bury` returns, so a restart cannot bring it back. Its files stay for `file.delete.delay.ms`,

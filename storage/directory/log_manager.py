@@ -29,7 +29,7 @@ from storage.files.meta_properties import read_partition_metadata, write_partiti
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.log.log import Log
 from storage.producers.producer_state import MAX_PRODUCERS, PRODUCER_BYTES
-from storage.recovery.loading import WhatIsKnown, load_log
+from storage.recovery.loading import LoadHints, load_log
 from storage.segment.removal import RemovalStep, RemovedSegments
 from storage.segment.segment import Segment
 from storage.segment.trusted_indexes import TrustedIndexes
@@ -144,7 +144,7 @@ class LogManager:
                 self._deleted.found(entry.name)
             name = parse_partition_dir(entry.name)
             if name is not None and name.topic != METADATA_TOPIC:
-                known = WhatIsKnown(
+                known = LoadHints(
                     is_clean,
                     self._checkpoints.recovery_points.get(name, 0),
                     self._checkpoints.start_offsets.get(name, 0),
@@ -187,7 +187,7 @@ class LogManager:
         try:
             fs.make_dir(path)
             write_partition_metadata(fs, f"{path}/{PARTITION_METADATA_FILE}", topic_id)
-            log = self._make_log(name, topic_id, config, WhatIsKnown(is_clean=False))
+            log = self._make_log(name, topic_id, config, LoadHints(is_clean=False))
             fs.sync_dir(self.log_dir)
         except StorageError:
             if not existed:
@@ -286,7 +286,7 @@ class LogManager:
         """Let others have the directory as it is: after a start that failed."""
         self._directory.release()
 
-    def _open_log(self, name: PartitionName, known: WhatIsKnown) -> Log:
+    def _open_log(self, name: PartitionName, known: LoadHints) -> Log:
         metadata = f"{self._path_of(name)}/{PARTITION_METADATA_FILE}"
         topic_id = None
         try:
@@ -296,7 +296,7 @@ class LogManager:
         return self._make_log(name, topic_id, self._topic_config(name.topic), known)
 
     def _make_log(
-        self, name: PartitionName, topic_id: UUID | None, config: TopicConfig, known: WhatIsKnown
+        self, name: PartitionName, topic_id: UUID | None, config: TopicConfig, known: LoadHints
     ) -> Log:
         files = PartitionFiles(self._env.fs, self._pool, self._path_of(name))
         synced_mark.forget(files)

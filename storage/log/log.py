@@ -27,7 +27,7 @@ from storage.log.reader import read
 from storage.producers.leader_epochs import EpochEnd, LeaderEpochs
 from storage.producers.producer_state import ProducerStates, RememberedBatch
 from storage.recovery.loading import LoadedLog
-from storage.search.log_search import LogReads, as_told, told
+from storage.search.log_search import LogSearch, as_told, told
 from storage.search.search_clock import SearchClock
 from storage.segment.log_snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
 from storage.segment.removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
@@ -96,7 +96,7 @@ class Log:
         self.corruption = loaded.corruption
         """The damage above which the log is kept as it is, and not written or read; or None."""
         self._appender = LogAppender(loaded, config, env, indexes)
-        self.reads = LogReads(indexes, config)
+        self.reads = LogSearch(indexes, config)
         self._durability = Durability(env.clock, loaded.end_offset, config)
         self._gate, self._has_marks = Lock(), False
         self._tail: Tail | None = None
@@ -320,14 +320,14 @@ class Log:
         clock: SearchClock = SearchClock.RECORD,
         may_wait: bool = True,
     ) -> TimestampOffset | None:
-        """The smallest offset with a time of at least `timestamp_ms`; see `LogReads`."""
+        """The smallest offset with a time of at least `timestamp_ms`; see `LogSearch`."""
         return self.reads.offset_for_timestamp(
             self.snapshot, timestamp_ms,
             last_fetchable=last_fetchable, clock=clock, may_wait=may_wait,
         )  # fmt: skip
 
     def max_timestamp_offset(self, *, may_wait: bool = True) -> TimestampOffset | None:
-        """The first record with the log's largest record time (KIP-734); see `LogReads`."""
+        """The first record with the log's largest record time (KIP-734); see `LogSearch`."""
         return self.reads.max_timestamp_offset(self.snapshot, may_wait=may_wait)
 
     def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:

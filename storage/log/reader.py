@@ -9,7 +9,7 @@ in Kafka. What lay on the disk before this process began is checked once before 
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import CorruptLog
 from storage.files.file_slice import NOTHING, FetchData, FileSlice
-from storage.log.unverified_range import Doubt
+from storage.log.unverified_range import UnverifiedRange
 from storage.segment.log_snapshot import LogSnapshot, Tail
 from storage.segment.segment import IndexRules, Segment
 from storage.segment.segments import index_of
@@ -64,7 +64,9 @@ def read(
         trusted = indexes.of(segment, snapshot.end_of(index), rules)
         begin = min(begin, trusted.offsets.lookup(offset).position)
     below = segments[index + 1].base_offset if index < last else up_to
-    return _proven(piece, Doubt(segment, begin, place.position + piece.size_bytes, limit, below))
+    return _proven(
+        piece, UnverifiedRange(segment, begin, place.position + piece.size_bytes, limit, below)
+    )
 
 
 def _piece(  # noqa: PLR0917 - private, called by position
@@ -84,7 +86,7 @@ def _piece(  # noqa: PLR0917 - private, called by position
     return FetchData((FileSlice(segment.file(), position, size),), size)
 
 
-def _proven(piece: FetchData, doubt: Doubt) -> FetchData:
+def _proven(piece: FetchData, doubt: UnverifiedRange) -> FetchData:
     """As much of the piece as is known to be sound; all of it, in doubt, while that is not known.
 
     CorruptLog when it begins with damage.

@@ -1,4 +1,4 @@
-"""Bytes that are wanted and that nobody has checked since the start: checked here, once.
+"""Verifies a byte range of a `.log` before its first read in this process.
 
 Every batch with its CRC, and its offsets against its neighbours', since no CRC covers those. What
 is found sound or damaged is noted at the segment by one assignment; two threads that check at once
@@ -11,14 +11,14 @@ from typing import NamedTuple
 from protocol.records.scan import BatchRow, scan_batches
 from storage.env import File
 from storage.segment.segment import Segment
-from storage.segment.verified_ranges import Soundness
+from storage.segment.verified_ranges import VerifiedRanges
 
 CHUNK_BYTES = 256 * 1024  # a scan holds the interpreter: others have their turn in between
 AHEAD_BYTES = 4 * 1024 * 1024  # checked more than asked for, when somebody reads on and on
 
 
-class Doubt(NamedTuple):
-    """A piece of a segment's `.log` that is not known to be sound."""
+class UnverifiedRange(NamedTuple):
+    """A byte range to verify before its first read."""
 
     segment: Segment
     position: int
@@ -47,7 +47,7 @@ class Doubt(NamedTuple):
         segment.sound = sound.with_damage(sound_to) if look.fault else sound
 
 
-def _ahead(known: Soundness, begin: int) -> int:
+def _ahead(known: VerifiedRanges, begin: int) -> int:
     """How much is worth to be checked at once: a reader that comes from before goes on."""
     return AHEAD_BYTES if any(end == begin for _, end in known.ranges) else 0
 

@@ -61,7 +61,7 @@ class LoadedLog:
     """Segments of old formats that were written anew."""
 
 
-class WhatIsKnown(NamedTuple):
+class LoadHints(NamedTuple):
     """What the data directory's checkpoints say of a log."""
 
     is_clean: bool
@@ -71,7 +71,7 @@ class WhatIsKnown(NamedTuple):
     """Up to where compaction has been, if that is known."""
 
 
-def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: WhatIsKnown) -> LoadedLog:
+def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: LoadHints) -> LoadedLog:
     """Load the log in `files.path`, which must exist. DiskError."""
     return _Loading(files, config, env, known).run()
 
@@ -80,7 +80,7 @@ class _Loading:
     """One opening of one log."""
 
     def __init__(
-        self, files: PartitionFiles, config: TopicConfig, env: Env, known: WhatIsKnown
+        self, files: PartitionFiles, config: TopicConfig, env: Env, known: LoadHints
     ) -> None:
         self._files = files
         self._config = config

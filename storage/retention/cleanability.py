@@ -1,4 +1,4 @@
-"""Which log is compacted next, and what of it, and why (semantics.md 8.1, 8.2). Pure decisions.
+"""Selects the log to compact, with the reason (semantics.md 8.1, 8.2). Pure decisions.
 
 What is clean ends at the first dirty offset, what may be cleaned at the first uncleanable one: the
 base of a segment, at most the active one, that holds nothing above the last stable offset, nothing
@@ -56,7 +56,7 @@ class CleaningLimits(NamedTuple):
     max_lag_ms: int
 
 
-class Because(StrEnum):
+class CleanReason(StrEnum):
     """Why a log is eligible, or why it is not."""
 
     RATIO = "dirty beyond min.cleanable.dirty.ratio"
@@ -69,7 +69,7 @@ class Because(StrEnum):
     RATIO_SMALL = "not dirty enough"
 
 
-ELIGIBLE = frozenset({Because.RATIO, Because.OVERDUE, Because.HORIZON})
+ELIGIBLE = frozenset({CleanReason.RATIO, CleanReason.OVERDUE, CleanReason.HORIZON})
 
 
 class Verdict(NamedTuple):
@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
     cleanable_bytes: int
     delay_ms: int
     """For how long a record in a closed segment has been overdue; 0 if none is (KIP-354)."""
-    because: Because
+    because: CleanReason
     deadline_ms: int
     """When a record in a closed dirty segment is overdue; -1 without a bound or such a record."""
 
@@ -116,7 +116,7 @@ def judge(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -> Verdict:
     if cleanable_bytes:
         because = _because(facts, limits, clean_bytes, cleanable_bytes, delay, now_ms)
     elif _horizon_is_due(facts, limits, now_ms) and clean_bytes:
-        because = Because.HORIZON
+        because = CleanReason.HORIZON
     return Verdict(first_dirty, uncleanable, clean_bytes, cleanable_bytes, delay, because, deadline)
 
 
@@ -134,7 +134,7 @@ def first_of(verdicts: Iterable[tuple[int, Verdict]]) -> int | None:
 
 def _reach(
     facts: CleaningFacts, limits: CleaningLimits, first: int, now_ms: int
-) -> tuple[int, int, Because]:
+) -> tuple[int, int, CleanReason]:
     """The first uncleanable offset, the bytes before it that are cleanable, what blocks more."""
     young_from = now_ms - limits.min_lag_ms if limits.min_lag_ms > 0 else UNLIMITED_MS
     segments, cleanable_bytes = facts.segments, 0
@@ -143,11 +143,11 @@ def _reach(
         following = segments[index + 1].base_offset if index + 1 < len(segments) else None
         end = facts.active_base if following is None else following
         if end > facts.bound:
-            return segment.base_offset, cleanable_bytes, Because.UNSETTLED
+            return segment.base_offset, cleanable_bytes, CleanReason.UNSETTLED
         if segment.newest_ms > young_from:
-            return segment.base_offset, cleanable_bytes, Because.TOO_YOUNG
+            return segment.base_offset, cleanable_bytes, CleanReason.TOO_YOUNG
         cleanable_bytes += segment.size_bytes
-    return facts.active_base, cleanable_bytes, Because.CLEAN
+    return facts.active_base, cleanable_bytes, CleanReason.CLEAN
 
 
 def _because(  # noqa: PLR0917 - private, called by position
@@ -157,14 +157,14 @@ def _because(  # noqa: PLR0917 - private, called by position
     cleanable_bytes: int,
     delay_ms: int,
     now_ms: int,
-) -> Because:
+) -> CleanReason:
     if delay_ms > 0:
-        return Because.OVERDUE
+        return CleanReason.OVERDUE
     if cleanable_bytes > limits.min_dirty_ratio * (clean_bytes + cleanable_bytes):
-        return Because.RATIO
+        return CleanReason.RATIO
     if _horizon_is_due(facts, limits, now_ms):
-        return Because.HORIZON
-    return Because.RATIO_SMALL
+        return CleanReason.HORIZON
+    return CleanReason.RATIO_SMALL
 
 
 def _horizon_is_due(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -> bool:

@@ -14,7 +14,7 @@ from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
 from storage.index.txn_index import AbortedTransaction
 from storage.search.search_clock import SearchClock
-from storage.search.segment_access import Look
+from storage.search.segment_access import SegmentAccess
 from storage.search.time_search import first_at_or_after, first_with_largest
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.segment.segment import IndexRules, Segment
@@ -23,7 +23,7 @@ from storage.segment.trusted_indexes import TrustedIndexes
 from storage.validation.unpacking import Work
 
 
-class LogReads:
+class LogSearch:
     """What a log answers beside its bytes."""
 
     __slots__ = ("_indexes", "_inflate_limit", "_rules")
@@ -43,9 +43,11 @@ class LogReads:
         """How the indexes of the log's segments are reached."""
         return self._indexes, self._rules
 
-    def look(self, *, may_wait: bool = True, work: Work | None = None) -> Look:
+    def look(self, *, may_wait: bool = True, work: Work | None = None) -> SegmentAccess:
         """A way to the segments for one search."""
-        return Look(self._indexes, self._rules, self._inflate_limit, may_wait=may_wait, work=work)
+        return SegmentAccess(
+            self._indexes, self._rules, self._inflate_limit, may_wait=may_wait, work=work
+        )
 
     def forget(self, segment: Segment) -> None:
         """The segment is gone."""

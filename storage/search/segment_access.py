@@ -1,6 +1,6 @@
-"""How a search gets at the segments of a log: it may wait for the disk, or it must not.
+"""Segment access of a search, blocking or not.
 
-A look that must not wait is for the event loop: it sees indexes that were loaded and verified
+An access that must not wait is for the event loop: it sees indexes that were loaded and verified
 before, and bytes in the page cache, and reads and unpacks little of them. Whatever else it would
 take is `NotInMemory`; the search is then repeated on a lane, where it may take its time.
 """
@@ -44,8 +44,8 @@ class SegmentView(NamedTuple):
     zones: ZoneView
 
 
-class Look:
-    """One search's way to the segments."""
+class SegmentAccess:
+    """The segments of a log as one search reads them."""
 
     __slots__ = (
         "_indexes",
@@ -178,7 +178,7 @@ class CachedFile:
 
     __slots__ = ("_file", "_look", "path")
 
-    def __init__(self, file: File, look: Look) -> None:
+    def __init__(self, file: File, look: SegmentAccess) -> None:
         """Counts what is read in `look`."""
         self._file = file
         self._look = look

@@ -13,7 +13,7 @@ from protocol.records.walk import find_between
 from storage.errors import CorruptIndex, CorruptLog
 from storage.scan.batch_walk import find_offset
 from storage.search.search_clock import ARRIVAL, likely_arrival, time_of
-from storage.search.segment_access import Look, SegmentView
+from storage.search.segment_access import SegmentAccess, SegmentView
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segment import Segment
 from storage.segment.segments import index_of
@@ -44,7 +44,7 @@ class TimeLag(NamedTuple):
     """By arrival."""
 
 
-def times_at(snapshot: LogSnapshot, look: Look, offset: int) -> OffsetTimes | None:
+def times_at(snapshot: LogSnapshot, look: SegmentAccess, offset: int) -> OffsetTimes | None:
     """Both times of the first record at or after `offset`; None when there is none.
 
     DiskError, CorruptLog; NotInMemory when the look may not wait and would have to.
@@ -60,7 +60,7 @@ def times_at(snapshot: LogSnapshot, look: Look, offset: int) -> OffsetTimes | No
     return None
 
 
-def lag_at(snapshot: LogSnapshot, look: Look, offset: int, last_fetchable: int) -> TimeLag:
+def lag_at(snapshot: LogSnapshot, look: SegmentAccess, offset: int, last_fetchable: int) -> TimeLag:
     """The lag of a reader whose next offset is `offset`. Errors as of `times_at`.
 
     One before the log start counts from there: what is gone cannot be read any more.
@@ -80,14 +80,16 @@ def lag_at(snapshot: LogSnapshot, look: Look, offset: int, last_fetchable: int) 
     )
 
 
-def _in_segment(look: Look, segment: Segment, limit: int, offset: int) -> OffsetTimes | None:
+def _in_segment(
+    look: SegmentAccess, segment: Segment, limit: int, offset: int
+) -> OffsetTimes | None:
     try:
         return _in_view(look, look.at(segment, limit, ARRIVAL), offset)
     except CorruptIndex:
         return _in_view(look, look.anew(segment, limit, ARRIVAL), offset)
 
 
-def _in_view(look: Look, view: SegmentView, offset: int) -> OffsetTimes | None:
+def _in_view(look: SegmentAccess, view: SegmentView, offset: int) -> OffsetTimes | None:
     zones = view.zones
     for index in range(zones.holding_offset(offset), zones.total):
         zone = zones.zone(index)
@@ -100,7 +102,7 @@ def _in_view(look: Look, view: SegmentView, offset: int) -> OffsetTimes | None:
 
 
 def _in_zone(
-    look: Look, view: SegmentView, zone: Zone, end: int, offset: int
+    look: SegmentAccess, view: SegmentView, zone: Zone, end: int, offset: int
 ) -> OffsetTimes | None:
     window, position = zone_window(view.file, zone, end), zone.position
     while position < end:

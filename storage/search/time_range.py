@@ -13,7 +13,7 @@ from protocol.records.walk import find_between
 from storage.errors import CorruptIndex, CorruptLog
 from storage.scan.batch_walk import BatchPlace, Readable, batches
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock, time_of
-from storage.search.segment_access import Look, SegmentView
+from storage.search.segment_access import SegmentAccess, SegmentView
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segments import index_of
 from storage.timestamps import INT64_MAX, INT64_MIN
@@ -73,7 +73,7 @@ class _Found(NamedTuple):
 
 def range_between(  # noqa: PLR0917 - called in one place
     snapshot: LogSnapshot,
-    look: Look,
+    look: SegmentAccess,
     from_ms: int,
     to_ms: int,
     clock: SearchClock,
@@ -107,7 +107,7 @@ def range_between(  # noqa: PLR0917 - called in one place
 class _Case(NamedTuple):
     """One question to one segment, which ends before the offset `end_offset`."""
 
-    look: Look
+    look: SegmentAccess
     clock: SearchClock
     from_ms: int
     to_ms: int

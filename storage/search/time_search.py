@@ -20,7 +20,7 @@ from protocol.records.walk import find_timestamp as find_record
 from storage.errors import CorruptIndex, CorruptLog
 from storage.scan.batch_walk import BatchPlace, batch_at, find_offset, find_timestamp
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock, time_of
-from storage.search.segment_access import Look, SegmentView
+from storage.search.segment_access import SegmentAccess, SegmentView
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.segment.segment import Segment
 from storage.segment.segments import index_of
@@ -32,7 +32,7 @@ _Found = TimestampOffset | None
 
 def first_at_or_after(
     snapshot: LogSnapshot,
-    look: Look,
+    look: SegmentAccess,
     timestamp: int,
     *,
     last_fetchable: int,
@@ -58,7 +58,7 @@ def first_at_or_after(
     return None
 
 
-def first_with_largest(snapshot: LogSnapshot, look: Look) -> TimestampOffset | None:
+def first_with_largest(snapshot: LogSnapshot, look: SegmentAccess) -> TimestampOffset | None:
     """The first record with the largest record time at or after the log start; None if none has.
 
     KIP-734. Segments are looked into from the largest time down; one that the log start cuts, or
@@ -100,7 +100,12 @@ def _latest(at_least: Callable[[int], _Found], low: int, high: int) -> _Found:
 
 
 def _first_in(  # noqa: PLR0917 - private, called by position
-    look: Look, segment: Segment, limit: int, clock: SearchClock, timestamp: int, min_offset: int
+    look: SegmentAccess,
+    segment: Segment,
+    limit: int,
+    clock: SearchClock,
+    timestamp: int,
+    min_offset: int,
 ) -> _Found:
     try:
         return _Search(look, look.at(segment, limit, clock), clock, timestamp, min_offset).run()
@@ -115,7 +120,12 @@ class _Search:
     __slots__ = ("_clock", "_look", "_min_offset", "_timestamp", "_view")
 
     def __init__(
-        self, look: Look, view: SegmentView, clock: SearchClock, timestamp: int, min_offset: int
+        self,
+        look: SegmentAccess,
+        view: SegmentView,
+        clock: SearchClock,
+        timestamp: int,
+        min_offset: int,
     ) -> None:
         self._look = look
         self._view = view

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from storage.search.search_clock import RECORD
-from storage.search.segment_access import Look
+from storage.search.segment_access import SegmentAccess
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segments import index_of
 from storage.zones.rows import ARRIVAL_ESTIMATED, Zone
@@ -50,7 +50,7 @@ class TimeSkew(NamedTuple):
     buckets: tuple[SkewBucket, ...]
 
 
-def skew_of(snapshot: LogSnapshot, look: Look) -> TimeSkew:
+def skew_of(snapshot: LogSnapshot, look: SegmentAccess) -> TimeSkew:
     """The delays in all zones of the log. DiskError, CorruptLog.
 
     Reads zone files, 52 bytes for each 64 KiB of the log: run it on a lane.

@@ -18,7 +18,7 @@ from storage.files.partition_files import PartitionFiles
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
 from storage.index.txn_index import TxnIndex
-from storage.segment.verified_ranges import Soundness
+from storage.segment.verified_ranges import VerifiedRanges
 from storage.zones.zone_map import ARRIVAL_ESTIMATED, ZoneMap
 
 CACHED_SEGMENTS = 512
@@ -126,7 +126,7 @@ class Segment:
         self.name_is_durable = True
         self.synced = True
         """False from creation until the closed segment's files were synced."""
-        self.sound = Soundness(size_bytes)
+        self.sound = VerifiedRanges(size_bytes)
         """Which of its bytes need no check before they are served: those of this process."""
         self.is_removed = False
         """Whether its files carry, or are about to carry, the suffix `.deleted`."""

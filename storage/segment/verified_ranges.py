@@ -1,4 +1,4 @@
-"""What this process knows of the soundness of a segment's bytes. Values only.
+"""Byte ranges of a segment that passed their CRC in this process. Values only.
 
 Bytes that it appended, recovered or compacted passed their CRC on the way; bytes that a clean stop
 left are unknown until somebody checks them (`storage.log.unverified_range`,
@@ -11,7 +11,7 @@ EVER = 1 << 62
 MAX_RANGES = 64  # apart from each other; beyond that the smallest is checked again when wanted
 
 
-class Soundness(NamedTuple):
+class VerifiedRanges(NamedTuple):
     """The sound parts of one `.log`, and the damage that was met. Replaced, never changed."""
 
     whole_from: int
@@ -30,7 +30,7 @@ class Soundness(NamedTuple):
                 return end
         return position
 
-    def with_sound(self, begin: int, end: int) -> "Soundness":
+    def with_sound(self, begin: int, end: int) -> "VerifiedRanges":
         """The same and [begin, end)."""
         if begin >= end:
             return self
@@ -43,15 +43,15 @@ class Soundness(NamedTuple):
         damaged = tuple(each for each in self.damaged if not begin <= each < end)
         if end >= self.whole_from:
             begin = min(begin, self.whole_from)
-            return Soundness(begin, tuple(each for each in apart if each[1] < begin), damaged)
+            return VerifiedRanges(begin, tuple(each for each in apart if each[1] < begin), damaged)
         if len(apart) >= MAX_RANGES:
             apart.remove(min(apart, key=lambda each: each[1] - each[0]))
-        return Soundness(self.whole_from, tuple(sorted([*apart, (begin, end)])), damaged)
+        return VerifiedRanges(self.whole_from, tuple(sorted([*apart, (begin, end)])), damaged)
 
-    def with_damage(self, position: int) -> "Soundness":
+    def with_damage(self, position: int) -> "VerifiedRanges":
         """The same, with a damaged batch there."""
         return self._replace(damaged=tuple(sorted({*self.damaged, position})))
 
 
-SOUND = Soundness(0)
-UNKNOWN = Soundness(EVER)
+SOUND = VerifiedRanges(0)
+UNKNOWN = VerifiedRanges(EVER)

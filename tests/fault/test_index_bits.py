@@ -5,7 +5,7 @@ import random
 import pytest
 
 from storage.env import Env
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from tests.support.logs import open_log
 from tests.support.simenv import SeededRng
 from tests.support.time_logs import make_time_log
@@ -31,7 +31,7 @@ def test_flipped_bits_change_no_answer(seed: int) -> None:
         file = fs.open(f"{original.log.files.path}/{dice.choice(names)}")
         at = dice.randrange(file.size())
         file.write_at(at, bytes([file.read_at(at, 1)[0] ^ 1 << dice.randrange(8)]))
-        known = WhatIsKnown(is_clean=True, start_offset=original.start_offset)
+        known = LoadHints(is_clean=True, start_offset=original.start_offset)
         env = Env(original.env.clock, fs, SeededRng())
         log = open_log(env, known, original.log.files.path, **settings)
         end = log.snapshot.log_end_offset

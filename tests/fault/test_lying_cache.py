@@ -8,7 +8,7 @@ import pytest
 from storage.errors import DiskError
 from storage.log.log import Log
 from storage.posix import PosixFile, PosixFileSystem, real_env
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.lying_disk import LyingDisk, lying_disk
 
@@ -26,7 +26,7 @@ def sent(log: Log, sequence: int, letter: bytes) -> bool:
 
 
 def started(disk: LyingDisk, recovery_point: int) -> Log:
-    known = WhatIsKnown(is_clean=False, recovery_point=recovery_point)
+    known = LoadHints(is_clean=False, recovery_point=recovery_point)
     return open_log(real_env(), known, path=f"{disk.path}/data/t-0")
 
 

@@ -24,7 +24,7 @@ from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from storage.log.log import Log
 from storage.posix import real_env
-from storage.retention.cleanability import Because
+from storage.retention.cleanability import CleanReason
 from tests.support.app import client_of, running_broker
 from tests.support.logs import records_of
 from tests.support.moved_clock import MovedClock
@@ -113,7 +113,7 @@ async def test_an_idle_partition_meets_its_lag(
         await pass_time(broker, clock, DAY_MS / 1000 + 1)
         assert values(broker) == [b"1", b"2"]
         (line,) = (each for each in lines if "log_cleaned" in each)
-        assert str(Because.OVERDUE) in line
+        assert str(CleanReason.OVERDUE) in line
         assert "records_removed=1" in line
         await pass_time(broker, clock, 16)
         assert broker.cleaner.verdicts[log_of(broker)].delay_ms == 0

@@ -14,7 +14,7 @@ from broker.daemon.app import Broker
 from broker.runtime.event_log import journal
 from protocol.records.scan import scan_batches
 from storage.errors import DiskError
-from storage.log.unverified_range import Doubt
+from storage.log.unverified_range import UnverifiedRange
 from tests.support.app import running_broker
 
 SETTINGS = {
@@ -128,14 +128,14 @@ async def test_a_disk_that_cannot_be_read_is_told_and_asked_again(
     async with running_broker(data, SETTINGS) as broker:
         await asyncio.to_thread(produce, broker, "t")
     faults = [DiskError("t-0", "read", "Input/output error", 5), ValueError("of our own")]
-    really_settle = Doubt.settle
+    really_settle = UnverifiedRange.settle
 
-    def settle(doubt: Doubt) -> None:
+    def settle(doubt: UnverifiedRange) -> None:
         if faults:
             raise faults.pop(0)
         really_settle(doubt)
 
-    monkeypatch.setattr(Doubt, "settle", settle)
+    monkeypatch.setattr(UnverifiedRange, "settle", settle)
     async with running_broker(data, SETTINGS) as broker:
         values, error = await asyncio.to_thread(consumed, broker, "t", "read_uncommitted")
         assert (len(values), error) == (COUNT, 0), "a client tries again by itself"

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from config.topic import TopicConfig
 from storage.log.lifecycle import learn_times, plan_retention, roll_deadline, roll_if_due
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from tests.support.logs import NO_BOUNDS, append, make_durable, open_log, records_of, reopened
 from tests.support.simenv import SimClock, sim_env
 
@@ -108,10 +108,10 @@ class RetentionMachine(RuleBasedStateMachine):
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
         if clean:
-            self.log = reopened(self.log, self.env, WhatIsKnown(True, start_offset=self.start))
+            self.log = reopened(self.log, self.env, LoadHints(True, start_offset=self.start))
         else:
             self.log.close()
-            known = WhatIsKnown(False, start_offset=self.start)
+            known = LoadHints(False, start_offset=self.start)
             self.log = open_log(self.env, known, **self.settings)
         while len(self.parts) > 1 and self.parts[1].base <= self.start:
             self.parts.pop(0)

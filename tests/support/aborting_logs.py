@@ -18,7 +18,7 @@ from storage.files.layout import (
     RECOVERY_POINTS_FILE,
 )
 from storage.log.log import Log
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from storage.validation.internal_batch import own_batch
 from storage.verify.directory import Survey, verify_partition
 from tests.support.cleaning import COMPACT, MEMORY, verdict
@@ -35,7 +35,7 @@ NO_CHECKPOINTS = {
 }
 
 
-def opened(fs: SimFileSystem, known: WhatIsKnown = UNCLEAN) -> Log:
+def opened(fs: SimFileSystem, known: LoadHints = UNCLEAN) -> Log:
     """The log of that disk."""
     return open_log(Env(SimClock(NOW), fs, SeededRng(1)), known, **SETTINGS)
 
@@ -156,7 +156,7 @@ class AbortingLife:
         slices.close()
 
     def _look(self, call: int, expected: object) -> None:
-        known = WhatIsKnown(is_clean=False, recovery_point=self._log.recovery_point)
+        known = LoadHints(is_clean=False, recovery_point=self._log.recovery_point)
         for cut in range(self._survivals):
             self.points += 1
             disk = self._fs.after_crash(call * 31 + cut)

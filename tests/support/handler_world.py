@@ -19,7 +19,7 @@ from broker.guards.crash_guard import CrashGuard
 from broker.guards.disk_space import DiskSpace
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.partition import Partition
-from broker.partitions.partition_services import Serving
+from broker.partitions.partition_services import PartitionServices
 from broker.quotas.service import Quotas
 from broker.record_times.offenders import DirtyClients
 from broker.record_times.quarantine import Quarantine
@@ -171,7 +171,7 @@ class World:
         broker.dirty_clients = DirtyClients(self.clock, broker.probes)
         broker.audit = None
         broker.quarantine = Quarantine(broker)  # type: ignore[arg-type]
-        serving = Serving(
+        serving = PartitionServices(
             LOG_DIR,
             self.lanes,  # type: ignore[arg-type]
             self.commit,  # type: ignore[arg-type]

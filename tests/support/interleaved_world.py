@@ -19,7 +19,7 @@ from broker.partitions import sync_thread
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit
 from broker.partitions.partition import Partition
-from broker.partitions.partition_services import NOBODY, Serving
+from broker.partitions.partition_services import NOBODY, PartitionServices
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount
@@ -178,7 +178,7 @@ class InterleavedWorld:
             on_failed=lambda log, error: self.partition.went_offline(),
         )
         waiters = FetchWaiters(loop)
-        serving = Serving(
+        serving = PartitionServices(
             LOG_DIR,
             self.lanes,
             self.commit,

@@ -10,18 +10,18 @@ from protocol.records.scan import scan_batches
 from storage.env import Env, parent_of
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.log.log import AppendResult, Log
-from storage.recovery.loading import WhatIsKnown, load_log
+from storage.recovery.loading import LoadHints, load_log
 from storage.segment.trusted_indexes import TrustedIndexes
 from tests.support.simenv import sim_env
 
 LOG_PATH = "/data/t-0"
-CLEAN = WhatIsKnown(is_clean=True)
-UNCLEAN = WhatIsKnown(is_clean=False)
+CLEAN = LoadHints(is_clean=True)
+UNCLEAN = LoadHints(is_clean=False)
 NO_BOUNDS = {"message_timestamp_after_max_ms": 2**63 - 1}
 
 
 def open_log(
-    env: Env | None = None, known: WhatIsKnown = UNCLEAN, path: str = LOG_PATH, **settings: Any
+    env: Env | None = None, known: LoadHints = UNCLEAN, path: str = LOG_PATH, **settings: Any
 ) -> Log:
     """The log in `path`, made if absent; every time is in bounds unless `settings` say so."""
     env = env or sim_env()
@@ -34,7 +34,7 @@ def open_log(
     return Log("t", 0, None, loaded, config, env, TrustedIndexes(), lambda: None)
 
 
-def reopened(log: Log, env: Env, known: WhatIsKnown = CLEAN) -> Log:
+def reopened(log: Log, env: Env, known: LoadHints = CLEAN) -> Log:
     """The log closed and opened again with the same settings."""
     log.close()
     settings = {name: getattr(log.config, name) for name in log.config.__slots__}

@@ -22,7 +22,7 @@ _TOKEN_KEY = "horolog.http.token.file"  # noqa: S105 - the name of a setting
 _NAMES_KEY = "horolog.http.hosts"
 
 
-class Gate:
+class AccessControl:
     """The rules of one listener."""
 
     def __init__(

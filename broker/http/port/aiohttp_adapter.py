@@ -31,7 +31,7 @@ _logger = logging.getLogger("aiohttp.server")
 _logger.addFilter(_MistakesOfClients())
 
 
-class Site:
+class AiohttpAdapter:
     """Serves what `answering` knows."""
 
     def __init__(self, answering: Answering) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP port: open from the first moment; the HTTP library is loaded when somebody knocks.
+"""The HTTP port: open from the first moment; loads aiohttp on the first connection.
 
 Loading it and the pages takes 0.2 s and 20 MB, which a start should not pay for. Until then the
 system queues the connection. Only `aiohttp_adapter.py` imports the library.
@@ -29,7 +29,7 @@ class Answering(Protocol):
         """No more requests come."""
 
 
-class HttpDoor:
+class HttpListener:
     """Watches a bound socket and starts the site behind it on the first connection."""
 
     def __init__(
@@ -82,4 +82,4 @@ class HttpDoor:
 
     def _make_site(self) -> Any:
         module = importlib.import_module("broker.http.port.aiohttp_adapter")
-        return module.Site(self._load())
+        return module.AiohttpAdapter(self._load())

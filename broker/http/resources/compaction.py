@@ -15,7 +15,7 @@ from broker.runtime.instants import Instant, instant, instant_or_none
 from storage.cleaner.cleanable_logs import facts_of, is_compacted, learn_ages, limits_of
 from storage.cleaner.dirty_age import DirtyAge, dirty_age, learn_dirty_age
 from storage.log.lifecycle import roll_deadline
-from storage.retention.cleanability import NO_TIME, Because, CleaningFacts, Verdict, judge
+from storage.retention.cleanability import NO_TIME, CleaningFacts, CleanReason, Verdict, judge
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -200,9 +200,9 @@ def _waiting(log: "Log", facts: CleaningFacts, verdict: Verdict, now_ms: int) ->
     if verdict.is_eligible or log.compaction.is_running:
         return None
     word, because = verdict.because.name.lower(), str(verdict.because)
-    if verdict.because is Because.TOO_YOUNG:
+    if verdict.because is CleanReason.TOO_YOUNG:
         return Blocker(word, because, _ripe(log, facts, verdict))
-    if verdict.because is not Because.CLEAN:
+    if verdict.because is not CleanReason.CLEAN:
         return Blocker(word, because)
     if verdict.first_dirty >= log.snapshot.log_end_offset:
         return Blocker(word, "nothing is dirty")

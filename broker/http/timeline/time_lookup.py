@@ -1,4 +1,4 @@
-"""/api/timeline/lookup: where a search for a time lands in each partition, segment and all.
+"""/api/timeline/lookup: offset and segment for a timestamp, per partition.
 
 As `/api/topics/{topic}/time/lookup`, but over topics and with an end: an answer that would take
 longer than a second is cut there, and `next` goes on.

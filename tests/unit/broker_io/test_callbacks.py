@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.partitions.fetch_waiters import FetchWaiters
-from broker.partitions.writer_gate import Turns
+from broker.partitions.writer_gate import WriterGate
 from broker.runtime import callbacks
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
@@ -56,7 +56,7 @@ async def test_a_failed_sync_is_told_to_the_others_beside_a_broken_waiter() -> N
 
 
 async def test_a_broken_change_gives_its_turn_back() -> None:
-    turns, began, refused = Turns(), [], []
+    turns, began, refused = WriterGate(), [], []
     turns.take(lambda: began.append("first"), refused.append)
     turns.take(broken, refused.append)
     turns.take(lambda: began.append("third"), refused.append)
@@ -68,7 +68,7 @@ async def test_a_broken_change_gives_its_turn_back() -> None:
 
 
 async def test_a_change_that_ended_before_it_broke_takes_no_other_turn() -> None:
-    turns, began = Turns(), []
+    turns, began = WriterGate(), []
 
     def ends_and_breaks() -> None:
         turns.end()

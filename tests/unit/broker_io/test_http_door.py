@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 import pytest
 
 from broker.http.port import visits
-from broker.http.port.listener import HttpDoor
+from broker.http.port.listener import HttpListener
 from broker.http.port.messages import Request, Response
 
 
@@ -38,7 +38,7 @@ class Echo:
 async def served(answering: Echo | None = None, host: str = "127.0.0.1") -> AsyncIterator[int]:
     listening = socket.socket()
     listening.bind((host, 0))
-    door = HttpDoor(asyncio.get_running_loop(), listening, lambda: answering or Echo())
+    door = HttpListener(asyncio.get_running_loop(), listening, lambda: answering or Echo())
     door.open()
     try:
         yield listening.getsockname()[1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.http.port.access import Gate
+from broker.http.port.access import AccessControl
 from broker.http.port.messages import ApiError, Request
 
 TOKEN = "0123456789abcdef"
@@ -11,7 +11,7 @@ CHANGE = READ._replace(method="POST", path="/api/clock/confirm")
 WITH_TOKEN = f"Bearer {TOKEN}"
 
 
-def refusal(gate: Gate, request: Request) -> str | None:
+def refusal(gate: AccessControl, request: Request) -> str | None:
     """The code of the refusal, None when the request is let in."""
     try:
         gate.check(request)
@@ -20,17 +20,19 @@ def refusal(gate: Gate, request: Request) -> str | None:
     return None
 
 
-def loopback(*, token: str | None = TOKEN, is_test: bool = False, names: str = "") -> Gate:
-    return Gate("127.0.0.1", names.split(), lambda: token, is_test=is_test)
+def loopback(*, token: str | None = TOKEN, is_test: bool = False, names: str = "") -> AccessControl:
+    return AccessControl("127.0.0.1", names.split(), lambda: token, is_test=is_test)
 
 
-def everywhere(*, token: str | None = TOKEN, is_test: bool = False, names: str = "") -> Gate:
-    return Gate("0.0.0.0", names.split(), lambda: token, is_test=is_test)
+def everywhere(
+    *, token: str | None = TOKEN, is_test: bool = False, names: str = ""
+) -> AccessControl:
+    return AccessControl("0.0.0.0", names.split(), lambda: token, is_test=is_test)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
 def test_everybody_on_the_machine_may_read(host: str) -> None:
-    assert refusal(Gate(host, (), lambda: None, is_test=False), READ) is None
+    assert refusal(AccessControl(host, (), lambda: None, is_test=False), READ) is None
 
 
 def test_a_change_needs_the_token_on_loopback_too() -> None:

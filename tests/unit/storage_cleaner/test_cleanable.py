@@ -9,9 +9,9 @@ import pytest
 from storage.retention.cleanability import (
     NO_TIME,
     UNLIMITED_MS,
-    Because,
     CleaningFacts,
     CleaningLimits,
+    CleanReason,
     SegmentAge,
     Verdict,
     first_of,
@@ -44,19 +44,19 @@ def test_a_log_that_was_never_cleaned_is_dirty_from_its_start() -> None:
     found = verdict(100, 200)
     assert found[:4] == (0, 20, 0, 300)
     assert found.dirty_ratio == 1
-    assert found.because == Because.RATIO
+    assert found.because == CleanReason.RATIO
 
 
 def test_what_lies_before_the_first_dirty_offset_is_clean() -> None:
     found = verdict(100, 200, 100, checkpoint=20)
     assert found[:4] == (20, 30, 300, 100)
-    assert found.because == Because.RATIO_SMALL
+    assert found.because == CleanReason.RATIO_SMALL
     assert not found.is_eligible
 
 
 def test_the_ratio_must_be_passed() -> None:
-    assert verdict(100, 100, checkpoint=10).because == Because.RATIO_SMALL
-    assert verdict(100, 101, checkpoint=10).because == Because.RATIO
+    assert verdict(100, 100, checkpoint=10).because == CleanReason.RATIO_SMALL
+    assert verdict(100, 101, checkpoint=10).because == CleanReason.RATIO
 
 
 @pytest.mark.parametrize("checkpoint", [-1, 3, 99])
@@ -65,15 +65,15 @@ def test_a_checkpoint_outside_of_the_log_counts_for_nothing(checkpoint: int) -> 
 
 
 def test_the_active_segment_alone_is_nothing_to_clean() -> None:
-    assert verdict().because == Because.CLEAN
-    assert verdict(100, checkpoint=10).because == Because.CLEAN
+    assert verdict().because == CleanReason.CLEAN
+    assert verdict(100, checkpoint=10).because == CleanReason.CLEAN
     assert verdict(100, checkpoint=12).first_uncleanable == 12
 
 
 def test_nothing_at_or_above_the_last_stable_offset_is_touched() -> None:
     found = verdict(100, 100, 100, bound=15)
     assert found[:4] == (0, 10, 0, 100)
-    assert verdict(100, bound=7).because == Because.UNSETTLED
+    assert verdict(100, bound=7).because == CleanReason.UNSETTLED
 
 
 def test_a_young_segment_blocks_itself_and_what_follows() -> None:
@@ -81,7 +81,7 @@ def test_a_young_segment_blocks_itself_and_what_follows() -> None:
     young = aged(facts(100, 100, 100), 1, NOW - HOUR, NOW - HOUR + 1)
     found = judge(young, limits, NOW)
     assert found.first_uncleanable == 10
-    assert judge(young._replace(checkpoint=10), limits, NOW).because == Because.TOO_YOUNG
+    assert judge(young._replace(checkpoint=10), limits, NOW).because == CleanReason.TOO_YOUNG
     assert judge(young, limits, NOW + 1).first_uncleanable == 30
 
 
@@ -89,9 +89,9 @@ def test_a_record_that_waited_too_long_makes_the_log_overdue() -> None:
     limits = CleaningLimits(1.0, 0, HOUR)
     late = aged(facts(900, 1, checkpoint=10), 1, NOW - HOUR - 7, NOW)
     found = judge(late, limits, NOW)
-    assert (found.because, found.delay_ms) == (Because.OVERDUE, 7)
+    assert (found.because, found.delay_ms) == (CleanReason.OVERDUE, 7)
     assert found.deadline_ms == NOW - 7
-    assert judge(late, limits, NOW - 7).because == Because.RATIO_SMALL
+    assert judge(late, limits, NOW - 7).because == CleanReason.RATIO_SMALL
 
 
 def test_times_of_zero_and_below_say_nothing_about_age() -> None:
@@ -102,23 +102,23 @@ def test_times_of_zero_and_below_say_nothing_about_age() -> None:
 
 def test_what_is_overdue_but_blocked_shows_its_delay_and_waits() -> None:
     found = verdict(100, bound=3, limits=CleaningLimits(0.5, 0, 1000))
-    assert found.because == Because.UNSETTLED
+    assert found.because == CleanReason.UNSETTLED
     assert found.delay_ms == HOUR - 1000
 
 
 def test_a_tombstone_whose_time_is_up_is_reason_enough_on_a_bounded_topic() -> None:
     bounded = CleaningLimits(0.5, 0, 2 * HOUR)
     clean = facts(100, 100, checkpoint=20, horizon_ms=NOW)
-    assert judge(clean, bounded, NOW).because == Because.HORIZON
-    assert judge(clean, bounded, NOW - 1).because == Because.CLEAN
-    assert judge(clean, LIMITS, NOW).because == Because.CLEAN, "as Kafka, without a bound"
+    assert judge(clean, bounded, NOW).because == CleanReason.HORIZON
+    assert judge(clean, bounded, NOW - 1).because == CleanReason.CLEAN
+    assert judge(clean, LIMITS, NOW).because == CleanReason.CLEAN, "as Kafka, without a bound"
 
 
 def test_overdue_logs_go_first_the_latest_before_others() -> None:
-    plain = Verdict(0, 10, 0, 100, 0, Because.RATIO, -1)
-    late = Verdict(0, 10, 900, 1, 5, Because.OVERDUE, 0)
+    plain = Verdict(0, 10, 0, 100, 0, CleanReason.RATIO, -1)
+    late = Verdict(0, 10, 900, 1, 5, CleanReason.OVERDUE, 0)
     later = late._replace(delay_ms=6)
-    blocked = later._replace(delay_ms=99, because=Because.UNSETTLED)
+    blocked = later._replace(delay_ms=99, because=CleanReason.UNSETTLED)
     assert first_of(enumerate([plain, late, blocked, later])) == 3
     assert first_of(enumerate([plain, plain._replace(clean_bytes=50)])) == 0
     assert first_of(enumerate([blocked])) is None

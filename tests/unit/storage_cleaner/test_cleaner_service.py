@@ -20,7 +20,7 @@ from storage.files.layout import LOG
 from storage.log.lifecycle import roll_deadline
 from storage.log.log import Log
 from storage.posix import real_env
-from storage.retention.cleanability import Because
+from storage.retention.cleanability import CleanReason
 from storage.segment.removal import RemovedSegments
 from storage.zones.zone_map import Zone
 from tests.support.cleaning import COMPACT, MEMORY, clean, verdict
@@ -346,9 +346,9 @@ def test_what_the_disk_does_not_have_yet_waits() -> None:
     log = open_log(env, cleanup_policy=COMPACT, horolog_durability="os")
     put(log, b"a", b"a")
     log.roll()
-    assert verdict(log, env, offsets_on(env)).because == Because.UNSETTLED
+    assert verdict(log, env, offsets_on(env)).because == CleanReason.UNSETTLED
     make_durable(log)
-    assert verdict(log, env, offsets_on(env)).because == Because.RATIO
+    assert verdict(log, env, offsets_on(env)).because == CleanReason.RATIO
 
 
 def test_a_time_in_the_future_holds_no_compaction_off_and_none_back() -> None:
@@ -360,14 +360,14 @@ def test_a_time_in_the_future_holds_no_compaction_off_and_none_back() -> None:
     assert roll_deadline(log, NOW) == NOW + 5000
     closed(log)
     offsets = offsets_on(env)
-    assert verdict(log, env, offsets).because == Because.TOO_YOUNG
+    assert verdict(log, env, offsets).because == CleanReason.TOO_YOUNG
     clock.advance(1000)
-    assert verdict(log, env, offsets).because == Because.RATIO
+    assert verdict(log, env, offsets).because == CleanReason.RATIO
     clock.advance(4001)
     found = verdict(log, env, offsets)
-    assert (found.because, found.delay_ms) == (Because.OVERDUE, 1)
+    assert (found.because, found.delay_ms) == (CleanReason.OVERDUE, 1)
     clean(log, env, offsets)
-    assert verdict(log, env, offsets)[4:6] == (0, Because.CLEAN)
+    assert verdict(log, env, offsets)[4:6] == (0, CleanReason.CLEAN)
 
 
 def test_a_bound_on_the_lag_is_kept_even_below_the_floor_for_rolls() -> None:

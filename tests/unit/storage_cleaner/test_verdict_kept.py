@@ -3,7 +3,7 @@
 from protocol.records.builder import build_batch
 from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.log.log import Log
-from storage.retention.cleanability import Because
+from storage.retention.cleanability import CleanReason
 from tests.support.cleaning import COMPACT, clean, verdict
 from tests.support.logs import append_bytes, make_durable, open_log
 from tests.support.simenv import SimClock, sim_env
@@ -30,9 +30,9 @@ def test_what_reaches_the_disk_later_counts_from_then_on() -> None:
     make_durable(log)
     put(log, 5000, b"b")
     log.roll()
-    assert verdict(log, env, offsets).because is Because.RATIO_SMALL
+    assert verdict(log, env, offsets).because is CleanReason.RATIO_SMALL
     make_durable(log)
-    assert verdict(log, env, offsets).because is Because.RATIO
+    assert verdict(log, env, offsets).because is CleanReason.RATIO
 
 
 def test_a_deadline_that_passes_is_seen() -> None:
@@ -45,10 +45,10 @@ def test_a_deadline_that_passes_is_seen() -> None:
     log.roll()
     make_durable(log)
     for passed, because, delay in (
-        (0, Because.RATIO_SMALL, 0),
-        (HOUR, Because.RATIO_SMALL, 0),
-        (1, Because.OVERDUE, 1),
-        (5, Because.OVERDUE, 6),
+        (0, CleanReason.RATIO_SMALL, 0),
+        (HOUR, CleanReason.RATIO_SMALL, 0),
+        (1, CleanReason.OVERDUE, 1),
+        (5, CleanReason.OVERDUE, 6),
     ):
         clock.advance(passed)
         found = verdict(log, env, offsets)
@@ -66,6 +66,6 @@ def test_a_segment_that_grows_old_enough_is_seen() -> None:
     put(log, 10)
     log.roll()
     make_durable(log)
-    assert verdict(log, env, offsets).because is Because.TOO_YOUNG
+    assert verdict(log, env, offsets).because is CleanReason.TOO_YOUNG
     clock.advance(HOUR)
-    assert verdict(log, env, offsets).because is Because.RATIO
+    assert verdict(log, env, offsets).because is CleanReason.RATIO

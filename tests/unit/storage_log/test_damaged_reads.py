@@ -10,7 +10,7 @@ from protocol.records.scan import scan_batches
 from storage.files.file_slice import FetchData
 from storage.log import unverified_range as doubt
 from storage.log.log import Log
-from storage.segment.verified_ranges import EVER, MAX_RANGES, SOUND, UNKNOWN, Soundness
+from storage.segment.verified_ranges import EVER, MAX_RANGES, SOUND, UNKNOWN, VerifiedRanges
 from storage.verify.scrub import SegmentScrub, scrubbable
 from tests.support.logs import UNCLEAN, append, make_durable, open_log, records_of, reopened
 from tests.support.simdisk import SimFileSystem
@@ -204,21 +204,21 @@ def test_all_records_are_there_after_a_restart(log: Log) -> None:
 
 
 def test_parts_that_touch_become_one() -> None:
-    known = Soundness(100).with_sound(10, 20).with_sound(30, 40).with_sound(20, 30)
+    known = VerifiedRanges(100).with_sound(10, 20).with_sound(30, 40).with_sound(20, 30)
     assert known.ranges == ((10, 40),)
     assert [known.end_from(at) for at in (9, 10, 39, 40, 100)] == [9, 40, 40, 40, EVER]
-    assert known.with_sound(40, 100) == Soundness(10)
+    assert known.with_sound(40, 100) == VerifiedRanges(10)
     assert known.with_sound(0, 5).with_sound(5, 120) == SOUND
 
 
 def test_what_is_found_sound_is_no_damage_any_more() -> None:
-    known = Soundness(100).with_damage(20).with_damage(5)
+    known = VerifiedRanges(100).with_damage(20).with_damage(5)
     assert known.damaged == (5, 20)
     assert known.with_sound(10, 30).damaged == (5,)
 
 
 def test_what_is_known_stays_small() -> None:
-    known = Soundness(EVER)
+    known = VerifiedRanges(EVER)
     for step in range(3 * MAX_RANGES):
         known = known.with_sound(100 * step, 100 * step + 10 + step)
     assert len(known.ranges) == MAX_RANGES
@@ -228,7 +228,7 @@ def test_what_is_known_stays_small() -> None:
 def test_against_a_set_of_bytes() -> None:
     dice = random.Random(3)
     for _ in range(200):
-        known, model = Soundness(200), set(range(200, 300))
+        known, model = VerifiedRanges(200), set(range(200, 300))
         for _ in range(12):
             begin = dice.randrange(200)
             end = begin + dice.randrange(1, 40)

@@ -14,7 +14,7 @@ from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import DiskError
 from storage.log.log import Log
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SeededRng, SimClock
@@ -31,7 +31,7 @@ def sent(log: Log, sequence: int) -> bytes:
 
 
 def started(fs: SimFileSystem, recovery_point: int) -> Log:
-    known = WhatIsKnown(is_clean=False, recovery_point=recovery_point)
+    known = LoadHints(is_clean=False, recovery_point=recovery_point)
     return open_log(Env(SimClock(), fs, SeededRng()), known, **SETTINGS)
 
 
@@ -127,7 +127,7 @@ def test_what_lies_below_the_recovery_point_is_not_read_from_the_disk_again() ->
         sent(log, sequence)
     make_durable(log)
     fs = fs.after_kill()
-    log = open_log(Env(SimClock(), fs, SeededRng()), WhatIsKnown(is_clean=False, recovery_point=18))
+    log = open_log(Env(SimClock(), fs, SeededRng()), LoadHints(is_clean=False, recovery_point=18))
     assert fs.dropped == {"/data/t-0/00000000000000000000.log": end}
 
 

@@ -15,7 +15,7 @@ from protocol.records.record import Record
 from storage.env import Env
 from storage.errors import DiskError
 from storage.log.log import Log
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from tests.support.logs import CLEAN, LOG_PATH, UNCLEAN, append, open_log, records_of, reopened
 from tests.support.simdisk import SimFileSystem, SimulatedCrash
 from tests.support.simenv import SeededRng, SimClock, sim_env
@@ -62,9 +62,9 @@ def what_kafka_had(records: list[Record]) -> None:
             assert record.timestamp > 1_700_000_000_000
 
 
-@pytest.mark.parametrize("known", [CLEAN, UNCLEAN, WhatIsKnown(False, recovery_point=33)])
+@pytest.mark.parametrize("known", [CLEAN, UNCLEAN, LoadHints(False, recovery_point=33)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_an_old_kafka_left_is_served(kind: str, known: WhatIsKnown) -> None:
+def test_what_an_old_kafka_left_is_served(kind: str, known: LoadHints) -> None:
     env = sim_env()
     left_by_kafka(env, kind)
 
@@ -174,7 +174,7 @@ def test_a_file_of_zeros_is_not_taken_for_an_old_one(size: int) -> None:
 @pytest.mark.parametrize("known", [CLEAN, UNCLEAN])
 @pytest.mark.parametrize("at", [8, 11, 16, 17, 25, 40])
 @pytest.mark.parametrize("number", [0, 7])
-def test_damage_before_sound_messages_is_kept(number: int, at: int, known: WhatIsKnown) -> None:
+def test_damage_before_sound_messages_is_kept(number: int, at: int, known: LoadHints) -> None:
     """In its size, format, attributes, time or value; the offset has no checksum."""
     env = sim_env()
     data = bytearray(build_set(OLD_ROWS, 1))
@@ -190,8 +190,8 @@ def test_damage_before_sound_messages_is_kept(number: int, at: int, known: WhatI
     assert again.corruption is not None
 
 
-@pytest.mark.parametrize("known", [CLEAN, UNCLEAN, WhatIsKnown(False, recovery_point=33)])
-def test_damage_in_the_middle_ends_the_log_and_keeps_what_follows(known: WhatIsKnown) -> None:
+@pytest.mark.parametrize("known", [CLEAN, UNCLEAN, LoadHints(False, recovery_point=33)])
+def test_damage_in_the_middle_ends_the_log_and_keeps_what_follows(known: LoadHints) -> None:
     env = sim_env()
     left_by_kafka(env, "rolled")
     path = f"{LOG_PATH}/{9:020d}.log"

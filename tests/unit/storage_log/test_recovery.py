@@ -5,7 +5,7 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Env
 from storage.log.log import Log
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from storage.zones.zone_map import ARRIVAL_ESTIMATED
 from tests.support.logs import (
     CLEAN,
@@ -111,12 +111,12 @@ def test_damage_below_the_recovery_point_is_no_torn_tail() -> None:
     env = sim_env()
     written(env)
     rewrite(env, 9 * BATCH_BYTES + 66, b"\xff")
-    known = WhatIsKnown(is_clean=False, recovery_point=10)
+    known = LoadHints(is_clean=False, recovery_point=10)
     for _ in range(2):
         log = open_log(env, known)
         assert log.corruption is not None
         assert size_of(env) == 10 * BATCH_BYTES
-        known = WhatIsKnown(is_clean=False, recovery_point=log.recovery_point)
+        known = LoadHints(is_clean=False, recovery_point=log.recovery_point)
 
 
 def test_segments_behind_a_torn_one_go() -> None:
@@ -138,10 +138,10 @@ def test_a_missing_segment_that_was_never_synced_ends_the_log() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".zones"])
-@pytest.mark.parametrize("known", [CLEAN, WhatIsKnown(is_clean=False)])
+@pytest.mark.parametrize("known", [CLEAN, LoadHints(is_clean=False)])
 @pytest.mark.parametrize("content", [None, b"", b"\0" * 1040, b"\xff" * 52, b"abc"])
 def test_an_index_file_that_is_missing_or_nonsense_changes_no_answer(
-    suffix: str, known: WhatIsKnown, content: bytes | None
+    suffix: str, known: LoadHints, content: bytes | None
 ) -> None:
     env = sim_env()
     log = written(env, 60, segment_bytes=2000, index_interval_bytes=200)
@@ -172,7 +172,7 @@ def test_producers_are_known_again() -> None:
     log = open_log(env, segment_bytes=300)
     for sequence in range(6):
         append_bytes(log, sequenced(sequence))
-    for known in (WhatIsKnown(is_clean=False), CLEAN):
+    for known in (LoadHints(is_clean=False), CLEAN):
         log = open_log(env, known, segment_bytes=300)
         assert append_bytes(log, sequenced(5)).duplicate
         log.close()
@@ -215,7 +215,7 @@ def test_arrival_of_zones_that_were_written_is_kept_and_of_lost_ones_estimated()
 def test_a_start_offset_above_the_end_begins_an_empty_log_there() -> None:
     env = sim_env()
     written(env)
-    log = open_log(env, WhatIsKnown(is_clean=False, start_offset=50))
+    log = open_log(env, LoadHints(is_clean=False, start_offset=50))
     assert (log.snapshot.log_start_offset, log.snapshot.log_end_offset) == (50, 50)
     assert append(log, 1).base_offset == 50
 
@@ -238,7 +238,7 @@ def test_left_overs_of_a_cleaner_are_settled() -> None:
 
 def test_a_directory_without_segments_is_an_empty_log() -> None:
     env = sim_env()
-    log = open_log(env, WhatIsKnown(is_clean=True, start_offset=7))
+    log = open_log(env, LoadHints(is_clean=True, start_offset=7))
     assert (log.snapshot.log_start_offset, log.snapshot.log_end_offset) == (7, 7)
     assert log.offset_for_timestamp(0, last_fetchable=7) is None
     assert log.max_timestamp_offset() is None

@@ -10,7 +10,7 @@ from storage.errors import DiskError
 from storage.files.layout import DELETED, LOG
 from storage.log.lifecycle import learn_times, plan_retention
 from storage.log.log import Log
-from storage.recovery.loading import WhatIsKnown
+from storage.recovery.loading import LoadHints
 from storage.retention.plan import Reason
 from storage.segment.removal import STEP_SEGMENTS, RemovedSegments
 from tests.support.logs import (
@@ -270,7 +270,7 @@ def test_arrivals_are_remembered_over_restarts(clean: bool) -> None:
     else:
         make_durable(log)
         env = Env(clock, env.fs.after_kill(), env.rng)  # type: ignore[attr-defined]
-        log = open_log(env, WhatIsKnown(is_clean=False), **{**SMALL, **EARLIER}, retention_ms=1000)
+        log = open_log(env, LoadHints(is_clean=False), **{**SMALL, **EARLIER}, retention_ms=1000)
     assert len(enforce(log, env)) == 3
 
 
@@ -295,7 +295,7 @@ def test_a_log_without_zone_maps_is_judged_by_modification_times() -> None:
     for name in names(env, ".zones"):
         env.fs.remove(f"{LOG_PATH}/{name}")
     clock.advance(1001)
-    log = open_log(env, WhatIsKnown(is_clean=True), **{**SMALL, **EARLIER}, retention_ms=1000)
+    log = open_log(env, LoadHints(is_clean=True), **{**SMALL, **EARLIER}, retention_ms=1000)
     assert len(enforce(log, env)) == 2
 
 
@@ -306,7 +306,7 @@ def test_the_next_start_finds_no_hole_whatever_a_crash_kept_of_a_removal() -> No
     for base in (1, 2):
         path = f"{LOG_PATH}/{base:020d}.log"
         env.fs.rename(path, path + DELETED)
-    known = WhatIsKnown(is_clean=False, recovery_point=0, start_offset=3)
+    known = LoadHints(is_clean=False, recovery_point=0, start_offset=3)
     log = open_log(env, known, **SMALL)
     assert offsets_of(records_of(log)) == [3, 4]
     assert names(env, LOG) == ["00000000000000000003.log", "00000000000000000004.log"]
