@@ -81,11 +81,6 @@ class RequestContext(Generic[B_co]):
         return self.peer.listener_name
 
     @property
-    def local_address(self) -> tuple[str, int]:
-        """The host and port of ours that the client connected to."""
-        return self.peer.local_host, self.peer.local_port
-
-    @property
     def connection_id(self) -> int:
         """Number of the connection, unique in the life of this process."""
         return self.peer.connection_id

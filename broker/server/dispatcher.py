@@ -19,7 +19,6 @@ from broker.runtime.probes import BrokerProbes, Histogram
 from broker.runtime.request_context import Peer, RequestContext
 from broker.server.route import Route
 from broker.server.sender import Part
-from protocol.api import Api
 from protocol.apis.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.codec import encode_bytes, reader, writer
 from protocol.errors import DecodeError, ErrorCode
@@ -296,7 +295,3 @@ class Dispatcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return deferred
-
-
-def _listed(api: Api) -> ApiVersion:
-    return ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)

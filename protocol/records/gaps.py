@@ -13,7 +13,6 @@ from typing import NamedTuple
 import cython
 
 EIGHT = cython.declare(cython.Py_ssize_t, 8)  # numbers of an outline's row
-EDGES = 4
 
 
 class Edges(NamedTuple):

@@ -20,7 +20,6 @@ ABORTS = frozenset((TXN_INDEX, TXN_SUM))
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
-TEMPORARY = ".tmp"
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"

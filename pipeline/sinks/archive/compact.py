@@ -127,14 +127,6 @@ def compact_delta(archive: "DeltaArchive", target_bytes: int = TARGET_BYTES) -> 
         yield Compacted(str(kind), before, len(table.file_uris()), rows)
 
 
-def files_by_folder(files: Iterable[WrittenFile]) -> Mapping[str, int]:
-    """How many files each folder has: many say that it is time to compact."""
-    counts: defaultdict[str, int] = defaultdict(int)
-    for file in files:
-        counts[file.path.rpartition("/")[0]] += 1
-    return counts
-
-
 def _groups(files: Sequence[WrittenFile], target_bytes: int) -> Iterator[list[WrittenFile]]:
     group: list[WrittenFile] = []
     size = 0
