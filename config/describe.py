@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from config.key import ConfigKey, Spelling
-from config.layers import Candidate, Layer, Setting, Source, candidates, is_pinned
+from config.layers import Candidate, Layer, Setting, SettingSource, candidates, is_pinned
 from config.listener_keys import listener_keys
 from config.names import BROKER_KEYS, TOPIC_KEYS
 from config.values import KafkaType
@@ -16,7 +16,7 @@ class Synonym:
 
     name: str
     value: str | None
-    source: Source
+    source: SettingSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Described:
 
     name: str
     value: str | None
-    source: Source
+    source: SettingSource
     read_only: bool
     sensitive: bool
     synonyms: tuple[Synonym, ...]
@@ -41,7 +41,7 @@ class Described:
     @property
     def is_default(self) -> bool:
         """What DescribeConfigs version 0 asks."""
-        return self.source is Source.DEFAULT
+        return self.source is SettingSource.DEFAULT
 
 
 def describe_topic(
@@ -94,7 +94,7 @@ def _entry(key: ConfigKey, name: str, layers: Sequence[Layer]) -> Described:
         found = [each for each in found if each.setting.name == name]
     synonyms = [_synonym(key, each) for each in found]
     synonyms.append(
-        Synonym(key.broker_name, None if key.sensitive else key.default_text, Source.DEFAULT)
+        Synonym(key.broker_name, None if key.sensitive else key.default_text, SettingSource.DEFAULT)
     )
     value = _in_own_unit(found[0].setting) if found else key.default_text
     if found and name not in (key.name, key.broker_name):

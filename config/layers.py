@@ -15,7 +15,7 @@ from config.key import ConfigKey
 C = TypeVar("C")
 
 
-class Source(IntEnum):
+class SettingSource(IntEnum):
     """Where a value comes from, by the numbers of a DescribeConfigs answer."""
 
     TOPIC = 1
@@ -43,7 +43,7 @@ class Layer:
     be changed then.
     """
 
-    source: Source
+    source: SettingSource
     settings: Mapping[str, Setting]
     pinned: bool = False
 
@@ -53,13 +53,13 @@ class Candidate:
     """A value for a key, and the layer that gives it."""
 
     setting: Setting
-    source: Source
+    source: SettingSource
 
 
 def candidates(key: ConfigKey, layers: Sequence[Layer]) -> Iterator[Candidate]:
     """Every value set for `key`, the one in force first; nothing when only its default is left."""
     for layer in layers:
-        spellings = key.on_topic if layer.source is Source.TOPIC else key.on_broker
+        spellings = key.on_topic if layer.source is SettingSource.TOPIC else key.on_broker
         for spelling in spellings:
             setting = layer.settings.get(spelling.name)
             if setting is not None:

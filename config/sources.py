@@ -16,7 +16,7 @@ from pathlib import Path
 from config.alter import read_setting
 from config.errors import ConfigError, SeveralConfigError
 from config.known import is_no_setting, why_ignored
-from config.layers import Layer, Setting, Source
+from config.layers import Layer, Setting, SettingSource
 from config.names import broker_name
 
 _UNDERSCORES = {"_": ".", "__": "_", "___": "-"}
@@ -171,4 +171,4 @@ def _layer(
             settings[each.name] = read_setting(each.name, each.text, broker_name, where=each.where)
         except ConfigError as error:
             errors.append(error)
-    return Layer(Source.STATIC_BROKER, settings)
+    return Layer(SettingSource.STATIC_BROKER, settings)

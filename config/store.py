@@ -13,7 +13,7 @@ from config.alter import Alteration, altered, replaced
 from config.broker import BrokerConfig
 from config.describe import Described, describe_broker, describe_topic, in_force
 from config.errors import ConfigError, ConfigRequestError
-from config.layers import Layer, Setting, Source, candidates, snapshot
+from config.layers import Layer, Setting, SettingSource, candidates, snapshot
 from config.listener_keys import max_connections
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
@@ -27,7 +27,7 @@ EVERY_BROKER = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingsChange:
     """A checked change that does not count yet. `topic` is None when it is one of the broker."""
 
     before: Overrides
@@ -81,11 +81,11 @@ class ConfigStore:
         """
         layers = self._layers_of(topic)
         own = {**layers[0].settings, **replaced(overrides, topic_name)}
-        return snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers[1:]])
+        return snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers[1:]])
 
-    def topic_config_after(self, change: Change, topic: str) -> TopicConfig:
+    def topic_config_after(self, change: SettingsChange, topic: str) -> TopicConfig:
         """What the settings of `topic` would be once `change` counts. Nothing changes."""
-        own = Layer(Source.TOPIC, change.after.topics.get(topic, {}))
+        own = Layer(SettingSource.TOPIC, change.after.topics.get(topic, {}))
         return snapshot(TopicConfig, [own, *self._broker_layers(change.after)])
 
     def topic_overrides(self, topic: str) -> dict[str, str]:
@@ -97,20 +97,20 @@ class ConfigStore:
         """The topics that have settings of their own."""
         return self._overrides.topics.keys()
 
-    def prepare_topic(self, topic: str, overrides: Mapping[str, str | None]) -> Change:
+    def prepare_topic(self, topic: str, overrides: Mapping[str, str | None]) -> SettingsChange:
         """Checks the overrides of CreateTopics or AlterConfigs: these and no others.
 
         Raises ConfigError (INVALID_CONFIG 40) or ConfigRequestError (INVALID_REQUEST 42).
         """
         return self._topic_change(topic, replaced(overrides, topic_name))
 
-    def prepare_topic_alteration(self, topic: str, changes: Iterable[Alteration]) -> Change:
+    def prepare_topic_alteration(self, topic: str, changes: Iterable[Alteration]) -> SettingsChange:
         """Checks an IncrementalAlterConfigs of `topic`; raises as `prepare_topic`."""
         current = self._overrides.topics.get(topic, {})
         result = altered(current, changes, topic_name, self._inherited_by_topics)
         return self._topic_change(topic, result)
 
-    def prepare_broker(self, node: str, overrides: Mapping[str, str | None]) -> Change:
+    def prepare_broker(self, node: str, overrides: Mapping[str, str | None]) -> SettingsChange:
         """Checks an AlterConfigs of a broker: the node id as text, or `""` for every broker.
 
         Raises as `prepare_topic`; ConfigRequestError too for another node's id, or a setting that
@@ -118,13 +118,13 @@ class ConfigStore:
         """
         return self._broker_change(node, replaced(overrides, _dynamic_broker_name))
 
-    def prepare_broker_alteration(self, node: str, changes: Iterable[Alteration]) -> Change:
+    def prepare_broker_alteration(self, node: str, changes: Iterable[Alteration]) -> SettingsChange:
         """Checks an IncrementalAlterConfigs of a broker; raises as `prepare_broker`."""
         current = self._overrides.brokers.get(node, {})
         result = altered(current, changes, _dynamic_broker_name, self._inherited_by_broker(node))
         return self._broker_change(node, result)
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: SettingsChange) -> None:
         """Makes a prepared change count and tells the subscribers.
 
         Changes must be committed in the order in which they were prepared, none between.
@@ -155,7 +155,7 @@ class ConfigStore:
         self, topic: str, overrides: Mapping[str, str | None]
     ) -> list[Described]:
         """The entries of a topic once it has these settings and no others; raises as `replaced`."""
-        own = Layer(Source.TOPIC, replaced(overrides, topic_name))
+        own = Layer(SettingSource.TOPIC, replaced(overrides, topic_name))
         return describe_topic([own, *self._layers_of(topic)[1:]])
 
     def describe_broker(
@@ -166,7 +166,7 @@ class ConfigStore:
         if node != EVERY_BROKER:
             return describe_broker(self._broker_layers(self._overrides), names)
         every = self._overrides.brokers.get(EVERY_BROKER, {})
-        entries = describe_broker([Layer(Source.DYNAMIC_DEFAULT_BROKER, every)], names)
+        entries = describe_broker([Layer(SettingSource.DYNAMIC_DEFAULT_BROKER, every)], names)
         return [entry for entry in entries if entry.name in every]
 
     def subscribe(self, listener: Listener) -> None:
@@ -199,27 +199,27 @@ class ConfigStore:
         layers = _ranked(dynamic, outcome.layers)
         _checked(layers)
         for topic, own in self._overrides.topics.items():
-            check_topic(snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers]), topic)
+            check_topic(snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers]), topic)
         self._static = outcome.layers
         self._compute()
         for listener in self._listeners:
             listener(None)
         return outcome
 
-    def _topic_change(self, topic: str, settings: Mapping[str, Setting]) -> Change:
-        own = Layer(Source.TOPIC, settings)
+    def _topic_change(self, topic: str, settings: Mapping[str, Setting]) -> SettingsChange:
+        own = Layer(SettingSource.TOPIC, settings)
         check_topic(snapshot(TopicConfig, [own, *self._broker_layers(self._overrides)]), topic)
-        return Change(self._overrides, self._overrides.with_topic(topic, settings), topic)
+        return SettingsChange(self._overrides, self._overrides.with_topic(topic, settings), topic)
 
-    def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> Change:
+    def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> SettingsChange:
         self._check_node(node)
         check_changes(self._overrides.brokers.get(node, {}), settings, self._static)
         after = self._overrides.with_broker(node, settings)
         layers = self._broker_layers(after)
         check_listener_keys(_checked(layers))
         for topic, own in after.topics.items():
-            check_topic(snapshot(TopicConfig, [Layer(Source.TOPIC, own), *layers]), topic)
-        return Change(self._overrides, after, None)
+            check_topic(snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers]), topic)
+        return SettingsChange(self._overrides, after, None)
 
     def _compute(self) -> None:
         """The snapshots of the broker at once; those of topics follow on demand."""
@@ -234,12 +234,12 @@ class ConfigStore:
     def _dynamic_layers(self, overrides: Overrides) -> list[Layer]:
         one, every = overrides.brokers.get(self._node, {}), overrides.brokers.get(EVERY_BROKER, {})
         return [
-            Layer(Source.DYNAMIC_BROKER, one),
-            Layer(Source.DYNAMIC_DEFAULT_BROKER, every),
+            Layer(SettingSource.DYNAMIC_BROKER, one),
+            Layer(SettingSource.DYNAMIC_DEFAULT_BROKER, every),
         ]
 
     def _layers_of(self, topic: str) -> list[Layer]:
-        own = Layer(Source.TOPIC, self._overrides.topics.get(topic, {}))
+        own = Layer(SettingSource.TOPIC, self._overrides.topics.get(topic, {}))
         return [own, *self._broker_layers(self._overrides)]
 
     def _inherited_by_topics(self, name: str) -> str:

@@ -44,9 +44,9 @@ def command(port: AdminPort, topic: str, *, partition: int | None, as_json: bool
 
 
 def _show(answer: Answer) -> None:
-    from broker.cli.tables import Page
+    from broker.cli.tables import TablePage
 
-    page = Page()
+    page = TablePage()
     page.line(f"{answer['topic']}: {_limits(answer)}")
     if not answer["is_compacted"]:
         return

@@ -64,9 +64,9 @@ def command(
     if not answer["groups"]:
         click.echo("There are no groups.")
         return 0
-    from broker.cli.tables import Page
+    from broker.cli.tables import TablePage
 
-    page = Page()
+    page = TablePage()
     page.table(GROUPS, [_summary(each) for each in answer["groups"]])
     if answer["next"] is not None:
         page.line(f"... more after {answer['next']}: --json and /api/groups?after= have them")
@@ -76,9 +76,9 @@ def command(
 def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         return print_json(dict(answer))
-    from broker.cli.tables import Page, counted
+    from broker.cli.tables import TablePage, counted
 
-    page = Page()
+    page = TablePage()
     since = "" if answer["since"] is None else f" since {exactly(answer['since'])}"
     page.line(
         f"{answer['group']}: {answer['state']}{since}, generation {answer['generation']}, "
@@ -95,9 +95,9 @@ def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
 def _reset(answer: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         return print_json(dict(answer))
-    from broker.cli.tables import Page, counted, number
+    from broker.cli.tables import TablePage, counted, number
 
-    page = Page()
+    page = TablePage()
     done = "is set" if answer["executed"] else "would be set"
     by = "by arrival" if answer["clock"] == "arrival" else "by record time"
     page.line(f"{answer['group']} {done} to {exactly(answer['to'])}, {by}:")

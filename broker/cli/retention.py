@@ -58,9 +58,9 @@ def _pairs(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _show(answer: Answer) -> None:
-    from broker.cli.tables import Page, counted
+    from broker.cli.tables import TablePage, counted
 
-    page = Page()
+    page = TablePage()
     asked = ", ".join(f"{key}={value}" for key, value in answer["set"].items())
     condition = f"With {asked}" if asked else "As things are"
     page.line(f"{condition}, the next round of retention takes {_amount(answer['goes'])}.")

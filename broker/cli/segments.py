@@ -70,9 +70,9 @@ def _joined(whole: Answer, page: Answer) -> Answer:
 
 
 def _show(answer: Answer) -> None:
-    from broker.cli.tables import Page, counted
+    from broker.cli.tables import TablePage, counted
 
-    page = Page()
+    page = TablePage()
     hold = answer["hold"]
     if hold is not None:
         page.line(

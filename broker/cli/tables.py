@@ -16,7 +16,7 @@ MS_OF_UNITS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
 BYTES_OF_UNITS = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 
 
-class Page:
+class TablePage:
     """Standard output for people."""
 
     def __init__(self) -> None:

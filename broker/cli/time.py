@@ -144,9 +144,9 @@ def dirty(port: AdminPort, topic: str | None, *, limit: int, as_json: bool) -> i
 
 
 def _show(title: str, columns: Sequence[str], rows: "Sequence[Sequence[str]] | map[Any]") -> int:
-    from broker.cli.tables import Page
+    from broker.cli.tables import TablePage
 
-    page = Page()
+    page = TablePage()
     page.line(title)
     page.table(columns, rows)
     return 0

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from broker.cli.admin_client import Answer
-from broker.cli.tables import Page, counted, number, shown, size, span
+from broker.cli.tables import TablePage, counted, number, shown, size, span
 from broker.cli.time_arguments import NOTHING, when
 
 BAD, QUIET, STRONG = "red", "dim", "bold"
@@ -70,7 +70,7 @@ class Screen:
 
 def show(answer: Answer, limit: int) -> int:
     """Everything once, as lines of text; the exit status."""
-    page = Page()
+    page = TablePage()
     page.line(_title(answer))
     for line in _summary(answer):
         page.line(line.plain)

@@ -38,9 +38,9 @@ def command(
     if not answer["transactions"]:
         click.echo("No transaction is open." if only_open else "There are no transactional ids.")
         return 0
-    from broker.cli.tables import Page
+    from broker.cli.tables import TablePage
 
-    page = Page()
+    page = TablePage()
     page.table(IDS, [_summary(each) for each in answer["transactions"]])
     if answer["next"] is not None:
         page.line(f"... more after {answer['next']}: --json and /api/transactions?after= have them")
@@ -50,9 +50,9 @@ def command(
 def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         return print_json(dict(answer))
-    from broker.cli.tables import Page, counted, span
+    from broker.cli.tables import TablePage, counted, span
 
-    page = Page()
+    page = TablePage()
     since = "" if answer["began"] is None else f" since {exactly(answer['began'])}"
     page.line(
         f"{answer['transactional_id']}: {answer['state']}{since}, producer "

@@ -18,7 +18,7 @@ from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from storage.verify.directory import Survey
+    from storage.verify.directory import DirectorySurvey
     from storage.verify.report import PartitionReport
 
 COLUMNS = (
@@ -87,7 +87,7 @@ def _progress(total_bytes: int) -> "Iterator[Callable[[int], object]]":
         yield lambda count: bar.advance(task, count)
 
 
-def _print_json(whole: "Survey", reports: "list[PartitionReport]") -> None:
+def _print_json(whole: "DirectorySurvey", reports: "list[PartitionReport]") -> None:
     for report in reports:
         content = {"partition": report.name, "verdict": report.verdict, **asdict(report)}
         del content["name"]
@@ -97,10 +97,10 @@ def _print_json(whole: "Survey", reports: "list[PartitionReport]") -> None:
         print(json.dumps({"verdict": "wrong", "checkpoint": damage}))
 
 
-def _print_table(whole: "Survey", reports: "list[PartitionReport]") -> None:
-    from broker.cli.tables import Page
+def _print_table(whole: "DirectorySurvey", reports: "list[PartitionReport]") -> None:
+    from broker.cli.tables import TablePage
 
-    page = Page()
+    page = TablePage()
     if reports:
         page.table(COLUMNS, map(_row, reports))
     else:

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
         return 0 if self.data.records is None else len(self.data.records)
 
 
-class Damage(NamedTuple):
+class DamagedRead(NamedTuple):
     """Where a fetch met damage."""
 
     partition: Partition
@@ -49,7 +49,7 @@ class FetchResult:
     has_error: bool
     doubts: list[Unverified] = field(default_factory=list)
     """What has to be settled before any of this is served: then it is read again."""
-    damage: list[Damage] = field(default_factory=list)
+    damage: list[DamagedRead] = field(default_factory=list)
     """What is not served because it is not what was written."""
 
 
@@ -86,7 +86,7 @@ class FetchPlan:
                 data = _refusal(wanted.index, error.code)
                 result.has_error = True
                 if error.code == ErrorCode.CORRUPT_MESSAGE and partition is not None:
-                    result.damage.append(Damage(partition, wanted.fetch_offset, error.message))
+                    result.damage.append(DamagedRead(partition, wanted.fetch_offset, error.message))
             except StorageError:
                 data = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
                 result.has_error = True

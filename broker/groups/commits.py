@@ -6,10 +6,10 @@ An offset counts, and its commit is answered, when its record is durable. Rules:
 
 from collections.abc import Mapping, Sequence
 
-from broker.groups.classic.group import Group, Place, State
-from broker.groups.classic.members import Claim
+from broker.groups.classic.group import Group, GroupState, Place
+from broker.groups.classic.members import MemberClaim
 from broker.groups.classic.rebalance import GroupLog, Rebalances
-from broker.groups.consumer.commits import Asked, check_commit
+from broker.groups.consumer.commits import CommitAsked, check_commit
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets, bytes_of
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
@@ -35,19 +35,19 @@ class Commits:
         self.stored_bytes: int = 0
         """About what they take in memory, those on their way to the disk with them."""
 
-    def check(self, group: Group, claim: Claim, asked: Asked) -> None:
+    def check(self, group: Group, claim: MemberClaim, asked: CommitAsked) -> None:
         """Whether this client may commit for the group now; it lives, as a commit shows."""
-        if group.state is State.DEAD:
+        if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
             check_commit(group.consumer, claim, asked)
             return
-        if claim.generation <= NO_GENERATION and group.state is State.EMPTY:
+        if claim.generation <= NO_GENERATION and group.state is GroupState.EMPTY:
             return
         member = group.claimed_member(claim)
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if group.state is State.COMPLETING:
+        if group.state is GroupState.COMPLETING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalances.alive(member)
 
@@ -71,7 +71,7 @@ class Commits:
                 answer.fail(error)
                 return
             self._pending.supersede(group.group_id, on_the_way)
-            if group.state is not State.DEAD:
+            if group.state is not GroupState.DEAD:
                 self.replay(group, on_the_way)
             answer.resolve(None)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from broker.groups.classic.group import Group, Place, State
+from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.members import Footprint
 from broker.groups.classic.rebalance import Rebalances
 from broker.groups.commits import Commits, Growth
@@ -20,7 +20,7 @@ from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.migration import Migration
 from broker.groups.consumer.topic_matching import Surroundings, match_all
 from broker.groups.expiry import expired_offsets
-from broker.groups.loading import Remembered, remembered
+from broker.groups.loading import RememberedGroups, remembered
 from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
@@ -65,7 +65,7 @@ class GroupCoordinator:
     pending: PendingOffsets
     """Offsets of transactions that have not ended."""
     transactional_commits: TransactionalCommits
-    loading: StateLoading[Remembered]
+    loading: StateLoading[RememberedGroups]
 
     def __init__(self, broker: "GroupServices", machine: Clock) -> None:
         """Knows nothing until `load`. `machine` is the clock that nobody holds."""
@@ -234,7 +234,7 @@ class GroupCoordinator:
         now_ms = self._broker.clock.now_ms()
         retention_ms = self._settings.offsets_retention_minutes * MINUTE_MS
         for group in list(self.groups.values()):
-            if group.state is State.DEAD:
+            if group.state is GroupState.DEAD:
                 continue
             try:
                 places = expired_offsets(group, now_ms, retention_ms)
@@ -280,7 +280,7 @@ class GroupCoordinator:
         for group in self.groups.values():
             self.rebalances.close(group)
 
-    def _restore(self, found: Remembered) -> None:
+    def _restore(self, found: RememberedGroups) -> None:
         for group_id, value in found.groups.items():
             restore = partial(restore_classic, value=value, rebalances=self.rebalances)
             self._restore_group(group_id, restore)
@@ -322,7 +322,7 @@ class GroupCoordinator:
 
 
 def _is_over(group: Group) -> bool:
-    is_empty = group.is_empty and group.state is not State.DEAD and not group.pending
+    is_empty = group.is_empty and group.state is not GroupState.DEAD and not group.pending
     return is_empty and not group.offsets and not group.writes
 
 

@@ -6,7 +6,7 @@ the broker assigns for, each so long after its commit. An old client may have gi
 of its own.
 """
 
-from broker.groups.classic.group import Group, Place, State
+from broker.groups.classic.group import Group, GroupState, Place
 from broker.groups.classic.subscription import CONSUMER
 from broker.groups.records.classic import NONE
 
@@ -19,11 +19,11 @@ def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[Place]
         return [place for place in old if place[0] not in read]
     if group.is_simple:
         return _older(group, now_ms, retention_ms, since_ms=None)
-    if group.state is State.EMPTY:
+    if group.state is GroupState.EMPTY:
         since = group.since_ms if group.since_ms != NONE else None
         return _older(group, now_ms, retention_ms, since_ms=since)
     topics = group.topics
-    if group.protocol_type == CONSUMER and group.state is State.STABLE and topics is not None:
+    if group.protocol_type == CONSUMER and group.state is GroupState.STABLE and topics is not None:
         old = _older(group, now_ms, retention_ms, since_ms=None)
         return [place for place in old if place[0] not in topics]
     return []

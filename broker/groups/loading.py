@@ -29,7 +29,7 @@ Place = tuple[str, int]
 
 
 @dataclass(slots=True)
-class Remembered:
+class RememberedGroups:
     """What one partition says of its groups."""
 
     groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Replay:
 
     def __init__(self) -> None:
         """Nothing was read."""
-        self.remembered = Remembered()
+        self.remembered = RememberedGroups()
 
     def batch(self, data: memoryview, header: BatchHeader) -> None:
         """One batch."""
@@ -105,7 +105,7 @@ class Replay:
             del self.remembered.offsets[row.key.group]
 
 
-def remembered(log: Log, chunk_bytes: int) -> Remembered:
+def remembered(log: Log, chunk_bytes: int) -> RememberedGroups:
     """What a partition says, read in pieces of about `chunk_bytes`. Blocks.
 
     KafkaError when the disk refuses, CorruptBatch when a batch is damaged.

@@ -6,8 +6,8 @@ Errors are raised as KafkaError; a join or a sync is answered when its time has 
 
 from collections.abc import Callable, Mapping
 
-from broker.groups.classic.group import Group, State
-from broker.groups.classic.members import Claim, Joining, JoinResult, Member, SyncResult
+from broker.groups.classic.group import Group, GroupState
+from broker.groups.classic.members import Joining, JoinResult, Member, MemberClaim, SyncResult
 from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.consumer.group import ConsumerGroup
@@ -38,7 +38,7 @@ class Membership:
 
     def join(self, group: Group, joining: Joining) -> JoinResult | Deferred[JoinResult]:
         """A client wants to be a member, or to stay one."""
-        if group.state is State.DEAD:
+        if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
             return self._classic.join(group, group.consumer, joining)
@@ -68,7 +68,7 @@ class Membership:
     def _add(self, group: Group, joining: Joining, member_id: str) -> Deferred[JoinResult]:
         member = self._rebalances.make_member(group, member_id, joining)
         group.add(member, joining.protocol_type)
-        if group.state is State.PREPARING and group.generation == 0:
+        if group.state is GroupState.PREPARING and group.generation == 0:
             group.was_joined = True
         answer = self._waits(member)
         self._rebalances.joining(member)
@@ -77,13 +77,13 @@ class Membership:
 
     def _rejoin(self, group: Group, joining: Joining) -> JoinResult | Deferred[JoinResult]:
         member = group.member(joining.member_id, joining.instance_id)
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         is_same = member.protocols == joining.protocols
-        if group.state is State.COMPLETING and is_same:
+        if group.state is GroupState.COMPLETING and is_same:
             return self._rebalances.joined(group, member)
         is_leader = member.member_id == group.leader
-        if group.state is State.STABLE and is_same and not is_leader:
+        if group.state is GroupState.STABLE and is_same and not is_leader:
             return self._rebalances.joined(group, member)
         group.update(member, joining)
         answer = self._waits(member)
@@ -104,7 +104,7 @@ class Membership:
         member.client_id, member.client_host = joining.client_id, joining.client_host
         self._rebalances.alive(member)
         answer = self._waits(member)
-        if group.state is not State.STABLE:
+        if group.state is not GroupState.STABLE:
             self._rebalances.rebalance_or_complete(group)
         elif group.select_protocol() != group.protocol_name:
             self._rebalances.prepare(group)
@@ -126,7 +126,7 @@ class Membership:
         def remembered(error: int) -> None:
             if member.join_answer is None or member.member_id != member_id:
                 return
-            if group.state is not State.STABLE or group.generation != generation:
+            if group.state is not GroupState.STABLE or group.generation != generation:
                 return  # a rebalance will answer
             if error:
                 group.replace(member, before[0])
@@ -149,12 +149,12 @@ class Membership:
     def sync(
         self,
         group: Group,
-        claim: Claim,
+        claim: MemberClaim,
         protocol: tuple[str | None, str | None],
         assignments: Mapping[str, bytes],
     ) -> SyncResult | Deferred[SyncResult]:
         """A member asks for its part; the leader brings everybody's."""
-        if group.state is State.DEAD:
+        if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
             return self._classic.sync(group, group.consumer, claim, protocol)
@@ -164,12 +164,12 @@ class Membership:
         ):
             if wanted is not None and wanted != present:
                 raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if group.state is State.PREPARING:
+        if group.state is GroupState.PREPARING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         self._rebalances.asked(group, member)
-        if group.state is State.STABLE:
+        if group.state is GroupState.STABLE:
             self._rebalances.alive(member)
             return self._rebalances.synced(group, member)
         member.answer_sync(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -180,23 +180,23 @@ class Membership:
 
     # --- heartbeat, leave ---
 
-    def heartbeat(self, group: Group, claim: Claim) -> None:
+    def heartbeat(self, group: Group, claim: MemberClaim) -> None:
         """A member lives. REBALANCE_IN_PROGRESS (27) sends it to join."""
-        if group.state is State.DEAD:
+        if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
             self._classic.heartbeat(group, group.consumer, claim)
             return
         member = group.claimed_member(claim)
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         self._rebalances.alive(member)
-        if group.state is State.PREPARING:
+        if group.state is GroupState.PREPARING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
         """A member goes; a static one may be sent away by its instance id alone."""
-        if group.state is State.DEAD:
+        if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
             self._classic.leave(group, group.consumer, member_id, instance_id)

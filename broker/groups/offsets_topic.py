@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from broker.state.state_topic import Plan, StateTopic
+from broker.state.state_topic import StateTopic, StateTopicPlan
 from broker.topics.names import CONSUMER_OFFSETS
 from protocol.records.compression import Codec
 
@@ -16,8 +16,8 @@ def offsets_topic(broker: "GroupServices") -> StateTopic:
     return StateTopic(broker, CONSUMER_OFFSETS, _plan)
 
 
-def _plan(settings: "BrokerConfig") -> Plan:
-    return Plan(
+def _plan(settings: "BrokerConfig") -> StateTopicPlan:
+    return StateTopicPlan(
         settings.offsets_topic_num_partitions,
         settings.offsets_topic_segment_bytes,
         "producer",

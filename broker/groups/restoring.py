@@ -1,6 +1,6 @@
 """Groups as they were before the start, with sessions that begin now."""
 
-from broker.groups.classic.group import Group, State
+from broker.groups.classic.group import Group, GroupState
 from broker.groups.classic.members import Footprint, Joining, Protocol
 from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.groups import ConsumerGroups
@@ -18,7 +18,9 @@ def restore_classic(group: Group, value: GroupMetadataValue, rebalances: Rebalan
         group.add(member, value.protocol_type)
     group.protocol_type = value.protocol_type or None
     group.protocol_name, group.leader = value.protocol, value.leader
-    group.turn(State.STABLE if group.members else State.EMPTY, value.current_state_timestamp)
+    group.turn(
+        GroupState.STABLE if group.members else GroupState.EMPTY, value.current_state_timestamp
+    )
     group.read_topics()
     for member in group.members.values():
         rebalances.alive(member)

@@ -8,10 +8,10 @@ producer's epoch alone. Rules: Kafka's `OffsetMetadataManager.commitTransactiona
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from broker.groups.classic.group import Group, Place, State
-from broker.groups.classic.members import Claim
+from broker.groups.classic.group import Group, GroupState, Place
+from broker.groups.classic.members import MemberClaim
 from broker.groups.classic.rebalance import Rebalances
-from broker.groups.consumer.commits import EPOCHS_SINCE_VERSION, Asked, check_commit
+from broker.groups.consumer.commits import EPOCHS_SINCE_VERSION, CommitAsked, check_commit
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
@@ -31,26 +31,26 @@ class TransactionalCommits:
         self._topic = topic
         self._pending = pending
 
-    def check(self, group: Group, claim: Claim, places: Sequence[tuple[UUID, int]]) -> None:
+    def check(self, group: Group, claim: MemberClaim, places: Sequence[tuple[UUID, int]]) -> None:
         """Whether this client may commit for the group now; unlike others, in a rebalance too."""
-        if group.state is State.DEAD:
+        if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
             self._check_consumer(group.consumer, claim, places)
             return
         is_named = bool(claim.member_id) or claim.instance_id is not None
-        if claim.generation <= NO_GENERATION and (not is_named or group.state is State.EMPTY):
+        if claim.generation <= NO_GENERATION and (not is_named or group.state is GroupState.EMPTY):
             return
         self._rebalances.alive(group.claimed_member(claim))
 
     def _check_consumer(
-        self, consumer: ConsumerGroup, claim: Claim, places: Sequence[tuple[UUID, int]]
+        self, consumer: ConsumerGroup, claim: MemberClaim, places: Sequence[tuple[UUID, int]]
     ) -> None:
         """Producers know of generations only: a stale epoch is an illegal one."""
         if claim.generation <= NO_GENERATION and not claim.member_id:
             return
         try:
-            check_commit(consumer, claim, Asked(EPOCHS_SINCE_VERSION, places))
+            check_commit(consumer, claim, CommitAsked(EPOCHS_SINCE_VERSION, places))
         except KafkaError as error:
             if error.code != ErrorCode.STALE_MEMBER_EPOCH:
                 raise

@@ -28,7 +28,7 @@ TIGHT_BYTES = 1 << 30  # above the reserve: no more can come until the next look
 LOOK_SECONDS, WHILE_LOW_SECONDS = 1.0, 0.1
 
 
-class Settings(Protocol):
+class DiskSettings(Protocol):
     """What is read at every look, because it may change."""
 
     @property
@@ -43,7 +43,7 @@ class Settings(Protocol):
 class DiskSpace:
     """The space of one data directory."""
 
-    def __init__(self, fs: FileSystem, log_dir: str, settings: Callable[[], Settings]) -> None:
+    def __init__(self, fs: FileSystem, log_dir: str, settings: Callable[[], DiskSettings]) -> None:
         """Nothing is looked at; there is room."""
         self.is_low = False
         """Whether nothing new is taken in."""

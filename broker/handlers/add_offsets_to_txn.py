@@ -4,7 +4,7 @@ from broker.groups.requests import check_group_id
 from broker.requests.services import HandlerContext
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.requests import told
-from broker.transactions.rules import Claim
+from broker.transactions.rules import ProducerClaim
 from protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.errors import KafkaError
 
@@ -16,7 +16,7 @@ async def handle(
 ) -> AddOffsetsToTxnResponse:
     """Durable when the code is 0."""
     groups = context.broker.groups
-    claim = Claim(request.transactional_id, request.producer_id, request.producer_epoch)
+    claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     try:
         check_group_id(request.group_id)
         await groups.topic.make()

@@ -2,7 +2,7 @@
 
 from broker.requests.services import HandlerContext
 from broker.transactions.requests import code_of_place, places_of, told
-from broker.transactions.rules import Claim
+from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
 from protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -27,7 +27,7 @@ async def handle(
 ) -> AddPartitionsToTxnResponse:
     """One code for each partition, durable when it is 0."""
     if context.api_version < MANY_SINCE_VERSION:
-        claim = Claim(
+        claim = ProducerClaim(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
@@ -47,14 +47,14 @@ async def handle(
 
 
 async def _one_of_many(each: AddPartitionsToTxnTransaction, context: HandlerContext) -> Codes:
-    claim = Claim(each.transactional_id, each.producer_id, each.producer_epoch)
+    claim = ProducerClaim(each.transactional_id, each.producer_id, each.producer_epoch)
     places = places_of(each.topics)
     if not each.verify_only:
         return await _join(claim, places, context)
     return {place: _code_of_member(claim, place, context) for place in places}
 
 
-async def _join(claim: Claim, places: list[Place], context: HandlerContext) -> Codes:
+async def _join(claim: ProducerClaim, places: list[Place], context: HandlerContext) -> Codes:
     codes = {place: code_of_place(place, context) for place in places}
     if any(codes.values()):
         for code in codes.values():
@@ -68,7 +68,7 @@ async def _join(claim: Claim, places: list[Place], context: HandlerContext) -> C
     return codes
 
 
-def _code_of_member(claim: Claim, place: Place, context: HandlerContext) -> int:
+def _code_of_member(claim: ProducerClaim, place: Place, context: HandlerContext) -> int:
     try:
         context.broker.transactions.check_joined(claim, place)
     except KafkaError as error:

@@ -2,7 +2,7 @@
 
 from broker.requests.services import HandlerContext
 from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
-from config.store import Change
+from config.store import SettingsChange
 from protocol.apis.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -16,7 +16,7 @@ async def handle(request: AlterConfigsRequest, context: HandlerContext) -> Alter
     """All keys of a resource change together or not at all."""
     config = context.broker.config
 
-    def prepare(resource: AlterConfigsResource) -> Change:
+    def prepare(resource: AlterConfigsResource) -> SettingsChange:
         configs = settings_of(resource)
         overrides = {each.name: each.value for each in configs}
         if len(overrides) != len(configs):

@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat: a member of a group that the broker assigns joins, lives or leaves."""
 
-from broker.groups.classic.group import Group, State
+from broker.groups.classic.group import Group, GroupState
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import Told
 from broker.groups.consumer.heartbeat import HeartbeatRequest, check, check_expression
@@ -73,7 +73,7 @@ def _consumer(group: Group) -> ConsumerGroup | None:
 
 
 def _check_serves(group: Group) -> None:
-    if group.state is State.DEAD:  # the broker stops
+    if group.state is GroupState.DEAD:  # the broker stops
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from broker.groups.classic.group import Group, State
+from broker.groups.classic.group import Group, GroupState
 from broker.groups.classic.members import Member
 from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom
@@ -53,7 +53,7 @@ def _described(group_id: str, context: HandlerContext, room: AnswerRoom) -> Desc
         room.take(1 + len(group.members), _told_bytes(group.members.values()))
     except KafkaError as error:
         return _refusal(group_id, error, context)
-    is_stable = group.state is State.STABLE
+    is_stable = group.state is GroupState.STABLE
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
@@ -84,7 +84,7 @@ def _members(group: Group, *, is_stable: bool) -> list[DescribedGroupMember]:
 
 def _refusal(group_id: str, error: KafkaError, context: HandlerContext) -> DescribedGroup:
     missing = error.code == ErrorCode.GROUP_ID_NOT_FOUND
-    state = State.DEAD.value if missing else ""
+    state = GroupState.DEAD.value if missing else ""
     if missing and context.api_version < NOT_FOUND_SINCE_VERSION:
         return DescribedGroup(group_id=group_id, group_state=state)
     context.count_error(error.code)

@@ -2,7 +2,7 @@
 
 from broker.requests.services import HandlerContext
 from broker.transactions.requests import told
-from broker.transactions.rules import Claim
+from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
 from protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.errors import KafkaError
@@ -14,7 +14,7 @@ NEW_EPOCH_SINCE_VERSION = 5
 
 async def handle(request: EndTxnRequest, context: HandlerContext) -> EndTxnResponse:
     """The id and epoch to go on with, from version 5 on a new one."""
-    claim = Claim(request.transactional_id, request.producer_id, request.producer_epoch)
+    claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     version = VERSION_2 if context.api_version >= NEW_EPOCH_SINCE_VERSION else 0
     try:
         producer_id, epoch = await context.broker.transactions.end(

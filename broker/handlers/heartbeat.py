@@ -4,7 +4,7 @@ While the group is being read after a start the member is told that all is well 
 would only join anew for nothing.
 """
 
-from broker.groups.classic.members import Claim
+from broker.groups.classic.members import MemberClaim
 from broker.groups.requests import check_group_id
 from broker.requests.services import HandlerContext
 from protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -17,7 +17,7 @@ def handle(request: HeartbeatRequest, context: HandlerContext) -> HeartbeatRespo
     try:
         check_group_id(request.group_id)
         group = groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
-        claim = Claim(request.member_id, request.group_instance_id, request.generation_id)
+        claim = MemberClaim(request.member_id, request.group_instance_id, request.generation_id)
         groups.membership.heartbeat(group, claim)
     except KafkaError as error:
         if error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:

@@ -3,7 +3,7 @@
 from broker.requests.services import HandlerContext
 from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
 from config.alter import Alteration, Operation
-from config.store import Change
+from config.store import SettingsChange
 from protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -20,7 +20,7 @@ async def handle(
     """All keys of a resource change together or not at all."""
     config = context.broker.config
 
-    def prepare(resource: AlterConfigsResource) -> Change:
+    def prepare(resource: AlterConfigsResource) -> SettingsChange:
         alterations = [_alteration(each) for each in settings_of(resource)]
         if resource.resource_type == TOPIC:
             return config.prepare_topic_alteration(resource.resource_name, alterations)

@@ -4,15 +4,12 @@ While some are still being read after the start the answer says so, and lists th
 """
 
 from broker.requests.services import HandlerContext
-from broker.transactions.transaction import Facts, State
-from protocol.apis.list_transactions import (
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-    TransactionState,
-)
+from broker.transactions.transaction import Facts, TransactionState
+from protocol.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from protocol.apis.list_transactions import TransactionState as ListedTransaction
 from protocol.errors import ErrorCode
 
-KNOWN_STATES = {state.value for state in State}
+KNOWN_STATES = {state.value for state in TransactionState}
 
 
 def handle(request: ListTransactionsRequest, context: HandlerContext) -> ListTransactionsResponse:
@@ -26,7 +23,7 @@ def handle(request: ListTransactionsRequest, context: HandlerContext) -> ListTra
     unknown = [name for name in dict.fromkeys(request.state_filters) if name not in KNOWN_STATES]
     states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
     found = [
-        TransactionState(
+        ListedTransaction(
             transactional_id=owner.transactional_id,
             producer_id=owner.facts.producer_id,
             transaction_state=owner.facts.state.value,

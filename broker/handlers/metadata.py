@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 from broker.partitions.partition import Partition
 from broker.requests.services import HandlerContext
-from broker.runtime.admin_trail import Change
+from broker.runtime.admin_trail import AdminChange
 from broker.server.admin_actions import who_asks
 from broker.topics.creation import auto_create
 from broker.topics.metadata_image import MetadataImage, TopicImage
@@ -57,7 +57,7 @@ async def _create_and_answer(
     refused = await auto_create(missing, context.broker)
     for name in missing:
         if name not in there and name in context.broker.catalog.image.topics:
-            made = Change("create topic", name, "auto.create.topics.enable")
+            made = AdminChange("create topic", name, "auto.create.topics.enable")
             context.broker.trail.noted(who_asks(context), made)
     return _respond(_described(wanted, refused, context), context)
 

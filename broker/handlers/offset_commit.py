@@ -7,8 +7,8 @@ pass are stored as one batch.
 from functools import partial
 
 from broker.groups.classic.group import Group, Place
-from broker.groups.classic.members import Claim
-from broker.groups.consumer.commits import Asked
+from broker.groups.classic.members import MemberClaim
+from broker.groups.consumer.commits import CommitAsked
 from broker.groups.records.classic import NONE, OffsetCommitValue
 from broker.groups.requests import topic_of
 from broker.requests.services import HandlerContext
@@ -62,9 +62,9 @@ def _group(
         known = context.api_version >= NO_GROUP_SINCE_VERSION
         missing = ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
         group = groups.require(request.group_id, missing)
-    claim = Claim(request.member_id, request.group_instance_id, generation)
+    claim = MemberClaim(request.member_id, request.group_instance_id, generation)
     places = [(value.topic_id, place[1]) for place, value in offsets.items()]
-    groups.commits.check(group, claim, Asked(context.api_version, places))
+    groups.commits.check(group, claim, CommitAsked(context.api_version, places))
     return group
 
 

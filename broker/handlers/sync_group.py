@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from broker.groups.classic.members import Claim, SyncResult
+from broker.groups.classic.members import MemberClaim, SyncResult
 from broker.groups.requests import check_group_id
 from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
@@ -39,7 +39,7 @@ def _sync(request: SyncGroupRequest, context: HandlerContext) -> SyncResult | De
     groups.check_memory(sum(len(each.assignment) for each in request.assignments))
     return groups.membership.sync(
         group,
-        Claim(request.member_id, request.group_instance_id, request.generation_id),
+        MemberClaim(request.member_id, request.group_instance_id, request.generation_id),
         (request.protocol_type, request.protocol_name),
         {each.member_id: each.assignment for each in request.assignments},
     )

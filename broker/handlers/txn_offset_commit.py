@@ -1,7 +1,7 @@
 """TxnOffsetCommit: stores how far a group has come, to count when the transaction is committed."""
 
 from broker.groups.classic.group import Group, Place
-from broker.groups.classic.members import Claim as MemberClaim
+from broker.groups.classic.members import MemberClaim
 from broker.groups.pending import bytes_of
 from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import check_group_id
@@ -10,7 +10,7 @@ from broker.runtime.gathering import wait_for
 from broker.state.state_topic import Transactional
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.requests import told
-from broker.transactions.rules import Claim
+from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
 from protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -83,7 +83,7 @@ async def _check_transaction(request: TxnOffsetCommitRequest, context: HandlerCo
     groups, transactions = context.broker.groups, context.broker.transactions
     groups.check_loaded(request.group_id)
     await groups.topic.make()
-    claim = Claim(request.transactional_id, request.producer_id, request.producer_epoch)
+    claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     place = CONSUMER_OFFSETS, groups.topic.index_of(request.group_id)
     if context.api_version >= JOINS_SINCE_VERSION:
         await transactions.join(claim, [place], VERSION_2)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from broker.http.port.access import READS, AccessControl
 from broker.http.port.messages import JSON, ApiError, Request, Response, rendered
 from broker.http.port.parameters import Asked, given, understood
-from broker.http.port.route import Reading, Route
+from broker.http.port.route import HttpRoute, Reading
 from broker.http.routes import ROUTES
-from broker.runtime.admin_trail import Change, Who
+from broker.runtime.admin_trail import AdminChange, Who
 from broker.runtime.event_log import event
 from broker.server.admin_actions import MAX_DETAIL, MAX_NAME
 from config.errors import ConfigError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 THREADS = 2
 
 
-class Api:
+class AdminApi:
     """Answers everything under /api/. Used from the event loop."""
 
     def __init__(self, broker: "HttpServices", gate: AccessControl) -> None:
@@ -68,7 +68,7 @@ class Api:
             return
         code, reason = (0, "") if refusal is None else (refusal.status, refusal.message)
         asked = " ".join(filter(None, (request.query, request.body.decode(errors="replace"))))
-        change = Change(
+        change = AdminChange(
             f"HTTP {request.method}", request.path[:MAX_NAME], asked[:MAX_DETAIL], code, reason
         )
         self._broker.trail.noted(Who("", request.address, "HTTP"), change)
@@ -108,7 +108,7 @@ def _read(read: Reading, broker: "HttpServices", asked: Asked) -> bytes:
     return rendered(read(broker, asked))
 
 
-def _route_of(request: Request) -> tuple[Route, dict[str, str]]:
+def _route_of(request: Request) -> tuple[HttpRoute, dict[str, str]]:
     method = "GET" if request.method in READS else request.method
     allowed = []
     for route in ROUTES:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.http.admin_api import Api
+from broker.http.admin_api import AdminApi
 from broker.http.port.access import READS, AccessControl
 from broker.http.port.messages import ApiError, Request, Response
 from broker.http.port.open_pages import SCRAPED, TEXT, Pages
@@ -34,7 +34,7 @@ class Router:
         self._gate = gate
         self._scrape = SharedScrape(scrape, broker.probes.monotonic)
         self._time_page = TimePage()
-        self._api = Api(broker, gate)
+        self._api = AdminApi(broker, gate)
 
     async def answer(self, request: Request) -> Response:
         """Never raises for what a client did."""

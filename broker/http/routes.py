@@ -1,7 +1,7 @@
 """All questions that the API answers, subject by subject."""
 
 from broker.http.port import openapi
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 from broker.http.resources import (
     clock,
     compaction,
@@ -19,7 +19,7 @@ from broker.http.resources import (
 )
 from broker.http.timeline import time_lookup, timeline
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[HttpRoute, ...] = (
     *topics.ROUTES,
     *segments.ROUTES,
     *retention.ROUTES,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from broker.groups.classic.group import State
+from broker.groups.classic.group import GroupState
 from broker.groups.consumer.group import ConsumerState
 from broker.groups.lag import Standing, standings
 from broker.metrics.declare import Sample, counter, gauge, one
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 MAX_EXACT = 1000
 STATES = tuple(
-    dict.fromkeys(str(state.value) for state in (*State, *ConsumerState) if state is not State.DEAD)
+    dict.fromkeys(
+        str(state.value) for state in (*GroupState, *ConsumerState) if state is not GroupState.DEAD
+    )
 )
 LABELS = ("group", "topic", "partition")
 

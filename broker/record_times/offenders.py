@@ -18,7 +18,7 @@ from broker.runtime.probes import BrokerProbes
 from storage.env import Clock
 from storage.log.log import Log
 from storage.timestamps import Direction
-from storage.validation.dirty_timestamps import Action, DirtyTimes, Finding
+from storage.validation.dirty_timestamps import Action, DirtyFinding, DirtyTimes
 
 ANONYMOUS = "User:ANONYMOUS"
 MAX_ENTRIES = 1000
@@ -123,7 +123,7 @@ class DirtyClients:
         return list(self._entries.copy().items())
 
     def _note(
-        self, guilt: OffenderKey, finding: Finding, now_ms: int, base_offset: int | None
+        self, guilt: OffenderKey, finding: DirtyFinding, now_ms: int, base_offset: int | None
     ) -> OffenderStats:
         entries = self._entries
         if guilt.action in NOT_STORED:
@@ -161,7 +161,9 @@ class DirtyClients:
         )  # fmt: skip
 
 
-def _add(evidence: OffenderStats, finding: Finding, now_ms: int, base_offset: int | None) -> None:
+def _add(
+    evidence: OffenderStats, finding: DirtyFinding, now_ms: int, base_offset: int | None
+) -> None:
     skew_ms = now_ms - finding.worst_ms
     is_worst = not evidence.count or abs(skew_ms) > abs(evidence.worst_skew_ms)
     if is_worst:

@@ -31,7 +31,7 @@ class Who(NamedTuple):
     principal: str = ANONYMOUS
 
 
-class Change(NamedTuple):
+class AdminChange(NamedTuple):
     """One thing that somebody changed, or wanted to. `code` is 0 when it was done."""
 
     operation: str
@@ -72,7 +72,7 @@ class AdminTrail:
         self.changes = 0
         """Since the start."""
 
-    def noted(self, who: Who, change: Change, asker: Hashable = None) -> None:
+    def noted(self, who: Who, change: AdminChange, asker: Hashable = None) -> None:
         """Somebody changed something, or was refused; `asker` is who `counted` will know again."""
         self.changes += 1
         second = int(self._monotonic())
@@ -107,7 +107,7 @@ class AdminTrail:
         for (who, operation, outcome), each in sums.items():
             _tell(who, operation, outcome, count=each.count, resource=", ".join(each.names))
 
-    def _add(self, who: Who, change: Change) -> _Sum:
+    def _add(self, who: Who, change: AdminChange) -> _Sum:
         key = (who, change.operation, change.outcome)
         found = self._sums.get(key)
         if found is None:

@@ -29,13 +29,13 @@ class Peer:
         return f"{self.client_host}:{self.client_port}"
 
 
-class Answering(Protocol):
+class ContextServices(Protocol):
     """The least that an answer takes of the broker."""
 
     probes: BrokerProbes
 
 
-B_co = TypeVar("B_co", bound=Answering, covariant=True)
+B_co = TypeVar("B_co", bound=ContextServices, covariant=True)
 
 
 class RequestContext(Generic[B_co]):

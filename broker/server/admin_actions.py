@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from broker.runtime.admin_trail import AdminTrail, Change, Who
+from broker.runtime.admin_trail import AdminChange, AdminTrail, Who
 from broker.runtime.deferred import Deferred
 from broker.runtime.request_context import RequestContext
 from broker.server.route import Handler, Route
 from protocol.errors import ErrorCode, KafkaError
 
-Changes = Iterable[Change]
+Changes = Iterable[AdminChange]
 Described = Callable[[Any, Any], Changes]
 
 MAX_DETAIL = 200  # characters
@@ -201,7 +201,7 @@ class _Watched:
         """Nobody can say what was done and what was not."""
         code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
         reason = f"{type(error).__name__}: {error}"[:MAX_DETAIL]
-        self.trail.noted(who_asks(context), Change(self.name, "", "", code, reason))
+        self.trail.noted(who_asks(context), AdminChange(self.name, "", "", code, reason))
 
 
 def watched(served: Mapping[int, Route], trail: AdminTrail) -> dict[int, Route]:
@@ -216,10 +216,10 @@ def watched(served: Mapping[int, Route], trail: AdminTrail) -> dict[int, Route]:
     }
 
 
-def change(operation: str, resource: str, detail: str, answered: Any) -> Change:
+def change(operation: str, resource: str, detail: str, answered: Any) -> AdminChange:
     """What was asked for; `answered` has its error code, and perhaps a message."""
     reason = getattr(answered, "error_message", None) if answered.error_code else None
-    return Change(
+    return AdminChange(
         operation, resource[:MAX_NAME], detail[:MAX_DETAIL], answered.error_code, reason or ""
     )
 

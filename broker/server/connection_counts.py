@@ -14,7 +14,7 @@ from broker.server.arrival_rate import ArrivalRate
 ADMIN_CONNECTIONS = 10
 
 
-class Settings(Protocol):
+class ConnectionSettings(Protocol):
     """The settings that are read for every new connection, because they may change."""
 
     @property
@@ -43,7 +43,7 @@ class ConnectionCounts:
 
     def __init__(
         self,
-        settings: Callable[[], Settings],
+        settings: Callable[[], ConnectionSettings],
         monotonic: Callable[[], float],
         max_by_open_files: int,
     ) -> None:

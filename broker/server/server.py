@@ -20,7 +20,7 @@ from broker.runtime.request_context import Peer
 from broker.server.buffer_pool import BufferPool
 from broker.server.busy_poll import Lockstep
 from broker.server.connection import Connection
-from broker.server.connection_counts import ConnectionCounts, Settings
+from broker.server.connection_counts import ConnectionCounts, ConnectionSettings
 from broker.server.dispatcher import Parts, Pending
 from broker.server.endpoints import BoundListener
 from broker.server.page_cache import PageCache
@@ -48,7 +48,7 @@ class Server:
         loop: asyncio.AbstractEventLoop,
         limits: ConnectionLimits,
         probes: BrokerProbes,
-        settings: Callable[[], Settings],
+        settings: Callable[[], ConnectionSettings],
         dispatch: Callable[[memoryview, Peer], Parts | Pending | None],
         *,
         page_cache: PageCache,

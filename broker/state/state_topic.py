@@ -33,7 +33,7 @@ _MASK = 0xFFFFFFFF
 _SIGN = 0x80000000
 
 
-class Plan(NamedTuple):
+class StateTopicPlan(NamedTuple):
     """What the topic is made with."""
 
     partition_count: int
@@ -54,7 +54,7 @@ class StateTopic:
     """The topic, as its coordinator writes to it."""
 
     def __init__(
-        self, broker: "StateServices", name: str, plan: "Callable[[BrokerConfig], Plan]"
+        self, broker: "StateServices", name: str, plan: "Callable[[BrokerConfig], StateTopicPlan]"
     ) -> None:
         """Nothing is looked up before the first write."""
         self.name = name
@@ -74,7 +74,7 @@ class StateTopic:
         return len(self.partitions) or self._plan.partition_count
 
     @property
-    def _plan(self) -> Plan:
+    def _plan(self) -> StateTopicPlan:
         return self._plan_of(self._broker.config.broker_config)
 
     @property

@@ -17,33 +17,35 @@ class Held(Enum):
     GOES_ON = "goes on"
 
 
-class Row(NamedTuple):
+class HoldRow(NamedTuple):
     """What is done in a hold, and why."""
 
     held: Held
     why: str
 
 
-TASKS: Mapping[str, Row] = {
-    "connections": Row(Held.GOES_ON, "idle and slow clients are judged by monotonic time"),
-    "clock": Row(Held.GOES_ON, "it is the watch"),
-    "flush": Row(Held.GOES_ON, "flush.ms is monotonic time; syncing removes nothing"),
-    "rolling": Row(Held.WAITS, "segments end by their age, and what has ended may go"),
-    "retention": Row(Held.PARTLY, "by size and start offset it goes on, by time it waits"),
-    "cleaner": Row(Held.WAITS, "tombstones and markers go by their age; lags are ages"),
-    "memory": Row(Held.GOES_ON, "producers go by their number, not by their age"),
-    "starts": Row(Held.GOES_ON, "how long the broker has lived is monotonic time"),
-    "deletion": Row(Held.GOES_ON, "file.delete.delay.ms is monotonic; what goes was deleted"),
-    "offsets": Row(Held.WAITS, "committed offsets go by the age of their commit or group"),
-    "transactions": Row(Held.GOES_ON, "time-outs are monotonic; whole ones after a start in doubt"),
-    "transactional_ids": Row(Held.WAITS, "ids go by the age of their last use"),
-    "audit": Row(Held.GOES_ON, "it writes rows, and removes none"),
-    "waits": Row(Held.GOES_ON, "fetches that wait follow a held clock's monotonic hand"),
-    "groups": Row(Held.GOES_ON, "sessions and rebalances are monotonic time"),
-    "producers": Row(Held.WAITS, "producers go by the age of their last batch"),
-    "checkpoints": Row(Held.GOES_ON, "it writes offsets, which are no times"),
-    "disk": Row(Held.GOES_ON, "free space, by the machine's monotonic time"),
-    "scrubber": Row(Held.GOES_ON, "it reads; a wrong clock begins a pass early or late"),
+TASKS: Mapping[str, HoldRow] = {
+    "connections": HoldRow(Held.GOES_ON, "idle and slow clients are judged by monotonic time"),
+    "clock": HoldRow(Held.GOES_ON, "it is the watch"),
+    "flush": HoldRow(Held.GOES_ON, "flush.ms is monotonic time; syncing removes nothing"),
+    "rolling": HoldRow(Held.WAITS, "segments end by their age, and what has ended may go"),
+    "retention": HoldRow(Held.PARTLY, "by size and start offset it goes on, by time it waits"),
+    "cleaner": HoldRow(Held.WAITS, "tombstones and markers go by their age; lags are ages"),
+    "memory": HoldRow(Held.GOES_ON, "producers go by their number, not by their age"),
+    "starts": HoldRow(Held.GOES_ON, "how long the broker has lived is monotonic time"),
+    "deletion": HoldRow(Held.GOES_ON, "file.delete.delay.ms is monotonic; what goes was deleted"),
+    "offsets": HoldRow(Held.WAITS, "committed offsets go by the age of their commit or group"),
+    "transactions": HoldRow(
+        Held.GOES_ON, "time-outs are monotonic; whole ones after a start in doubt"
+    ),
+    "transactional_ids": HoldRow(Held.WAITS, "ids go by the age of their last use"),
+    "audit": HoldRow(Held.GOES_ON, "it writes rows, and removes none"),
+    "waits": HoldRow(Held.GOES_ON, "fetches that wait follow a held clock's monotonic hand"),
+    "groups": HoldRow(Held.GOES_ON, "sessions and rebalances are monotonic time"),
+    "producers": HoldRow(Held.WAITS, "producers go by the age of their last batch"),
+    "checkpoints": HoldRow(Held.GOES_ON, "it writes offsets, which are no times"),
+    "disk": HoldRow(Held.GOES_ON, "free space, by the machine's monotonic time"),
+    "scrubber": HoldRow(Held.GOES_ON, "it reads; a wrong clock begins a pass early or late"),
 }
 """By the name with which a task is registered."""
 

@@ -12,7 +12,7 @@ from broker.topics.creation import config_refusal
 from broker.topics.names import check_name, check_not_internal
 from broker.topics.removal_warning import loss_warning
 from config.errors import ConfigError
-from config.store import Change
+from config.store import SettingsChange
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
@@ -92,7 +92,7 @@ def check_resource(resource: Resource, broker: "TopicServices") -> None:
 
 async def alter_each(
     resources: Sequence[R],
-    prepare: Callable[[R], Change],
+    prepare: Callable[[R], SettingsChange],
     broker: "TopicServices",
     *,
     validate_only: bool,
@@ -103,7 +103,7 @@ async def alter_each(
     """
     asked = Counter(_identities(resources))
     outcomes: list[KafkaError | str] = []
-    judged: dict[int, Change] = {}
+    judged: dict[int, SettingsChange] = {}
     async with broker.catalog.changing:
         for resource, identity in zip(resources, _identities(resources), strict=True):
             try:
@@ -129,7 +129,9 @@ async def alter_each(
     return outcomes
 
 
-async def _check_confirmed(resource: Altered[Any], change: Change, broker: "TopicServices") -> None:
+async def _check_confirmed(
+    resource: Altered[Any], change: SettingsChange, broker: "TopicServices"
+) -> None:
     """POLICY_VIOLATION (44) when a broker's settings would take records and nobody said so."""
     if resource.resource_type != BROKER or is_confirmed(resource):
         return

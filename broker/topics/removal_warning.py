@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.runtime.instants import instant
 from broker.topics.retention_preview import Leaving, preview
-from config.store import Change
+from config.store import SettingsChange
 from config.topic import TopicConfig
 from storage.cleaner.cleanable_logs import is_compacted
 from storage.errors import StorageError
@@ -32,12 +32,12 @@ class Loss(NamedTuple):
     leaving: Leaving
 
 
-async def loss_warning(broker: "TopicServices", change: Change) -> str:
+async def loss_warning(broker: "TopicServices", change: SettingsChange) -> str:
     """What records `change` would take, at the next pass or by compaction; empty for none."""
     return await removal_warning(broker, change) or compaction_warning(broker, change)
 
 
-async def removal_warning(broker: "TopicServices", change: Change) -> str:
+async def removal_warning(broker: "TopicServices", change: SettingsChange) -> str:
     """What `change` would remove beside what goes anyway; empty when that is nothing."""
     affected = list(_affected(broker, change))
     losses: list[Loss] = []
@@ -50,7 +50,7 @@ async def removal_warning(broker: "TopicServices", change: Change) -> str:
     return warning_text(losses)
 
 
-def compaction_warning(broker: "TopicServices", change: Change) -> str:
+def compaction_warning(broker: "TopicServices", change: SettingsChange) -> str:
     """Which partitions with records would be compacted from now on; empty when that is none."""
     begun = [
         str(each)
@@ -65,7 +65,7 @@ def compaction_warning(broker: "TopicServices", change: Change) -> str:
     return f"would begin to compact {', '.join(begun[:SHOWN_LOGS])}{more}"
 
 
-def _begins_compaction(broker: "TopicServices", change: Change, topic: str) -> bool:
+def _begins_compaction(broker: "TopicServices", change: SettingsChange, topic: str) -> bool:
     config = broker.config
     return is_compacted(config.topic_config_after(change, topic)) and not is_compacted(
         config.topic_config(topic)
@@ -101,7 +101,9 @@ def _log_text(loss: Loss) -> str:
     return f"offsets {leaving.first_offset}-{leaving.start_offset - 1} of {loss.partition}{times}"
 
 
-def _affected(broker: "TopicServices", change: Change) -> "Iterator[tuple[Partition, TopicConfig]]":
+def _affected(
+    broker: "TopicServices", change: SettingsChange
+) -> "Iterator[tuple[Partition, TopicConfig]]":
     """The logs in service for which retention would mean something else, and their settings."""
     topics = broker.catalog.image.topics
     for name in topics if change.topic is None else [change.topic]:

@@ -32,7 +32,7 @@ from broker.topics.new_topic import NewTopic
 from broker.topics.stored_settings import FILE_NAME as CONFIG_FILE_NAME
 from config.errors import ConfigError
 from config.sealed_json import KEY as CHECKSUM
-from config.store import Change, ConfigStore
+from config.store import ConfigStore, SettingsChange
 from protocol.errors import KafkaError
 from storage.directory.log_manager import LogManager
 from storage.env import Env
@@ -155,7 +155,7 @@ class TopicCatalog:
         else:
             self._deleted -= {topic.topic_id}
 
-    async def alter_settings(self, change: Change) -> None:
+    async def alter_settings(self, change: SettingsChange) -> None:
         """Makes a checked change of settings durable, then lets it count. Hold `changing`."""
         await self._lane(self._write_settings, change.serialise())
         self._config.commit(change)

@@ -22,9 +22,9 @@ from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
 from broker.state.state_topic import StateTopic
 from broker.transactions import rules
-from broker.transactions.loading import Remembered, remembered
+from broker.transactions.loading import RememberedTransactions, remembered
 from broker.transactions.markers import Ending
-from broker.transactions.rules import Claim
+from broker.transactions.rules import ProducerClaim
 from broker.transactions.state_topic import transaction_state_topic
 from broker.transactions.steps import Steps, check_there
 from broker.transactions.transaction import (
@@ -32,7 +32,7 @@ from broker.transactions.transaction import (
     VERSION_2,
     Facts,
     Place,
-    State,
+    TransactionState,
     joined,
     next_epoch,
     next_producer,
@@ -56,7 +56,7 @@ class TransactionCoordinator:
     ids: dict[str, Transactional]
     topic: StateTopic
     steps: Steps
-    loading: StateLoading[Remembered]
+    loading: StateLoading[RememberedTransactions]
 
     def __init__(self, broker: "TransactionServices") -> None:
         """Knows nothing until `load`."""
@@ -81,7 +81,7 @@ class TransactionCoordinator:
         """Raises when nothing can be said of this id now."""
         self.loading.check(transactional_id)
 
-    def require(self, claim: Claim) -> Transactional:
+    def require(self, claim: ProducerClaim) -> Transactional:
         """The id that a request names; INVALID_PRODUCER_ID_MAPPING (49) for an unknown one."""
         if not claim.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id is not empty")
@@ -107,7 +107,7 @@ class TransactionCoordinator:
         owner = self.ids.get(transactional_id) or await self._made(transactional_id, timeout_ms)
         async with self.steps.turn(owner):
             rules.check_may_begin(owner.facts, expected)
-            if owner.facts.state is State.ONGOING:
+            if owner.facts.state is TransactionState.ONGOING:
                 await self.steps.abort(owner, "fenced")
             if owner.facts.state in PREPARED:
                 raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -115,12 +115,12 @@ class TransactionCoordinator:
             await self.steps.write(owner, facts)
             return facts.producer_id, facts.producer_epoch
 
-    async def join(self, claim: Claim, places: Iterable[Place], version: int = 0) -> None:
+    async def join(self, claim: ProducerClaim, places: Iterable[Place], version: int = 0) -> None:
         """Partitions take part in the transaction; durable when it returns."""
         owner, wanted = self.require(claim), frozenset(places)
         async with self.steps.turn(owner):
             rules.check_may_join(owner.facts, claim)
-            is_open = owner.facts.state is State.ONGOING
+            is_open = owner.facts.state is TransactionState.ONGOING
             if wanted <= (owner.facts.partitions if is_open else frozenset()):
                 return
             facts = joined(owner.facts, wanted, version, self.steps.now_ms)
@@ -132,11 +132,11 @@ class TransactionCoordinator:
         async with self.steps.turn(owner):
             pass
 
-    def check_joined(self, claim: Claim, place: Place) -> None:
+    def check_joined(self, claim: ProducerClaim, place: Place) -> None:
         """A partition takes part in the transaction, or a KafkaError says why it does not."""
         rules.check_joined(self.require(claim).facts, claim, place)
 
-    async def end(self, claim: Claim, *, commit: bool, version: int = 0) -> tuple[int, int]:
+    async def end(self, claim: ProducerClaim, *, commit: bool, version: int = 0) -> tuple[int, int]:
         """EndTxn: the end is durable when it returns; the id and epoch to go on with."""
         owner = self.require(claim)
         await owner.turn.acquire()
@@ -153,7 +153,9 @@ class TransactionCoordinator:
             return facts.next_producer_id, 0
         return facts.producer_id, facts.producer_epoch
 
-    async def _end(self, owner: Transactional, claim: Claim, *, commit: bool, version: int) -> bool:
+    async def _end(
+        self, owner: Transactional, claim: ProducerClaim, *, commit: bool, version: int
+    ) -> bool:
         check_there(owner)
         check = rules.check_end_v2 if version >= VERSION_2 else rules.check_end_v1
         if not check(owner.facts, claim, commit=commit):
@@ -331,7 +333,7 @@ class TransactionCoordinator:
             for owner in self.steps.open.values()
         )
 
-    def _restore_all(self, found: Remembered) -> None:
+    def _restore_all(self, found: RememberedTransactions) -> None:
         for name, facts in found.facts.items():
             if not self.loading.restore_one(name, partial(self._restore, name, facts)):
                 self.ids.pop(name, None)

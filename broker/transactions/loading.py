@@ -15,7 +15,7 @@ from storage.log.log import Log
 
 
 @dataclass(slots=True)
-class Remembered:
+class RememberedTransactions:
     """What one partition says of its transactional ids."""
 
     facts: dict[str, Facts] = field(default_factory=dict)
@@ -23,12 +23,12 @@ class Remembered:
     """Records that could not be read."""
 
 
-def remembered(log: Log, chunk_bytes: int) -> Remembered:
+def remembered(log: Log, chunk_bytes: int) -> RememberedTransactions:
     """What a partition says, read in pieces of about `chunk_bytes`. Blocks.
 
     KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
     """
-    found = Remembered()
+    found = RememberedTransactions()
     for data, header in batches_of(log, chunk_bytes):
         if header.is_control:
             continue
@@ -40,7 +40,7 @@ def remembered(log: Log, chunk_bytes: int) -> Remembered:
     return found
 
 
-def _apply(found: Remembered, record: Record) -> None:
+def _apply(found: RememberedTransactions, record: Record) -> None:
     row = read_row(record.key, record.value)
     if row is None:
         return

@@ -17,7 +17,7 @@ from broker.runtime.request_context import RequestContext
 from broker.state.services import StateServices
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import code_of_place
-from broker.transactions.rules import Claim
+from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2, Place
 from broker.transactions.transactional import Transactional
 from protocol.apis.produce import (
@@ -61,7 +61,7 @@ class _Entrant(NamedTuple):
     """A batch of a transaction, on its way into a partition that has none of it yet."""
 
     key: int
-    claim: Claim
+    claim: ProducerClaim
     place: Place
     partition: Partition
     base_sequence: int
@@ -98,7 +98,7 @@ def _entrants(request: ProduceRequest, context: Producing, find: Find) -> Iterat
             known = partition.log.producers.get(producer_id)
             if known is not None and known.epoch == epoch and known.has_open_transaction:
                 continue
-            claim = Claim(request.transactional_id or "", producer_id, epoch)
+            claim = ProducerClaim(request.transactional_id or "", producer_id, epoch)
             place = partition.topic, partition.index
             yield _Entrant(id(data), claim, place, partition, sequence)
 

@@ -12,13 +12,13 @@ from broker.transactions.transaction import (
     PREPARED,
     Facts,
     Place,
-    State,
+    TransactionState,
 )
 from broker.transactions.transaction_records import NONE
 from protocol.errors import ErrorCode, KafkaError
 
 
-class Claim(NamedTuple):
+class ProducerClaim(NamedTuple):
     """Who a producer says it is."""
 
     transactional_id: str
@@ -50,7 +50,7 @@ def wants_new_id(facts: Facts, expected: tuple[int, int] | None) -> bool:
     return facts.is_exhausted and (expected is None or expected[1] == facts.producer_epoch)
 
 
-def check_owner(facts: Facts, claim: Claim) -> None:
+def check_owner(facts: Facts, claim: ProducerClaim) -> None:
     """INVALID_PRODUCER_ID_MAPPING (49) or PRODUCER_FENCED (90) for anybody but the owner."""
     if claim.producer_id != facts.producer_id:
         raise _not_its_id(claim, facts)
@@ -58,40 +58,42 @@ def check_owner(facts: Facts, claim: Claim) -> None:
         raise _fenced(claim.producer_id, claim.producer_epoch)
 
 
-def check_may_join(facts: Facts, claim: Claim) -> None:
+def check_may_join(facts: Facts, claim: ProducerClaim) -> None:
     """Whether partitions may join: CONCURRENT_TRANSACTIONS (51) while the last one still ends."""
     check_owner(facts, claim)
     if facts.state in PREPARED:
         raise _still_ends(claim)
 
 
-def check_joined(facts: Facts, claim: Claim, place: Place) -> None:
+def check_joined(facts: Facts, claim: ProducerClaim, place: Place) -> None:
     """TRANSACTION_ABORTABLE (120) unless the partition takes part; else as `check_may_join`."""
     check_may_join(facts, claim)
-    if facts.state is not State.ONGOING or place not in facts.partitions:
+    if facts.state is not TransactionState.ONGOING or place not in facts.partitions:
         raise KafkaError(
             ErrorCode.TRANSACTION_ABORTABLE,
             f"{place[0]}-{place[1]} is not in the transaction of {claim.transactional_id}",
         )
 
 
-def check_end_v1(facts: Facts, claim: Claim, *, commit: bool) -> bool:
+def check_end_v1(facts: Facts, claim: ProducerClaim, *, commit: bool) -> bool:
     """Whether the transaction is to be ended now; False when that is done already."""
     check_owner(facts, claim)
     match facts.state:
-        case State.ONGOING:
+        case TransactionState.ONGOING:
             return True
-        case State.PREPARE_COMMIT | State.PREPARE_ABORT if commit == facts.is_commit:
+        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT if (
+            commit == facts.is_commit
+        ):
             raise _still_ends(claim)
-        case State.COMPLETE_COMMIT if commit:
+        case TransactionState.COMPLETE_COMMIT if commit:
             return False
-        case State.COMPLETE_ABORT if not commit:
+        case TransactionState.COMPLETE_ABORT if not commit:
             return False
         case _:
             raise _wrong_state(facts, claim, commit=commit)
 
 
-def check_end_v2(facts: Facts, claim: Claim, *, commit: bool) -> bool:
+def check_end_v2(facts: Facts, claim: ProducerClaim, *, commit: bool) -> bool:
     """Likewise by version 2, where the epoch tells a repetition from the next end.
 
     A transaction without partitions may be aborted, which takes an epoch all the same.
@@ -107,28 +109,34 @@ def check_end_v2(facts: Facts, claim: Claim, *, commit: bool) -> bool:
     is_repeated = took_epoch or took_id
     _check_epoch_v2(facts, claim, is_repeated=is_repeated, took_epoch=took_epoch)
     match facts.state:
-        case State.ONGOING:
+        case TransactionState.ONGOING:
             return True
-        case State.PREPARE_COMMIT | State.PREPARE_ABORT if commit == facts.is_commit:
+        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT if (
+            commit == facts.is_commit
+        ):
             raise _still_ends(claim)
-        case State.COMPLETE_COMMIT if is_repeated and commit:
+        case TransactionState.COMPLETE_COMMIT if is_repeated and commit:
             return False
-        case State.COMPLETE_ABORT if is_repeated and not commit:
+        case TransactionState.COMPLETE_ABORT if is_repeated and not commit:
             return False
-        case State.COMPLETE_COMMIT | State.COMPLETE_ABORT if not is_repeated and not commit:
+        case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT if (
+            not is_repeated and not commit
+        ):
             return True
-        case State.EMPTY if not commit:
+        case TransactionState.EMPTY if not commit:
             return True
         case _:
             raise _wrong_state(facts, claim, commit=commit)
 
 
-def _check_epoch_v2(facts: Facts, claim: Claim, *, is_repeated: bool, took_epoch: bool) -> None:
+def _check_epoch_v2(
+    facts: Facts, claim: ProducerClaim, *, is_repeated: bool, took_epoch: bool
+) -> None:
     is_present = claim.producer_epoch == facts.producer_epoch
     match facts.state:
-        case State.PREPARE_COMMIT | State.PREPARE_ABORT:
+        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
             is_valid = took_epoch
-        case State.COMPLETE_COMMIT | State.COMPLETE_ABORT:
+        case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT:
             is_valid = is_repeated or is_present
         case _:
             is_valid = is_present
@@ -144,7 +152,7 @@ def _fenced(producer_id: int, epoch: int) -> KafkaError:
     )
 
 
-def _not_its_id(claim: Claim, facts: Facts) -> KafkaError:
+def _not_its_id(claim: ProducerClaim, facts: Facts) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         f"{claim.transactional_id} belongs to producer {facts.producer_id}, "
@@ -152,14 +160,14 @@ def _not_its_id(claim: Claim, facts: Facts) -> KafkaError:
     )
 
 
-def _still_ends(claim: Claim) -> KafkaError:
+def _still_ends(claim: ProducerClaim) -> KafkaError:
     return KafkaError(
         ErrorCode.CONCURRENT_TRANSACTIONS,
         f"The last transaction of {claim.transactional_id} is not over yet",
     )
 
 
-def _wrong_state(facts: Facts, claim: Claim, *, commit: bool) -> KafkaError:
+def _wrong_state(facts: Facts, claim: ProducerClaim, *, commit: bool) -> KafkaError:
     wanted = "committed" if commit else "aborted"
     return KafkaError(
         ErrorCode.INVALID_TXN_STATE,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from broker.state.state_topic import Plan, StateTopic
+from broker.state.state_topic import StateTopic, StateTopicPlan
 from broker.topics.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ def transaction_state_topic(broker: "TransactionServices") -> StateTopic:
     return StateTopic(broker, TRANSACTION_STATE, _plan)
 
 
-def _plan(settings: "BrokerConfig") -> Plan:
-    return Plan(
+def _plan(settings: "BrokerConfig") -> StateTopicPlan:
+    return StateTopicPlan(
         settings.transaction_state_log_num_partitions,
         settings.transaction_state_log_segment_bytes,
         "uncompressed",

@@ -12,7 +12,7 @@ from broker.partitions.partition import ACKS_ALL
 from broker.runtime.gathering import wait_for
 from broker.state.state_topic import StateTopic
 from broker.transactions.markers import Ending, Markers
-from broker.transactions.transaction import PREPARED, Facts, State, completed, fenced
+from broker.transactions.transaction import PREPARED, Facts, TransactionState, completed, fenced
 from broker.transactions.transaction_records import transaction_key, transaction_value
 from broker.transactions.transactional import Transactional
 from protocol.errors import ErrorCode, KafkaError
@@ -51,7 +51,10 @@ class Steps:
         """The next moment counts once written as `acks` asks. KafkaError: all is as before."""
         row = transaction_key(owner.transactional_id), transaction_value(facts.remembered())
         await wait_for(self._topic.write(owner.transactional_id, [row], acks=acks))
-        began = facts.state is State.ONGOING and owner.facts.state is not State.ONGOING
+        began = (
+            facts.state is TransactionState.ONGOING
+            and owner.facts.state is not TransactionState.ONGOING
+        )
         owner.facts = facts
         if began:
             self._time(owner, facts.timeout_ms)
@@ -84,7 +87,7 @@ class Steps:
 
     def is_overdue(self, owner: Transactional) -> bool:
         """Whether the time of its open transaction is over."""
-        is_open = owner.facts.state is State.ONGOING
+        is_open = owner.facts.state is TransactionState.ONGOING
         return is_open and owner.deadline <= self._broker.clock.monotonic()
 
     async def abort(self, owner: Transactional, why: str) -> None:

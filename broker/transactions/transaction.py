@@ -23,7 +23,7 @@ LAST_EPOCH_OF_CLIENTS = MAX_EPOCH - 1  # the one after it is kept for fencing
 VERSION_2 = 2
 
 
-class State(Enum):
+class TransactionState(Enum):
     """Where a transaction is; the values are what clients are told."""
 
     EMPTY = "Empty"
@@ -36,10 +36,10 @@ class State(Enum):
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
 
 
-_NUMBERS = {state: number for number, state in enumerate(State)}
-_STATES = dict(enumerate(State))
-PREPARED = {State.PREPARE_COMMIT, State.PREPARE_ABORT}
-OVER = {State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT}
+_NUMBERS = {state: number for number, state in enumerate(TransactionState)}
+_STATES = dict(enumerate(TransactionState))
+PREPARED = {TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT}
+OVER = {TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Facts:
     next_producer_id: int = NONE
     """Comes into force when the transaction has ended, since the present id has no epochs left."""
     timeout_ms: int
-    state: State = State.EMPTY
+    state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[Place] = frozenset()
     started_ms: int = NONE
     updated_ms: int
@@ -69,7 +69,7 @@ class Facts:
     @property
     def is_commit(self) -> bool:
         """Whether a prepared transaction commits."""
-        return self.state is State.PREPARE_COMMIT
+        return self.state is TransactionState.PREPARE_COMMIT
 
     def remembered(self) -> TransactionLogValue:
         """As it is written."""
@@ -87,7 +87,7 @@ class Facts:
             producer_epoch=self.producer_epoch,
             transaction_timeout_ms=self.timeout_ms,
             transaction_status=_NUMBERS[self.state],
-            transaction_partitions=None if self.state is State.EMPTY else partitions,
+            transaction_partitions=None if self.state is TransactionState.EMPTY else partitions,
             transaction_last_update_timestamp_ms=self.updated_ms,
             transaction_start_timestamp_ms=self.started_ms,
             client_transaction_version=self.client_version,
@@ -147,7 +147,7 @@ def next_producer(
 def _begun(facts: Facts, timeout_ms: int, now_ms: int) -> Facts:
     return replace(
         facts,
-        state=State.EMPTY,
+        state=TransactionState.EMPTY,
         partitions=frozenset(),
         next_producer_id=NONE,
         timeout_ms=timeout_ms,
@@ -158,10 +158,10 @@ def _begun(facts: Facts, timeout_ms: int, now_ms: int) -> Facts:
 
 def joined(facts: Facts, places: frozenset[Place], version: int, now_ms: int) -> Facts:
     """Partitions take part in the transaction, which begins with the first of them."""
-    is_going_on = facts.state is State.ONGOING
+    is_going_on = facts.state is TransactionState.ONGOING
     return replace(
         facts,
-        state=State.ONGOING,
+        state=TransactionState.ONGOING,
         partitions=facts.partitions | places if is_going_on else places,
         started_ms=facts.started_ms if is_going_on else now_ms,
         updated_ms=now_ms,
@@ -176,10 +176,10 @@ def prepared(
     epoch, last = facts.producer_epoch, facts.last_epoch
     if version >= VERSION_2:
         epoch, last = epoch + 1, epoch
-    is_going_on = facts.state is State.ONGOING
+    is_going_on = facts.state is TransactionState.ONGOING
     return replace(
         facts,
-        state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT,
+        state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
         producer_epoch=epoch,
         last_epoch=last,
         next_producer_id=next_producer_id,
@@ -197,7 +197,7 @@ def fenced(facts: Facts, now_ms: int) -> Facts:
     bump = 2 if facts.client_version >= VERSION_2 else 1
     return replace(
         facts,
-        state=State.PREPARE_ABORT,
+        state=TransactionState.PREPARE_ABORT,
         producer_epoch=min(facts.producer_epoch + bump, MAX_EPOCH),
         last_epoch=NONE,
         updated_ms=now_ms,
@@ -208,7 +208,9 @@ def completed(facts: Facts, now_ms: int) -> Facts:
     """All markers are written."""
     over = replace(
         facts,
-        state=State.COMPLETE_COMMIT if facts.is_commit else State.COMPLETE_ABORT,
+        state=TransactionState.COMPLETE_COMMIT
+        if facts.is_commit
+        else TransactionState.COMPLETE_ABORT,
         partitions=frozenset(),
         updated_ms=now_ms,
     )

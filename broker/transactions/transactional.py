@@ -2,7 +2,7 @@
 
 import asyncio
 
-from broker.transactions.transaction import OVER, PREPARED, Facts, State
+from broker.transactions.transaction import OVER, PREPARED, Facts, TransactionState
 
 
 class Transactional:
@@ -26,7 +26,7 @@ class Transactional:
     @property
     def is_open(self) -> bool:
         """Whether it has a transaction whose end is not written yet."""
-        return self.facts.state is State.ONGOING or self.facts.state in PREPARED
+        return self.facts.state is TransactionState.ONGOING or self.facts.state in PREPARED
 
     def may_expire(self, before_ms: int) -> bool:
         """Whether it has no transaction, and nobody has used it since `before_ms`."""

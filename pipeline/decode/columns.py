@@ -54,7 +54,7 @@ class Arrivals(NamedTuple):
     """The wall clock had gone back, and both times are later than it was."""
 
 
-class Origin(NamedTuple):
+class BatchOrigin(NamedTuple):
     """Where the bytes come from: topic, partition, and their place in a segment's file."""
 
     topic: str
@@ -75,7 +75,7 @@ class Batches(NamedTuple):
     """The headers of the batches that records were decoded from."""
 
     rows: Numbers
-    origin: Origin
+    origin: BatchOrigin
 
 
 def named(batches: Batches) -> str:

@@ -28,7 +28,7 @@ from pipeline.decode.batch_columns import (
     ROW_NUMBERS,
     SIZE,
 )
-from pipeline.decode.columns import NEEDS_BATCH, Batches, Origin, columns_of, named
+from pipeline.decode.columns import NEEDS_BATCH, Batches, BatchOrigin, columns_of, named
 from pipeline.decode.compiled import Octets
 from pipeline.decode.schemas import ALL_COLUMNS
 from pipeline.errors import DamagedLog
@@ -48,7 +48,7 @@ from protocol.records.compression import DEFAULT_LIMIT_BYTES, codec_of, inflate
 from protocol.records.scan import tabulate_batches
 from storage.index.txn_index import AbortedTransaction
 
-__all__ = ["EVERYTHING", "Origin", "Selection", "Table", "decode", "decode_rows", "tabulate"]
+__all__ = ["EVERYTHING", "BatchOrigin", "Selection", "Table", "decode", "decode_rows", "tabulate"]
 
 UNPACKED_AT_A_TIME = 64 * 1024 * 1024
 MAGIC_AT = 16
@@ -85,7 +85,7 @@ class Table(NamedTuple):
 
 def decode(
     data: Octets,
-    origin: Origin,
+    origin: BatchOrigin,
     schema: pa.Schema,
     selection: Selection = EVERYTHING,
     *,
@@ -106,7 +106,7 @@ def decode(
         raise table.fault
 
 
-def tabulate(data: Octets, origin: Origin) -> Table:
+def tabulate(data: Octets, origin: BatchOrigin) -> Table:
     """The whole batches that `data` begins with, headers and CRCs checked."""
     rows = np.empty((len(data) // HEADER_BYTES + 1, ROW_NUMBERS), np.int64)  # touched as filled
     count, scan = tabulate_batches(data, 0, rows.reshape(-1))
@@ -127,7 +127,7 @@ def is_old_format(data: Octets, position: int) -> bool:
 def decode_rows(
     data: Octets,
     rows: Numbers,
-    origin: Origin,
+    origin: BatchOrigin,
     schema: pa.Schema,
     selection: Selection = EVERYTHING,
     *,
@@ -174,7 +174,7 @@ def _aborted(rows: Numbers, aborted: tuple[AbortedTransaction, ...]) -> Any:
 
 
 def _unpacked(
-    data: Octets, rows: Numbers, origin: Origin, limit_bytes: int
+    data: Octets, rows: Numbers, origin: BatchOrigin, limit_bytes: int
 ) -> Iterator[tuple[Octets, Numbers, Numbers]]:
     """Payloads, the table that says where they lie, and the rows of their batches."""
     if not len(rows):
@@ -199,7 +199,12 @@ def _unpacked(
 
 
 def _inflated(  # noqa: PLR0917 - private, called in one place
-    data: Octets, row: Numbers, place: Numbers, joined: bytearray, origin: Origin, limit_bytes: int
+    data: Octets,
+    row: Numbers,
+    place: Numbers,
+    joined: bytearray,
+    origin: BatchOrigin,
+    limit_bytes: int,
 ) -> tuple[bytearray, int]:
     """`joined` with the records of one more batch, and where they begin there."""
     start = len(joined)

@@ -48,7 +48,7 @@ class LogFile(Protocol):
         """Let go of it."""
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """A name in an object store: the file system's address, and the path in there."""
 
     address: str
@@ -82,7 +82,7 @@ def shown(path: str) -> str:
     return _SECRET.sub("", path)
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> LogPlace:
     """Where a name leads. Options stand behind the directory that the user named, so before `/`."""
     begin, _, behind = path.partition("?")
     options, _, rest = behind.partition("/")
@@ -90,7 +90,7 @@ def place_of(path: str) -> Place:
     scheme, _, inside = whole.partition("://")
     host, _, path_inside = inside.partition("/")
     address = f"{scheme}://{host}/" + (f"?{options}" if options else "")
-    return Place(address, path_inside)
+    return LogPlace(address, path_inside)
 
 
 class StoredFile:

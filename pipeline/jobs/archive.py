@@ -15,7 +15,7 @@ from pipeline.engine.engine import NATIVE, SPARK
 from pipeline.errors import BadOption
 
 if TYPE_CHECKING:
-    from pipeline.sinks.archive.run import Source, Target, Wishes
+    from pipeline.sinks.archive.run import ArchiveSource, ArchiveTarget, Wishes
     from pipeline.sinks.archive.values import Commit
 
 PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
@@ -82,7 +82,7 @@ def command(
 
 def source_of(
     log_dirs: str | None, bootstrap: str | None, topics: Iterable[str], *, is_committed: bool
-) -> "Source":
+) -> "ArchiveSource":
     """Where to read, as the options say. BadOption."""
     from pipeline.sinks.archive.log_source import LogSource
     from pipeline.sources.options import parse
@@ -132,7 +132,9 @@ def _wishes(options: dict[str, Any]) -> "Wishes":
     )
 
 
-def _run(source: "Source", target: "Target", engine: Any, wishes: "Wishes") -> "list[Commit]":
+def _run(
+    source: "ArchiveSource", target: "ArchiveTarget", engine: Any, wishes: "Wishes"
+) -> "list[Commit]":
     from pipeline.sinks.archive.run import planned, run_once
 
     plan = planned(source, target, wishes)

@@ -25,7 +25,7 @@ from pipeline.cli.terminal import (
 )
 from pipeline.transforms.time_audit import (
     READ,
-    Bounds,
+    AuditBounds,
     PartitionAudit,
     Wrote,
     by_client,
@@ -87,7 +87,7 @@ def command(
 
     Exit status: 10 when more records than --limit are outliers.
     """
-    bounds = Bounds(ahead, behind, time.time_ns() // 1_000_000)
+    bounds = AuditBounds(ahead, behind, time.time_ns() // 1_000_000)
     with named_errors():
         parts = partition_parts(read_options(log_dirs, bootstrap, topics))
         with choose_engine(engine, "audit-time", master=master) as chosen:
@@ -110,13 +110,13 @@ def command(
     return ALARM if outliers > limit else FINE
 
 
-def audit(engine: "Engine", parts: Sequence[Part], bounds: Bounds) -> list[Audited]:
+def audit(engine: "Engine", parts: Sequence[Part], bounds: AuditBounds) -> list[Audited]:
     """The times of each partition, in order of their names."""
     found = run_all(engine, partial(audit_part, bounds=bounds), parts, "partitions")
     return sorted(found, key=lambda each: (each.audit.topic, each.audit.partition))
 
 
-def audit_part(part: Part, bounds: Bounds) -> Audited:
+def audit_part(part: Part, bounds: AuditBounds) -> Audited:
     """The times of one partition. Runs in a worker."""
     from pipeline.sources.reading import read_task
 

@@ -20,7 +20,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Part(NamedTuple):
+class CheckedPart(NamedTuple):
     """One partition, before and after."""
 
     before: "PartitionView"
@@ -64,7 +64,9 @@ def command(
     return FINE if all(row["is_right"] for row in rows) else WRONG
 
 
-def parts_of(before: Sequence[str], after: Sequence[str], topics: Sequence[str]) -> list[Part]:
+def parts_of(
+    before: Sequence[str], after: Sequence[str], topics: Sequence[str]
+) -> list[CheckedPart]:
     """The partitions of both. NothingThere, DiskError."""
     from pipeline.directories.compaction_facts import clean_below
     from pipeline.directories.partitions import partitions_in
@@ -80,13 +82,13 @@ def parts_of(before: Sequence[str], after: Sequence[str], topics: Sequence[str])
             raise NothingThere(f"{each.name.topic}-{each.name.partition} is not in the copy")
         below = clean_below(fs, each)
         if below is not None:
-            parts.append(_same_topic(Part(old[each.name], new[each.name], below)))
+            parts.append(_same_topic(CheckedPart(old[each.name], new[each.name], below)))
     if not parts:
         raise NothingThere(f"no cleaner has noted a run over {', '.join(topics)}")
     return parts
 
 
-def _same_topic(part: Part) -> Part:
+def _same_topic(part: CheckedPart) -> CheckedPart:
     """NothingThere when the topic was deleted and made again behind the copy."""
     was, is_now = part.before.topic_id, part.after.topic_id
     if was and is_now and was != is_now:
@@ -94,7 +96,7 @@ def _same_topic(part: Part) -> Part:
     return part
 
 
-def check_part(part: Part) -> dict[str, Any]:
+def check_part(part: CheckedPart) -> dict[str, Any]:
     """Compare one partition. Runs in a worker."""
     import pyarrow.compute as pc
 

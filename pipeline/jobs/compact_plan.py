@@ -33,7 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Part(NamedTuple):
+class PlannedPart(NamedTuple):
     """One compacted partition."""
 
     partition: LocalPartition
@@ -78,7 +78,7 @@ def command(
 def parts_of(
     directories: Sequence[str], topics: Sequence[str], flags: Sequence[str], config: str | None,
     now_ms: int,
-) -> list[Part]:  # fmt: skip
+) -> list[PlannedPart]:  # fmt: skip
     """The compacted partitions. NothingThere, ConfigError, DiskError."""
     from pipeline.directories.compaction_facts import cleaning_limits
     from pipeline.sources.log_views import views_in
@@ -93,11 +93,11 @@ def parts_of(
     for each in found:
         topic = settings[each.directory].of(each.name.topic)
         if "compact" in topic.cleanup_policy:
-            parts.append(Part(each, views[each.path], cleaning_limits(topic), now_ms))
+            parts.append(PlannedPart(each, views[each.path], cleaning_limits(topic), now_ms))
     return parts
 
 
-def plan_part(part: Part) -> dict[str, Any]:
+def plan_part(part: PlannedPart) -> dict[str, Any]:
     """What is due in one partition. Runs in a worker."""
     from pipeline.directories.compaction_facts import cleaning_facts
     from pipeline.transforms.compaction import survivors
@@ -124,13 +124,15 @@ def read_keys(
     view: "PartitionView", *, is_committed: bool = True, with_content: bool = False
 ) -> Any:
     """Offset, key and size of every record of a partition, as a table; `with_content`: digests."""
-    from pipeline.sources.bounds import EVERYTHING, Bounds, Range
+    from pipeline.sources.bounds import EVERYTHING, OffsetBounds, Range
     from pipeline.sources.file_plan import plan_partition
     from pipeline.sources.reading import read_task
     from pipeline.transforms.compaction import CONTENT, READ, keyed
 
     assert view.directory is not None
-    bounds: Bounds = replace(EVERYTHING, offsets=Range(view.start_offset, view.end_offset - 1))
+    bounds: OffsetBounds = replace(
+        EVERYTHING, offsets=Range(view.start_offset, view.end_offset - 1)
+    )
     chunks = plan_partition(view, bounds, is_committed=is_committed)
     return keyed(read_task(tuple(chunks), CONTENT if with_content else READ))
 

@@ -50,7 +50,7 @@ LOOKED_BACK = 10_000
 """So many of the records that were read last say how late it was."""
 
 
-class Row(NamedTuple):
+class FailoverRow(NamedTuple):
     """A record: the time it claims, one that it did not come before, what a producer gave."""
 
     claimed_ms: int
@@ -211,7 +211,7 @@ def _resume(  # noqa: PLR0917 - private, called by position
 
 def _rows(
     options: "ReadOptions", view: "PartitionView", first: int, until: int, low_ms: int = -1
-) -> Iterator[Row]:
+) -> Iterator[FailoverRow]:
     """Records from `first` to before `until` whose claimed time is `low_ms` or later."""
     import pyarrow as pa
 
@@ -229,7 +229,7 @@ def _rows(
             columns = [column.to_pylist() for column in batch.columns]
             for claimed, key, value, offset, arrival in zip(*columns, strict=True):
                 if claimed >= low_ms:
-                    yield Row(claimed, arrival, _mark(key, value, claimed), offset)
+                    yield FailoverRow(claimed, arrival, _mark(key, value, claimed), offset)
 
 
 def _mark(*given: object) -> bytes:

@@ -181,10 +181,10 @@ def first_unread(options: "ReadOptions", view: "PartitionView", offset: int) -> 
 
 def _produced(options: "ReadOptions", view: "PartitionView", now_ms: int) -> float | None:
     """Records a second that arrived in the last minutes, by the zones."""
-    from pipeline.sources.bounds import ANY, Bounds, Range
+    from pipeline.sources.bounds import ANY, OffsetBounds, Range
     from pipeline.sources.planning import chunks_of
 
-    bounds = Bounds(arrivals=Range(low=now_ms - RATE_WINDOW_MS))
+    bounds = OffsetBounds(arrivals=Range(low=now_ms - RATE_WINDOW_MS))
     if view.directory is None:
         return None
     chunks = chunks_of(options, view, ANY.within(Range(0, view.end_offset - 1)), bounds)

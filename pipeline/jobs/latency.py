@@ -23,7 +23,7 @@ from pipeline.cli.terminal import (
 )
 from pipeline.errors import BadOption
 from pipeline.transforms.latency import READ, TopicLatency, merged
-from pipeline.transforms.time_audit import Bounds
+from pipeline.transforms.time_audit import AuditBounds
 
 if TYPE_CHECKING:
     from pipeline.engine.engine import Engine
@@ -55,7 +55,7 @@ def command(
     latency that was seen, else the one that covers so many of the records. Records further back
     than --behind are old data that was loaded, and left out; so are bad times.
     """
-    bounds = Bounds(ahead, behind, time.time_ns() // 1_000_000)
+    bounds = AuditBounds(ahead, behind, time.time_ns() // 1_000_000)
     if not 0 < share <= 1:
         raise BadOption("--share is a number above 0, at most 1")
     with named_errors():
@@ -84,12 +84,12 @@ def command(
     return ALARM if limit is not None and worst > limit else FINE
 
 
-def measure(engine: "Engine", parts: Sequence[Part], bounds: Bounds) -> list[TopicLatency]:
+def measure(engine: "Engine", parts: Sequence[Part], bounds: AuditBounds) -> list[TopicLatency]:
     """The latencies of each topic."""
     return merged(run_all(engine, partial(measure_part, bounds=bounds), parts, "partitions"))
 
 
-def measure_part(part: Part, bounds: Bounds) -> TopicLatency:
+def measure_part(part: Part, bounds: AuditBounds) -> TopicLatency:
     """The latencies of one partition. Runs in a worker."""
     from pipeline.sources.reading import read_task
 

@@ -21,7 +21,7 @@ DAMAGED = 3
 COLUMNS = ("partition", ">segments", ">same", ">different", ">missing", ">damaged logs")
 
 
-class Part(NamedTuple):
+class ReindexedPart(NamedTuple):
     """A segment to be indexed."""
 
     directory: str
@@ -73,7 +73,7 @@ def command(
 def parts_of(
     directories: Sequence[str], topics: Sequence[str], out: str, flags: Sequence[str] = (),
     config: str | None = None,
-) -> list[Part]:  # fmt: skip
+) -> list[ReindexedPart]:  # fmt: skip
     """The segments that there are. NothingThere, ConfigError, DiskError."""
     from storage.files.partition_listing import look_at
     from storage.posix import real_env
@@ -91,7 +91,7 @@ def parts_of(
         rules = IndexRules.of(settings[each.directory].of(each.name.topic))
         bases = look_at(fs, each.path).bases
         parts += [
-            Part(
+            ReindexedPart(
                 each.path,
                 name,
                 base,
@@ -112,7 +112,7 @@ def _is_at_work(fs: "FileSystem", directory: str) -> bool:
     return not is_clean and fs.exists(f"{directory}/{HIGH_WATERMARKS_FILE}")
 
 
-def reindex_part(part: Part) -> "tuple[str, Rebuilt]":
+def reindex_part(part: ReindexedPart) -> "tuple[str, Rebuilt]":
     """Index one segment. Runs in a worker."""
     from pipeline.directories.rebuilt_indexes import rebuild_segment
     from storage.posix import real_env

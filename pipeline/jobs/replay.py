@@ -24,7 +24,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReplayTarget:
     """Where the records go, and how."""
 
     bootstrap: str
@@ -100,7 +100,7 @@ def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -
     return FINE
 
 
-def replay_part(part: Part, target: Target) -> Replayed:
+def replay_part(part: Part, target: ReplayTarget) -> Replayed:
     """Write the records of one partition. Runs in a worker."""
     from pipeline.sinks.replay_state import Notes
     from pipeline.sinks.topic.writer import TopicWriter
@@ -150,10 +150,10 @@ def _pause(count: int, passed: float, records_a_second: float) -> None:
         time.sleep(max(0.0, count / records_a_second - passed))
 
 
-def _parts(options: dict[str, Any], target: Target) -> list[Part]:
-    from pipeline.sinks.replay_state import Wanted, begun
+def _parts(options: dict[str, Any], target: ReplayTarget) -> list[Part]:
+    from pipeline.sinks.replay_state import WantedRange, begun
 
-    wanted = Wanted(
+    wanted = WantedRange(
         options["from_ms"], options["until_ms"], options["last"], options["same_partitions"]
     )
     low = begun(target.place, wanted, time.time_ns() // 1_000_000)
@@ -169,7 +169,7 @@ def _parts(options: dict[str, Any], target: Target) -> list[Part]:
     )  # fmt: skip
 
 
-def _target(options: dict[str, Any]) -> Target:
+def _target(options: dict[str, Any]) -> ReplayTarget:
     """Where to write. BadOption for a topic that stamps anew, NothingThere for none."""
     from pipeline.sinks.replay_state import place_of
     from pipeline.sinks.topic.leaders import Leaders
@@ -185,7 +185,7 @@ def _target(options: dict[str, Any]) -> Target:
     if options["bootstrap"] == options["to_bootstrap"] and topic == options["topic"]:
         raise BadOption(f"{topic} would be written into itself: --to-topic names another one")
     to_topic_id = Leaders(options["to_bootstrap"]).topic_id(topic)
-    return Target(
+    return ReplayTarget(
         options["to_bootstrap"], topic, options["compression"], options["same_partitions"], 0,
         place_of(
             options["state"] or "", options["to_bootstrap"], topic, to_topic_id, options["topic"]

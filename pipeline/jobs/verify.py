@@ -18,7 +18,7 @@ from pipeline.engine.engine import NATIVE, SPARK, Engine
 from pipeline.errors import NothingThere
 from storage.env import FileSystem
 from storage.files.layout import parse_partition_dir
-from storage.verify.directory import Survey
+from storage.verify.directory import DirectorySurvey
 from storage.verify.report import PartitionReport
 
 FAULTY = 3
@@ -26,11 +26,11 @@ FAULTY = 3
 COLUMNS = ("partition", ">segments", ">batches", ">records", ">size", ">offsets", "verdict")
 
 
-class Part(NamedTuple):
+class VerifiedPart(NamedTuple):
     """One partition to prove."""
 
     path: str
-    whole: Survey
+    whole: DirectorySurvey
 
 
 @click.command("verify", short_help="Prove CRCs, offsets and indexes, on all cores.")
@@ -65,29 +65,29 @@ def command(
 
 def parts_of(
     fs: FileSystem, directories: Iterable[str], topics: Sequence[str]
-) -> tuple[list[Part], list[str]]:
+) -> tuple[list[VerifiedPart], list[str]]:
     """What there is to prove, and checkpoint files that cannot be read. NothingThere, DiskError."""
     from storage.verify.directory import survey
 
-    parts: list[Part] = []
+    parts: list[VerifiedPart] = []
     damage: list[str] = []
     for directory in directories:
         whole = survey(fs, directory)
         damage += whole.damage
         bare = whole._replace(partitions=(), damage=())
-        parts += [Part(path, bare) for path in whole.partitions if _is_wanted(path, topics)]
+        parts += [VerifiedPart(path, bare) for path in whole.partitions if _is_wanted(path, topics)]
     if topics and not parts:
         raise NothingThere(f"no partition of {', '.join(topics)} is in these directories")
     return parts, damage
 
 
-def prove(engine: Engine, parts: Sequence[Part]) -> list[PartitionReport]:
+def prove(engine: Engine, parts: Sequence[VerifiedPart]) -> list[PartitionReport]:
     """The report of each part that is still there, by name."""
     reports = run_all(engine, prove_part, parts, "partitions")
     return sorted(filter(None, reports), key=lambda report: report.path)
 
 
-def prove_part(part: Part) -> PartitionReport | None:
+def prove_part(part: VerifiedPart) -> PartitionReport | None:
     """The report of one partition; None when a broker deleted it meanwhile. Runs in a worker."""
     from storage.errors import FileMissing
     from storage.posix import real_env

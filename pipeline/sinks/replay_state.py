@@ -21,7 +21,7 @@ from pipeline.sources.partition_view import PartitionView
 from storage.posix import real_env
 
 
-class Wanted(NamedTuple):
+class WantedRange(NamedTuple):
     """Which records are copied, and to which partitions. Times in ms; None: open."""
 
     from_ms: int | None
@@ -48,7 +48,7 @@ def place_of(state: str, bootstrap: str, to_topic: str, to_topic_id: str, topic:
     return str(Path(state, f"to-{known}", topic))
 
 
-def begun(place: str, wanted: Wanted, now_ms: int) -> int | None:
+def begun(place: str, wanted: WantedRange, now_ms: int) -> int | None:
     """The time from which on records are wanted, as the first run had it; notes it if this is it.
 
     BadOption when that one wanted something else, or left notes that say nothing of it.
@@ -59,7 +59,7 @@ def begun(place: str, wanted: Wanted, now_ms: int) -> int | None:
     folder = Path(place)
     _refuse_older(folder)
     path = folder / "range.json"
-    noted = _read(path, lambda found: (Wanted(**found["wanted"]), found["low_ms"]))
+    noted = _read(path, lambda found: (WantedRange(**found["wanted"]), found["low_ms"]))
     if noted is None:
         _write(path, {"wanted": wanted._asdict(), "low_ms": low})
         return low

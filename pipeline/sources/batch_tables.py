@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.decode import numpy_decoder as lockstep
 from pipeline.decode.batch_columns import BASE_OFFSET, LAST_OFFSET, POSITION
-from pipeline.decode.columns import Origin
+from pipeline.decode.columns import BatchOrigin
 from pipeline.decode.decoder import DEFAULT_ENGINE, Table, is_old_format, tabulate
 from pipeline.errors import DamagedLog
 from protocol.errors import DecodeError
@@ -25,7 +25,7 @@ READ_BYTES = (16 if DEFAULT_ENGINE is lockstep else 4) * 1024 * 1024
 MOST_BATCH_BYTES = 512 * 1024 * 1024
 
 
-class Source(Protocol):
+class TableSource(Protocol):
     """What batches are read from: a segment's `.log`."""
 
     def read_into(self, position: int, buffer: memoryview) -> int:
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
     """What is wrong behind them."""
 
 
-def parts_of(data: memoryview, origin: Origin) -> Parts:
+def parts_of(data: memoryview, origin: BatchOrigin) -> Parts:
     """All whole batches that `data` begins with."""
     found: list[Batched] = []
     walk = tables_in(data, origin)
@@ -72,7 +72,7 @@ def parts_of(data: memoryview, origin: Origin) -> Parts:
 
 
 def tables_in(
-    data: memoryview, origin: Origin, next_offset: int = 0
+    data: memoryview, origin: BatchOrigin, next_offset: int = 0
 ) -> Generator[Batched, None, Rest]:
     """The whole batches that `data` begins with; `origin` says where that is.
 
@@ -108,8 +108,8 @@ def tables_in(
 
 
 def read_tables(
-    file: Source,
-    origin: Origin,
+    file: TableSource,
+    origin: BatchOrigin,
     start: int,
     end: int,
     last_offset: int,
@@ -152,7 +152,7 @@ def read_tables(
                 raise _cut_off(origin, position, last_offset)
 
 
-def _in_order(table: Table, place: Origin, next_offset: int) -> Table:
+def _in_order(table: Table, place: BatchOrigin, next_offset: int) -> Table:
     """The table up to the first batch whose offsets do not lie behind those before it."""
     rows = table.rows
     ends = np.concatenate(([next_offset], rows[:-1, LAST_OFFSET] + 1))
@@ -178,7 +178,7 @@ def _is_behind(data: memoryview, end: int, last_offset: int) -> bool:
     return len(begin) == 8 and int.from_bytes(begin, "big") > last_offset
 
 
-def _cut_off(origin: Origin, position: int, last_offset: int) -> DamagedLog:
+def _cut_off(origin: BatchOrigin, position: int, last_offset: int) -> DamagedLog:
     return DamagedLog(
         f"{origin}, at byte {position}: the batch is cut off, below offset {last_offset + 1}, up "
         "to which may be read; horolog verify tells more"

@@ -30,7 +30,7 @@ ANY = Range()
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class OffsetBounds:
     """The bounds of one read over all its partitions."""
 
     offsets: Range = ANY
@@ -48,4 +48,4 @@ class Bounds:
         )
 
 
-EVERYTHING = Bounds()
+EVERYTHING = OffsetBounds()

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pipeline.decode.decoder import Selection
 from pipeline.directories.log_files import FILES, identity_of
 from pipeline.errors import DamagedLog, DataLost
-from pipeline.sources.bounds import ANY, Bounds, Range
+from pipeline.sources.bounds import ANY, OffsetBounds, Range
 from pipeline.sources.chunks import Chunk, FileChunk, Task
 from pipeline.sources.partition_view import PartitionView
-from pipeline.sources.segment_plan import SegmentFacts, Stretch, cut, proved_zones, stretches
+from pipeline.sources.segment_plan import PlannedSegment, Stretch, cut, proved_zones, stretches
 from storage.errors import CorruptIndex, FileMissing
 from storage.files.layout import ABORTS, LOG, TXN_INDEX
 from storage.files.partition_listing import PartitionListing, look_at
@@ -25,7 +25,7 @@ BETWEEN_ATTEMPTS_SECONDS = 0.05
 
 def plan_partition(
     view: PartitionView,
-    bounds: Bounds,
+    bounds: OffsetBounds,
     *,
     is_committed: bool = False,
     fails_on_loss: bool = True,
@@ -39,7 +39,7 @@ def plan_partition(
     offsets = bounds.offsets.within(Range(view.start_offset, view.end_offset - 1))
     if offsets.low > offsets.high or not bounds.takes(view.topic, view.partition):
         return []
-    within = Bounds(offsets, bounds.times, bounds.arrivals)
+    within = OffsetBounds(offsets, bounds.times, bounds.arrivals)
     for _ in range(ATTEMPTS):
         try:
             return list(_planned(view, within, is_committed, fails_on_loss, most_bytes))
@@ -75,7 +75,11 @@ def task_bytes(total: int, wanted: int | None) -> int:
 
 
 def _planned(
-    view: PartitionView, bounds: Bounds, is_committed: bool, fails_on_loss: bool, most_bytes: int
+    view: PartitionView,
+    bounds: OffsetBounds,
+    is_committed: bool,
+    fails_on_loss: bool,
+    most_bytes: int,
 ) -> Iterator[FileChunk]:
     assert view.directory is not None
     listing = look_at(FILES, view.directory)
@@ -93,7 +97,7 @@ def _planned(
             yield chunk._replace(fails_on_loss=fails_on_loss)
 
 
-def segments_of(view: PartitionView, listing: PartitionListing) -> Iterator[SegmentFacts]:
+def segments_of(view: PartitionView, listing: PartitionListing) -> Iterator[PlannedSegment]:
     """The segments of a partition on this machine, in order."""
     assert view.directory is not None
     bases = listing.bases
@@ -101,13 +105,13 @@ def segments_of(view: PartitionView, listing: PartitionListing) -> Iterator[Segm
         is_closed = index + 1 < len(bases)
         end = bases[index + 1] if is_closed else max(view.end_offset, base)
         entry = listing.logs[base]
-        yield SegmentFacts(view.directory, base, entry.size_bytes, end, is_closed, entry.mtime_ms)
+        yield PlannedSegment(view.directory, base, entry.size_bytes, end, is_closed, entry.mtime_ms)
 
 
 def _chunks(
     view: PartitionView,
-    facts: SegmentFacts,
-    bounds: Bounds,
+    facts: PlannedSegment,
+    bounds: OffsetBounds,
     aborted: Iterable[AbortedTransaction],
     most_bytes: int,
 ) -> Iterator[FileChunk]:
@@ -126,13 +130,15 @@ def _chunks(
         file.close()
 
 
-def _asks_for_zones(facts: SegmentFacts, bounds: Bounds) -> bool:
+def _asks_for_zones(facts: PlannedSegment, bounds: OffsetBounds) -> bool:
     """Whether a part of the segment may be passed over that the offset index cannot tell."""
     is_timed = bounds.times != ANY or bounds.arrivals != ANY
     return is_timed or bounds.offsets.high < facts.end_offset - 1
 
 
-def _selection(piece: Stretch, bounds: Bounds, aborted: Iterable[AbortedTransaction]) -> Selection:
+def _selection(
+    piece: Stretch, bounds: OffsetBounds, aborted: Iterable[AbortedTransaction]
+) -> Selection:
     first = max(piece.first_offset, bounds.offsets.low)
     last = min(piece.end_offset - 1, bounds.offsets.high)
     there = tuple(
@@ -146,7 +152,7 @@ def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[
     found: list[AbortedTransaction] = []
     for base in listing.bases:
         if not ABORTS.isdisjoint(listing.beside.get(base, ())):
-            path = SegmentFacts(directory, base, 0, 0, is_closed=True).path(TXN_INDEX)
+            path = PlannedSegment(directory, base, 0, 0, is_closed=True).path(TXN_INDEX)
             index = _proved(TxnIndex(FILES, path, base))
             found += index.search(offsets.low, offsets.high + 1).transactions
     return found

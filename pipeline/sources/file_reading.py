@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.arrays import Numbers
-from pipeline.decode.columns import Arrivals, Origin
+from pipeline.decode.columns import Arrivals, BatchOrigin
 from pipeline.decode.decoder import decode_rows
 from pipeline.decode.schemas import ARRIVED_FROM
 from pipeline.directories.log_files import FILES, RANGE_BYTES, LogFile, identity_of, is_stored
 from pipeline.errors import DataLost
 from pipeline.sources.batch_tables import READ_BYTES, Batched, read_tables
-from pipeline.sources.bounds import Bounds, Range
+from pipeline.sources.bounds import OffsetBounds, Range
 from pipeline.sources.chunks import FileChunk
 from pipeline.sources.file_plan import plan_partition
 from pipeline.sources.log_views import topic_id_of
-from pipeline.sources.segment_plan import SegmentFacts, proved_zones
+from pipeline.sources.segment_plan import PlannedSegment, proved_zones
 from storage.errors import DiskError, FileMissing
 from storage.files.layout import LOG
 from storage.files.partition_listing import look_at
@@ -60,7 +60,7 @@ def batches_of(chunk: FileChunk) -> Iterator[tuple[Numbers, int]]:
 
 def _opened(chunk: FileChunk) -> LogFile | None:
     """The very file that was planned, or None."""
-    path = SegmentFacts(str(chunk.view.directory), chunk.segment, 0, 0, is_closed=True).path(LOG)
+    path = PlannedSegment(str(chunk.view.directory), chunk.segment, 0, 0, is_closed=True).path(LOG)
     try:
         file = FILES.open_log(path)
     except FileMissing:
@@ -87,7 +87,7 @@ def _planned_again(chunk: FileChunk) -> list[FileChunk]:
         gone = f"{view}: offsets from {wanted.first_offset} to before {begin} are gone"
     if begin > wanted.first_offset and chunk.fails_on_loss:
         raise DataLost(f"{gone}; failOnDataLoss=false reads what is left")
-    bounds = Bounds(
+    bounds = OffsetBounds(
         Range(max(begin, wanted.first_offset), wanted.last_offset),
         Range(wanted.low_ms, wanted.high_ms),
     )
@@ -111,7 +111,7 @@ def _read(chunk: FileChunk, file: LogFile, schema: pa.Schema) -> Iterator[pa.Rec
     try:
         arrivals = None if _APPEND_TIMES.isdisjoint(schema.names) else _arrivals(chunk, file)
         for part in _tables(chunk, file):
-            origin = Origin(view.topic, view.partition, chunk.segment, part.position, arrivals)
+            origin = BatchOrigin(view.topic, view.partition, chunk.segment, part.position, arrivals)
             yield from decode_rows(part.data, part.table.rows, origin, schema, selection)
     except DiskError:
         if is_stored(str(view.directory)) and _opened(chunk) is None:
@@ -124,7 +124,7 @@ def _read(chunk: FileChunk, file: LogFile, schema: pa.Schema) -> Iterator[pa.Rec
 def _tables(chunk: FileChunk, file: LogFile) -> Iterator[Batched]:
     """The batches of the chunk, some at a time."""
     view = chunk.view
-    origin = Origin(view.topic, view.partition, chunk.segment)
+    origin = BatchOrigin(view.topic, view.partition, chunk.segment)
     size = RANGE_BYTES if is_stored(str(view.directory)) else READ_BYTES
     last = chunk.selection.last_offset
     return read_tables(file, origin, chunk.start, chunk.end, last, read_bytes=size)
@@ -132,7 +132,7 @@ def _tables(chunk: FileChunk, file: LogFile) -> Iterator[Batched]:
 
 def _arrivals(chunk: FileChunk, file: LogFile) -> Arrivals | None:
     size = file.size()
-    facts = SegmentFacts(str(chunk.view.directory), chunk.segment, size, 0, is_closed=True)
+    facts = PlannedSegment(str(chunk.view.directory), chunk.segment, size, 0, is_closed=True)
     zones = proved_zones(facts, file)
     if zones is None:
         return None

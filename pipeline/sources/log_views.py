@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipeline.decode.batch_columns import LAST_OFFSET
-from pipeline.decode.columns import Origin
+from pipeline.decode.columns import BatchOrigin
 from pipeline.directories.log_files import FILES, is_stored
 from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.errors import DamagedLog
@@ -179,7 +179,7 @@ def _end_of_old(directory: str, base: int, size: int) -> int:
     end = base
     file = FILES.open_log(f"{directory}/{segment_name(base, LOG)}")
     try:
-        for part in read_tables(file, Origin(directory, -1, base), 0, size, MAX_INT64):
+        for part in read_tables(file, BatchOrigin(directory, -1, base), 0, size, MAX_INT64):
             end = int(part.table.rows[-1, LAST_OFFSET]) + 1
     except DamagedLog:  # a torn tail
         return end

@@ -35,7 +35,7 @@ KNOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class TimeOptions:
     """Record times in ms, from `low` to before `high`, for all partitions or for single ones."""
 
     low: int | None = None
@@ -67,7 +67,7 @@ class ReadOptions:
     start: int | Assigned | None = None
     """None: what is usual, earliest for a batch and latest for a stream."""
     end: int | Assigned = LATEST
-    times: Times = Times()
+    times: TimeOptions = TimeOptions()
     fails_without_start: bool = True
     """By offset only: whether a partition without any record from the start time on is an error."""
     is_by_record: bool = True
@@ -247,7 +247,7 @@ def _flat(found: Assigned | None) -> list[int]:
     return [offset for each in (found or {}).values() for offset in each.values()]
 
 
-def _times(given: Mapping[str, str]) -> Times:
+def _times(given: Mapping[str, str]) -> TimeOptions:
     def one(name: str) -> int | None:
         text = given.get(name.lower())
         if text is not None and not (text.isdecimal() and int(text) < 2**63):
@@ -259,7 +259,7 @@ def _times(given: Mapping[str, str]) -> Times:
             return None
         return _by_partition(given, name, lambda time: time >= 0)
 
-    return Times(
+    return TimeOptions(
         one("startingTimestamp"),
         one("endingTimestamp"),
         each("startingOffsetsByTimestamp"),

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipeline.decode.schemas import RECORDS
 from pipeline.errors import BadOption, DataLost, NothingThere
-from pipeline.sources.bounds import ANY, EVERYTHING, Bounds, Range
+from pipeline.sources.bounds import ANY, EVERYTHING, OffsetBounds, Range
 from pipeline.sources.chunks import Chunk, Task
 from pipeline.sources.file_plan import plan_partition, task_bytes, tasks_of
 from pipeline.sources.log_views import views_in
@@ -21,7 +21,7 @@ from protocol.records.batch import MAX_INT64, MIN_INT64
 _OFFSETS = pa.schema([RECORDS.field("offset")])
 
 
-def plan_tasks(options: ReadOptions, bounds: Bounds = EVERYTHING) -> list[Task]:
+def plan_tasks(options: ReadOptions, bounds: OffsetBounds = EVERYTHING) -> list[Task]:
     """The tasks of a read from start to end, as the options have it.
 
     `bounds` prunes further. BadOption, NothingThere, DataLost, BrokerRefused, DiskError.
@@ -33,7 +33,7 @@ def plan_tasks(options: ReadOptions, bounds: Bounds = EVERYTHING) -> list[Task]:
 
 
 def plan_ranges(
-    options: ReadOptions, ranges: Sequence[tuple[PartitionView, Range]], bounds: Bounds
+    options: ReadOptions, ranges: Sequence[tuple[PartitionView, Range]], bounds: OffsetBounds
 ) -> list[Task]:
     """Likewise, with the offsets of each partition given."""
     chunks: list[Chunk] = []
@@ -53,12 +53,12 @@ def chunks_of(
     options: ReadOptions,
     view: PartitionView,
     offsets: Range,
-    bounds: Bounds,
+    bounds: OffsetBounds,
     most_bytes: int | None = None,
 ) -> Sequence[Chunk]:
     """What has to be read of one partition."""
     times = bounds.times.within(_times_of(options, view)) if options.is_by_record else bounds.times
-    within = Bounds(
+    within = OffsetBounds(
         bounds.offsets.within(offsets), times, bounds.arrivals, bounds.partitions, bounds.topics
     )
     if view.directory is None:
@@ -162,7 +162,7 @@ def offset_of(options: ReadOptions, view: PartitionView, wanted: int | Assigned)
 
 def first_offset_at(options: ReadOptions, view: PartitionView, time_ms: int) -> int | None:
     """The first offset whose record has that time or a later one; None without any."""
-    for chunk in chunks_of(options, view, ANY, Bounds(times=Range(low=time_ms))):
+    for chunk in chunks_of(options, view, ANY, OffsetBounds(times=Range(low=time_ms))):
         for batch in read_chunk(chunk, _OFFSETS):
             return int(batch.column(0)[0].as_py())
     return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pipeline.directories.log_files import FILES, LogFile
-from pipeline.sources.bounds import ANY, Bounds, Range
+from pipeline.sources.bounds import ANY, OffsetBounds, Range
 from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.zone_proof import SeenLog, proved_rows
 from storage.errors import CorruptIndex, CorruptLog
@@ -19,7 +19,7 @@ from storage.index.offset_index import OffsetPosition
 from storage.index.time_index import TimeIndex
 from storage.scan.batch_walk import BatchPlace, batch_at, batches
 from storage.zones.columns import ZoneColumns
-from storage.zones.gaps import GAP_BITS, Times, gap_of
+from storage.zones.gaps import GAP_BITS, GapTimes, gap_of
 from storage.zones.rows import ARRIVAL_ESTIMATED, LIFTED, LOG_APPEND_TIME, UNREAD, UNTIMED
 
 JOINED_GAP_BYTES = 256 * 1024
@@ -28,7 +28,7 @@ JOINED_GAP_BYTES = 256 * 1024
 _INDEX_BYTES = 1 << 31
 
 
-class SegmentFacts(NamedTuple):
+class PlannedSegment(NamedTuple):
     """A segment as the directory shows it, and where it ends by what is known beside it."""
 
     directory: str
@@ -57,7 +57,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(
-    facts: SegmentFacts, file: LogFile, bounds: Bounds, zones: ZoneColumns | None
+    facts: PlannedSegment, file: LogFile, bounds: OffsetBounds, zones: ZoneColumns | None
 ) -> list[Stretch]:
     """What may hold records within the bounds, in order; `file` is the segment's log."""
     if not _meets(facts, bounds.offsets):
@@ -70,7 +70,9 @@ def stretches(
     return [Stretch(start[0], facts.size_bytes, start[1], facts.end_offset)]
 
 
-def cut(facts: SegmentFacts, file: LogFile, stretch: Stretch, most_bytes: int) -> Iterator[Stretch]:
+def cut(
+    facts: PlannedSegment, file: LogFile, stretch: Stretch, most_bytes: int
+) -> Iterator[Stretch]:
     """The stretch in pieces of about so many bytes, where the offset index knows a batch."""
     rest = stretch
     too_large = most_bytes + most_bytes // 2
@@ -85,17 +87,17 @@ def cut(facts: SegmentFacts, file: LogFile, stretch: Stretch, most_bytes: int) -
     yield rest
 
 
-def proved_zones(facts: SegmentFacts, file: LogFile) -> ZoneColumns | None:
+def proved_zones(facts: PlannedSegment, file: LogFile) -> ZoneColumns | None:
     """The segment's zone map, in which a last row stands for what it does not account for."""
     log = SeenLog(file, facts.base_offset, facts.size_bytes)
     return proved_rows(FILES, facts.path(ZONES), log)
 
 
-def _meets(facts: SegmentFacts, offsets: Range) -> bool:
+def _meets(facts: PlannedSegment, offsets: Range) -> bool:
     return facts.base_offset <= offsets.high and facts.end_offset > offsets.low
 
 
-def _by_zones(facts: SegmentFacts, zones: ZoneColumns, bounds: Bounds) -> Iterator[Stretch]:
+def _by_zones(facts: PlannedSegment, zones: ZoneColumns, bounds: OffsetBounds) -> Iterator[Stretch]:
     count = len(zones)
     low, high = bounds.times
     flags = UNREAD | (UNTIMED if low <= -1 <= high else 0)
@@ -127,7 +129,7 @@ def _in_gap(zones: ZoneColumns, index: int, times: Range) -> bool:
     flags = zones.flags[index]
     if not flags & GAP_BITS or flags & LOG_APPEND_TIME:
         return False
-    gap = gap_of(Times(zones.lows[index], zones.highs[index], flags))
+    gap = gap_of(GapTimes(zones.lows[index], zones.highs[index], flags))
     return gap is not None and gap.first <= times.low and times.high <= gap.last
 
 
@@ -153,7 +155,7 @@ def _joined(found: Iterator[Stretch]) -> Iterator[Stretch]:
         yield before
 
 
-def _entry(facts: SegmentFacts, file: LogFile, bounds: Bounds) -> tuple[int, int] | None:
+def _entry(facts: PlannedSegment, file: LogFile, bounds: OffsetBounds) -> tuple[int, int] | None:
     """Position and offset from which the segment has to be read; None: not at all."""
     begin = 0, facts.base_offset
     offset = max(facts.base_offset, bounds.offsets.low)
@@ -168,7 +170,7 @@ def _entry(facts: SegmentFacts, file: LogFile, bounds: Bounds) -> tuple[int, int
     return begin if place is None else (place.position, place.base_offset)
 
 
-def _first_by_time(facts: SegmentFacts, file: LogFile, low_ms: int) -> int | None:
+def _first_by_time(facts: PlannedSegment, file: LogFile, low_ms: int) -> int | None:
     """An offset before which no record is as late as `low_ms`; None: none in the segment is."""
     times = TimeIndex(FILES, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
     try:
@@ -189,12 +191,12 @@ def _first_by_time(facts: SegmentFacts, file: LogFile, low_ms: int) -> int | Non
     return None if largest == last.timestamp else facts.base_offset
 
 
-def _offsets(facts: SegmentFacts) -> OffsetSearch:
+def _offsets(facts: PlannedSegment) -> OffsetSearch:
     return OffsetSearch(FILES, facts.path(OFFSET_INDEX), facts.base_offset)
 
 
 def _true_batch(
-    file: LogFile, entry: OffsetPosition | None, facts: SegmentFacts
+    file: LogFile, entry: OffsetPosition | None, facts: PlannedSegment
 ) -> BatchPlace | None:
     """The batch that an entry of the offset index speaks of, if it is there."""
     if entry is None:

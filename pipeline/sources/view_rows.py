@@ -32,7 +32,7 @@ from pipeline.sources.chunks import FileChunk
 from pipeline.sources.file_plan import segments_of
 from pipeline.sources.file_reading import batches_of
 from pipeline.sources.partition_view import PartitionView
-from pipeline.sources.segment_plan import SegmentFacts, proved_zones
+from pipeline.sources.segment_plan import PlannedSegment, proved_zones
 from protocol.records.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from protocol.records.compression import Codec
 from storage.errors import CorruptIndex
@@ -79,7 +79,7 @@ def _rows(schema: pa.Schema, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
     )
 
 
-def _segment_rows(facts: SegmentFacts) -> Iterator[tuple[object, ...]]:
+def _segment_rows(facts: PlannedSegment) -> Iterator[tuple[object, ...]]:
     file = FILES.open_log(facts.path(LOG))
     try:
         zones = proved_zones(facts, file)
@@ -94,14 +94,14 @@ def _segment_rows(facts: SegmentFacts) -> Iterator[tuple[object, ...]]:
     yield (*begin, *seen, facts.modified_ms)
 
 
-def _time_rows(facts: SegmentFacts) -> Iterator[tuple[object, ...]]:
+def _time_rows(facts: PlannedSegment) -> Iterator[tuple[object, ...]]:
     index = TimeIndex(FILES, facts.path(TIME_FILE), facts.base_offset, _INDEX_BYTES)
     with suppress(CorruptIndex):  # also one that Kafka has made longer than its entries
         for number in range(index.entries):
             yield (facts.base_offset, *index.entry(number))
 
 
-def _offset_rows(facts: SegmentFacts) -> Iterator[tuple[object, ...]]:
+def _offset_rows(facts: PlannedSegment) -> Iterator[tuple[object, ...]]:
     index = OffsetIndex(FILES, facts.path(OFFSET_FILE), facts.base_offset, _INDEX_BYTES)
     with suppress(CorruptIndex):
         for number in range(index.entries):
@@ -140,7 +140,7 @@ def _codec(bits: int) -> str:
 
 
 _OF_SEGMENTS: dict[
-    str, tuple[pa.Schema, Callable[[SegmentFacts], Iterator[tuple[object, ...]]]]
+    str, tuple[pa.Schema, Callable[[PlannedSegment], Iterator[tuple[object, ...]]]]
 ] = {
     "segments": (SEGMENTS, _segment_rows),
     "time_index": (TIME_INDEX, _time_rows),

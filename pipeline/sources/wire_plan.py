@@ -5,7 +5,7 @@ follow newer ones, and the decoder leaves out what is not wanted.
 """
 
 from pipeline.decode.decoder import Selection
-from pipeline.sources.bounds import Bounds, Range
+from pipeline.sources.bounds import OffsetBounds, Range
 from pipeline.sources.broker_views import first_offset_by_time
 from pipeline.sources.chunks import WireChunk
 from pipeline.sources.options import ReadOptions
@@ -16,7 +16,7 @@ USUAL_RECORD_BYTES = 200
 
 
 def wire_chunks(
-    options: ReadOptions, view: PartitionView, bounds: Bounds, most_bytes: int
+    options: ReadOptions, view: PartitionView, bounds: OffsetBounds, most_bytes: int
 ) -> list[WireChunk]:
     """The chunks of a partition, in the order of offsets, of about `most_bytes` each."""
     offsets = bounds.offsets.within(Range(view.start_offset, view.end_offset - 1))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.broker_client import BrokerClient, check
 from pipeline.decode.arrays import Numbers
 from pipeline.decode.batch_columns import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, PRODUCER
-from pipeline.decode.columns import Origin
+from pipeline.decode.columns import BatchOrigin
 from pipeline.decode.decoder import decode_rows
 from pipeline.errors import BrokerRefused, DataLost
 from pipeline.sources.batch_tables import Parts, parts_of
@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 60
 
 def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The selected records with the columns of `schema`. DataLost, DamagedLog, BrokerRefused."""
-    origin = Origin(chunk.view.topic, chunk.view.partition)
+    origin = BatchOrigin(chunk.view.topic, chunk.view.partition)
     with BrokerClient(chunk.address) as client:
         _refuse_another_topic(client, chunk)
         for answer, parts, first in _answers(client, chunk, origin):
@@ -49,7 +49,7 @@ def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBa
 
 
 def _answers(
-    client: BrokerClient, chunk: WireChunk, origin: Origin
+    client: BrokerClient, chunk: WireChunk, origin: BatchOrigin
 ) -> Iterator[tuple[Any, Parts, int]]:
     """What the broker gives for the chunk's offsets, answer by answer; the batches in it; and the
     offset that was asked for, before which records of its first batch may lie.

@@ -19,12 +19,12 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from pipeline.sources.bounds import ANY, Bounds, Range
+from pipeline.sources.bounds import ANY, OffsetBounds, Range
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def narrowed(bounds: Bounds, filters: Iterable[Filter]) -> Bounds:
+def narrowed(bounds: OffsetBounds, filters: Iterable[Filter]) -> OffsetBounds:
     """The bounds that are left when the filters hold as well."""
     for each in filters:
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
@@ -33,7 +33,7 @@ def narrowed(bounds: Bounds, filters: Iterable[Filter]) -> Bounds:
     return bounds
 
 
-def _with(bounds: Bounds, column: str, found: Filter) -> Bounds:
+def _with(bounds: OffsetBounds, column: str, found: Filter) -> OffsetBounds:
     match column:
         case "offset":
             return replace(bounds, offsets=bounds.offsets.within(_range(found, int)))

@@ -16,7 +16,7 @@ _FLEXIBLE = 4
 _SHORT, _LONG = struct.Struct(">h"), struct.Struct(">q")
 
 
-class Place(NamedTuple):
+class GroupPlace(NamedTuple):
     """What a commit is of."""
 
     group: str
@@ -31,7 +31,7 @@ class Committed(NamedTuple):
     time_ms: int
 
 
-Commits = dict[Place, "deque[Committed]"]
+Commits = dict[GroupPlace, "deque[Committed]"]
 
 
 def apply(commits: Commits, rows: Iterable[tuple[bytes | None, bytes | None]]) -> None:
@@ -57,14 +57,14 @@ def rate(commits: Iterable[Committed]) -> float | None:
     return max(0, known[-1].offset - known[0].offset) / passed
 
 
-def _place(key: bytes | None) -> Place | None:
+def _place(key: bytes | None) -> GroupPlace | None:
     """Of a key: version, group, topic, partition."""
     if key is None or len(key) < 2 or _SHORT.unpack_from(key)[0] not in _OFFSET_KEYS:
         return None
     try:
         group, at = _text(key, 2)
         topic, at = _text(key, at)
-        return Place(group, topic, int.from_bytes(key[at : at + 4], "big", signed=True))
+        return GroupPlace(group, topic, int.from_bytes(key[at : at + 4], "big", signed=True))
     except (struct.error, UnicodeDecodeError):
         return None
 

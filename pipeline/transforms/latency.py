@@ -17,7 +17,7 @@ from pipeline.decode.arrays import numbers_of
 from pipeline.decode.schemas import ALL_COLUMNS
 from pipeline.transforms.histogram import count_into, quantile
 from pipeline.transforms.time_audit import (
-    Bounds,
+    AuditBounds,
     arrivals_of,
     quantiles,
     skew_of,
@@ -41,7 +41,7 @@ class TopicLatency:
     unknown: int = 0
     """Without a time, or without an arrival."""
 
-    def add(self, batch: pa.RecordBatch, bounds: Bounds) -> None:
+    def add(self, batch: pa.RecordBatch, bounds: AuditBounds) -> None:
         """Count records."""
         times, arrivals = numbers_of(batch.column("createTimeMs")), arrivals_of(batch)
         known = (times >= 0) & (arrivals != _UNKNOWN)

@@ -36,7 +36,7 @@ _NEVER = np.iinfo(np.int64).min
 _UNKNOWN = np.iinfo(np.int64).max
 
 
-class Bounds(NamedTuple):
+class AuditBounds(NamedTuple):
     """How far a claimed time may lie from the record's arrival, in ms; `now_ms` for want of it."""
 
     ahead_ms: int
@@ -55,7 +55,7 @@ class Outlier(NamedTuple):
     key_hash: str
 
 
-class Seen(NamedTuple):
+class SeenTimes(NamedTuple):
     """Of the records of a batch: which lie outside the bounds, and what they were judged by."""
 
     outside: NDArray[np.bool_]
@@ -65,7 +65,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class Clock:
+class AuditedClock:
     """The times of one producer in a partition."""
 
     count: int = 0
@@ -119,11 +119,13 @@ class PartitionAudit:
     late: int = 0
     max_lateness_ms: int = 0
     lateness: Counter[int] = field(default_factory=Counter)
-    producers: defaultdict[int, Clock] = field(default_factory=lambda: defaultdict(Clock))
+    producers: defaultdict[int, AuditedClock] = field(
+        default_factory=lambda: defaultdict(AuditedClock)
+    )
     future: list[Outlier] = field(default_factory=list)
     past: list[Outlier] = field(default_factory=list)
 
-    def add(self, batch: pa.RecordBatch, bounds: Bounds) -> None:
+    def add(self, batch: pa.RecordBatch, bounds: AuditBounds) -> None:
         """Go over records that follow those before."""
         if not batch.num_rows:
             return
@@ -138,7 +140,7 @@ class PartitionAudit:
         inside = good & (times >= since - bounds.behind_ms)
         self._measure_lateness(times, good)
         if not inside.all():
-            self._note_outliers(batch, Seen(~inside, times, since, producers), bounds)
+            self._note_outliers(batch, SeenTimes(~inside, times, since, producers), bounds)
 
     @property
     def outlier_count(self) -> int:
@@ -183,7 +185,7 @@ class PartitionAudit:
         self.max_lateness_ms = max(self.max_lateness_ms, int(lateness.max()))
         self.latest_ms = int(latest[-1])
 
-    def _note_outliers(self, batch: pa.RecordBatch, seen: Seen, bounds: Bounds) -> None:
+    def _note_outliers(self, batch: pa.RecordBatch, seen: SeenTimes, bounds: AuditBounds) -> None:
         outside, times, since, producers = seen
         where = np.flatnonzero(outside)
         now = int(since[where[-1]])

@@ -96,7 +96,7 @@ def range_between(  # noqa: PLR0917 - called in one place
             break
         if not limit or not look.may_hold(segment, limit, clock, from_ms):
             continue
-        case = _Case(look, clock, from_ms, to_ms, start, last_fetchable, ends[index])
+        case = _RangeCase(look, clock, from_ms, to_ms, start, last_fetchable, ends[index])
         try:
             total = case.add(total, look.at(segment, limit, clock))
         except CorruptIndex:
@@ -104,7 +104,7 @@ def range_between(  # noqa: PLR0917 - called in one place
     return total
 
 
-class _Case(NamedTuple):
+class _RangeCase(NamedTuple):
     """One question to one segment, which ends before the offset `end_offset`."""
 
     look: SegmentAccess

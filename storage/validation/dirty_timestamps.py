@@ -68,7 +68,7 @@ class Action(StrEnum):
     """In bounds, so no policy applied: expired on arrival, far in the future, or without time."""
 
 
-class Finding(NamedTuple):
+class DirtyFinding(NamedTuple):
     """Records of one batch that are off in the same way. Indexes count in the batch."""
 
     direction: Direction
@@ -85,7 +85,7 @@ class DirtyTimes(NamedTuple):
     """What was dirty in a batch that arrived at `arrival_ms`."""
 
     arrival_ms: int
-    findings: tuple[Finding, ...]
+    findings: tuple[DirtyFinding, ...]
 
     @property
     def set_aside(self) -> int:
@@ -183,7 +183,7 @@ class Chunk(NamedTuple):
     verdicts: bytearray
 
 
-class Survey:
+class TimeSurvey:
     """Goes over the records of a batch that was found sound, and judges each one's time."""
 
     __slots__ = ("_base_timestamp", "_count", "_edges", "_limits", "_payload", "_tally")
@@ -232,7 +232,7 @@ def look_over(
     payload: Buffer, count: int, base_timestamp: int, limits: Limits, action: Action
 ) -> tuple[DirtyTimes, Edges]:
     """What is dirty in a batch that is stored as it was sent, and how far its times reach."""
-    survey = Survey(payload, count, base_timestamp, limits)
+    survey = TimeSurvey(payload, count, base_timestamp, limits)
     for _ in survey.chunks():
         pass
     return survey.seen(action), survey.edges
@@ -248,7 +248,7 @@ def list_faults(
     keys_required: bool,
 ) -> tuple[RecordFaults, DirtyTimes]:
     """Every bad record of a batch that is refused: for its time, if `times_count`, or its key."""
-    survey = Survey(payload, count, base_timestamp, limits)
+    survey = TimeSurvey(payload, count, base_timestamp, limits)
     rows = array("q")
     for chunk in survey.chunks():
         if keys_required:
@@ -282,11 +282,11 @@ def zone_flags(
     return flags | gap_flags(min_timestamp, max_timestamp, edges) if flags else flags
 
 
-def _finding(verdict: int, action: Action, tally: "array[int]") -> Finding:
+def _finding(verdict: int, action: Action, tally: "array[int]") -> DirtyFinding:
     side, guess = divmod(verdict - 1, GUESSES)
     row = Tally(*tally[verdict * TALLY_COLUMNS : (verdict + 1) * TALLY_COLUMNS])
     became = action if verdict < BAD_VERDICTS else Action.STORED
-    return Finding(
+    return DirtyFinding(
         _SIDES[side], _GUESSES[guess], became, row.count, row.first, row.last, row.worst,
         row.worst_at,
     )  # fmt: skip

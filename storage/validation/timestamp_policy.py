@@ -43,7 +43,14 @@ from protocol.records.rewrite import (
 from protocol.records.walk import RecordFacts
 from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.validation.checked_batch import CheckedBatch, MistimedBatch, Remedy
-from storage.validation.dirty_timestamps import Action, Buffer, Chunk, Survey, reasons, zone_flags
+from storage.validation.dirty_timestamps import (
+    Action,
+    Buffer,
+    Chunk,
+    TimeSurvey,
+    reasons,
+    zone_flags,
+)
 from storage.validation.scratch import Scratch
 
 CLAIMED_TIMESTAMP = "horolog.claimed.timestamp"
@@ -91,7 +98,7 @@ def remedied(mistimed: MistimedBatch, origin: Origin, scratch: Scratch) -> Remed
     """Do what the batch's remedy asks for. TooLarge; nothing is changed then."""
     batch, remedy = mistimed.batch, mistimed.remedy
     header = batch.header
-    survey = Survey(remedy.payload, header.record_count, header.base_timestamp, remedy.limits)
+    survey = TimeSurvey(remedy.payload, header.record_count, header.base_timestamp, remedy.limits)
     sets_aside = remedy.action is Action.QUARANTINED
     plans = [_changed(batch, remedy)]
     if sets_aside:

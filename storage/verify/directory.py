@@ -42,7 +42,7 @@ class NoDataDirectory(StorageError):  # noqa: N818 - the state it found
     """There is neither a partition nor a segment in the directory."""
 
 
-class Survey(NamedTuple):
+class DirectorySurvey(NamedTuple):
     """What there is to prove."""
 
     partitions: tuple[str, ...]
@@ -55,7 +55,7 @@ class Survey(NamedTuple):
     """Checkpoint files of the directory that cannot be read, and why."""
 
 
-def survey(fs: FileSystem, path: str) -> Survey:
+def survey(fs: FileSystem, path: str) -> DirectorySurvey:
     """Look what lies in a data directory or in a partition's. DiskError, NoDataDirectory."""
     path = path.rstrip("/") or "/"
     top = path
@@ -70,7 +70,7 @@ def survey(fs: FileSystem, path: str) -> Survey:
     loads = {name: OffsetCheckpoint(fs, f"{top}/{name}").load() for name in _CHECKPOINTS}
     loads[LOG_START_OFFSETS_FILE] = StartOffsets(fs, top).load()
     size = sum(entry.size_bytes for each in found for entry in look_at(fs, each).logs.values())
-    return Survey(
+    return DirectorySurvey(
         found,
         size,
         is_clean,
@@ -80,7 +80,7 @@ def survey(fs: FileSystem, path: str) -> Survey:
 
 
 def verify_partition(
-    fs: FileSystem, path: str, whole: Survey, progress: Progress
+    fs: FileSystem, path: str, whole: DirectorySurvey, progress: Progress
 ) -> PartitionReport:
     """Prove one partition. DiskError when the disk fails; FileMissing when the partition went."""
     for attempt in range(ATTEMPTS):
@@ -113,7 +113,7 @@ class _PartitionProof:
         fs: FileSystem,
         path: str,
         listing: PartitionListing,
-        whole: Survey,
+        whole: DirectorySurvey,
         progress: Progress,
     ) -> None:
         self._fs = fs

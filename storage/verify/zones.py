@@ -7,7 +7,7 @@ nobody but the zone map itself; it never runs backwards in a log.
 
 from storage.verify.batch import NO_TIMESTAMP, ProvenBatch
 from storage.verify.report import PartitionReport
-from storage.zones.gaps import Gap, Times, gap_of
+from storage.zones.gaps import Gap, GapTimes, gap_of
 from storage.zones.rows import ROW_BYTES, UNREAD, Zone, iter_rows, sound_rows
 
 
@@ -51,7 +51,7 @@ class ZoneProof:
         if index < 0:
             return None
         zone = self._zones[index]
-        return gap_of(Times(zone.min_timestamp, zone.max_timestamp, zone.flags))
+        return gap_of(GapTimes(zone.min_timestamp, zone.max_timestamp, zone.flags))
 
     def finish(self, *, is_open: bool) -> None:
         """That was the last batch. The last zone of an open segment is in memory still."""

@@ -28,7 +28,7 @@ class Gap(NamedTuple):
     last: int
 
 
-class Times(NamedTuple):
+class GapTimes(NamedTuple):
     """What a row says of its times: both -1 when no record has one."""
 
     low: int
@@ -36,7 +36,7 @@ class Times(NamedTuple):
     flags: int
 
 
-def gap_of(times: Times) -> Gap | None:
+def gap_of(times: GapTimes) -> Gap | None:
     """The gap between two bounds, if the flags tell of one."""
     bits = times.flags >> _LOW_SHIFT & _LOW_MASK
     if not bits:
@@ -57,12 +57,12 @@ def gap_flags(low: int, high: int, edges: Edges) -> int:
     return _gap_between(parts)
 
 
-def joined_flags(one: Times, other: Times) -> int:
+def joined_flags(one: GapTimes, other: GapTimes) -> int:
     """The flags of both together, with the largest gap that is left."""
     return (one.flags | other.flags) & ~GAP_BITS | _gap_between(_parts(one) + _parts(other))
 
 
-def _parts(times: Times) -> list[tuple[int, int]]:
+def _parts(times: GapTimes) -> list[tuple[int, int]]:
     if times.low == NO_TIMESTAMP == times.high:
         return []
     gap = gap_of(times)

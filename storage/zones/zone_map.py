@@ -19,7 +19,7 @@ from storage.env import FileSystem
 from storage.errors import FileMissing
 from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.zones.columns import ZoneColumns
-from storage.zones.gaps import JOINED_WITH_CARE, Times, joined_flags
+from storage.zones.gaps import JOINED_WITH_CARE, GapTimes, joined_flags
 from storage.zones.rows import (
     ARRIVAL_ESTIMATED,
     DIRTY_FUTURE,
@@ -150,8 +150,8 @@ class ZoneMap:
             size_bytes += size
             record_count += count
             if (flags | old_flags) & JOINED_WITH_CARE:
-                old = Times(low, high, old_flags)
-                flags = joined_flags(old, Times(min_timestamp, max_timestamp, flags))
+                old = GapTimes(low, high, old_flags)
+                flags = joined_flags(old, GapTimes(min_timestamp, max_timestamp, flags))
             else:
                 flags |= old_flags
             is_untimed = max_timestamp == NO_TIMESTAMP == min_timestamp

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from broker.groups.consumer.embedded import Assignment, NamedPartitions, Subscription
+from broker.groups.consumer.embedded import EmbeddedAssignment, Subscription, TopicPartitions
 from protocol.apis import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -141,7 +141,7 @@ class Side:
 
     def join(self, group: str, member: str, *topics: str, **who: Any) -> Any:
         """A classic consumer joins."""
-        owned = [NamedPartitions(topic=name, partitions=p) for name, p in who.pop("owned", ())]
+        owned = [TopicPartitions(topic=name, partitions=p) for name, p in who.pop("owned", ())]
         said = b"\0\1" + encode_bytes(Subscription(topics=list(topics), owned=owned), 1)
         request = join_group.JoinGroupRequest(
             group_id=group,
@@ -171,7 +171,7 @@ class Side:
         answer = self.wire.call(request, 5)
         told = {}
         if answer.assignment:
-            read = decode(Assignment, 1, answer.assignment, 2)
+            read = decode(EmbeddedAssignment, 1, answer.assignment, 2)
             told = {each.topic: len(each.partitions) for each in read.assigned}
         self.said.append(("sync", answer.error_code, told))
         return told
@@ -360,8 +360,8 @@ def a_classic_group_is_upgraded_and_back(side: Side) -> None:
     g = "moving"
     first = side.join(g, "", "one")
     member = side.join(g, first.member_id, "one").member_id
-    parts = [NamedPartitions(topic="one", partitions=[0, 1, 2, 3])]
-    side.sync(g, member, 1, a=b"\0\1" + encode_bytes(Assignment(assigned=parts), 1))
+    parts = [TopicPartitions(topic="one", partitions=[0, 1, 2, 3])]
+    side.sync(g, member, 1, a=b"\0\1" + encode_bytes(EmbeddedAssignment(assigned=parts), 1))
     side.kinds(g)
     side.beat(g, "new", JOIN, subscribed_topic_names=["one"])
     types = sorted(each.member_type for each in side.describe(g).members)

@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 
 from broker.daemon.routes import routes
-from broker.runtime.admin_trail import LINES_PER_SECOND, MAX_SUMS, OTHERS, AdminTrail, Change, Who
+from broker.runtime.admin_trail import (
+    LINES_PER_SECOND,
+    MAX_SUMS,
+    OTHERS,
+    AdminChange,
+    AdminTrail,
+    Who,
+)
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import LEVELS, journal
 from broker.server.admin_actions import ACTIONS, NO_ACTIONS, watched
@@ -209,7 +216,7 @@ def test_a_burst_is_added_up_and_nothing_is_dropped(told: Callable[[], Lines]) -
     trail = AdminTrail(lambda: 100.0)
     for number in range(5000):
         who = Who(f"client {number % 3}", "10.0.0.1", "PLAINTEXT")
-        trail.noted(who, Change("delete topic", f"t{number}", "", number % 2))
+        trail.noted(who, AdminChange("delete topic", f"t{number}", "", number % 2))
     assert len(told()) == LINES_PER_SECOND
     trail.flush()
     lines = told()
@@ -224,7 +231,9 @@ def test_a_burst_is_added_up_and_nothing_is_dropped(told: Callable[[], Lines]) -
 def test_what_is_kept_of_a_burst_is_bounded(told: Callable[[], Lines]) -> None:
     trail = AdminTrail(lambda: 100.0)
     for number in range(5000):
-        trail.noted(Who(f"client {number}", "h", "X"), Change("delete topic", f"t{number}", ""))
+        trail.noted(
+            Who(f"client {number}", "h", "X"), AdminChange("delete topic", f"t{number}", "")
+        )
     trail.flush()
     lines = told()
     assert len(lines) == LINES_PER_SECOND + MAX_SUMS + 1

@@ -9,7 +9,7 @@ import pytest
 
 from broker.daemon.app import Broker
 from config.alter import read_setting
-from config.layers import Layer, Source
+from config.layers import Layer, SettingSource
 from config.names import broker_name
 from config.store import ConfigStore
 from protocol.api import Api
@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> ConfigStore:
         "horolog.http.listener": "",
     }
     layer = {name: read_setting(name, text, broker_name) for name, text in texts.items()}
-    return ConfigStore([Layer(Source.STATIC_BROKER, layer)])
+    return ConfigStore([Layer(SettingSource.STATIC_BROKER, layer)])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from broker.daemon.app import Broker
 from broker.quotas.table import QuotaTable
 from config.alter import read_setting
-from config.layers import Layer, Source
+from config.layers import Layer, SettingSource
 from config.names import broker_name
 from config.store import ConfigStore
 from protocol.apis import alter_client_quotas, create_topics, fetch, metadata, produce
@@ -32,7 +32,7 @@ def config(data: Path) -> ConfigStore:
         "quota.window.num": "2",
     }
     layer = {name: read_setting(name, text, broker_name) for name, text in texts.items()}
-    return ConfigStore([Layer(Source.STATIC_BROKER, layer)])
+    return ConfigStore([Layer(SettingSource.STATIC_BROKER, layer)])
 
 
 @pytest.fixture

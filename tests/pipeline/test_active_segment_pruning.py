@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pipeline.decode.schemas import ALL_COLUMNS
-from pipeline.sources.bounds import Bounds, Range
+from pipeline.sources.bounds import OffsetBounds, Range
 from pipeline.sources.file_plan import plan_partition
 from pipeline.sources.log_views import views_in
 from pipeline.sources.options import parse
@@ -61,7 +61,7 @@ def wanted(times: list[int], low: int, high: int) -> list[tuple[int, int]]:
 
 def planned_share(folder: Path, low: int, high: int) -> float:
     view = views_in([str(folder)], ["t"], is_offline=True)[0]
-    chunks = plan_partition(view, Bounds(times=Range(low, high - 1)))
+    chunks = plan_partition(view, OffsetBounds(times=Range(low, high - 1)))
     return sum(each.size_bytes for each in chunks) / view.size_bytes
 
 
@@ -193,7 +193,7 @@ def test_a_log_that_was_seen_before_it_grew_is_planned_as_it_was(tmp_path: Path)
     view = views_in([str(tmp_path)], ["t"])[0]
     hours_of(log, batches=300)
     make_durable(log)
-    chunks = plan_partition(view, Bounds(times=Range(NOON_MS, NOON_MS + HOUR_MS)))
+    chunks = plan_partition(view, OffsetBounds(times=Range(NOON_MS, NOON_MS + HOUR_MS)))
 
     assert sum(each.size_bytes for each in chunks) > 0
     assert all(each.selection.last_offset < 1000 for each in chunks)

@@ -15,10 +15,10 @@ from pipeline.sinks.archive import run as archive
 from pipeline.sinks.archive.run import Wishes
 from pipeline.sinks.archive.values import (
     Commit,
-    Kind,
     SchemaDiffers,
-    Standing,
     TableChanged,
+    TableKind,
+    TableStanding,
 )
 from pipeline.transforms.json_values import read_schema
 from tests.support.archives import WISHES, archived, check, opened, rows_of, run, table_of
@@ -108,7 +108,7 @@ def records_last(target: Any) -> Callable[[Commit], int]:
     """The order of commits in older versions, which died before the records."""
 
     def commit(commit: Commit) -> int:
-        for kind in (Kind.QUARANTINE, Kind.DEAD):
+        for kind in (TableKind.QUARANTINE, TableKind.DEAD):
             files = [each for each in commit.files if each.kind is kind]
             table = target._ready(kind)
             target._add(kind, table, files, commit, target._round(table))
@@ -129,9 +129,9 @@ def test_an_archive_that_an_older_version_left_between_two_tables(
         with pytest.raises(Died):
             run(target, MadeUp({0: 161}))
         if is_compacted and kind == "delta":
-            target.table(Kind.QUARANTINE).optimize.compact()
+            target.table(TableKind.QUARANTINE).optimize.compact()
         elif is_compacted:
-            target.rewrite(Kind.QUARANTINE, "topic == 't'", [("offset", "ascending")])
+            target.rewrite(TableKind.QUARANTINE, "topic == 't'", [("offset", "ascending")])
     span_ms, wishes = CHANGES[change]
     later(monkeypatch, span_ms)
 
@@ -170,8 +170,8 @@ def test_a_second_archiver_between_two_tables(
     with opened(kind, tmp_path) as target:
         original = target._add
 
-        def slow(table: Kind, *given: Any) -> int:
-            if table is Kind.QUARANTINE:
+        def slow(table: TableKind, *given: Any) -> int:
+            if table is TableKind.QUARANTINE:
                 target._lock.release()
                 monkeypatch.setattr(target, "_add", original)
                 archived(kind, tmp_path, MadeUp({0: 250}))
@@ -210,7 +210,7 @@ def test_positions_never_fall(kind: str, tmp_path: Path) -> None:
     files = {path for path in tmp_path.rglob("*.parquet") if "_staging" not in path.parts}
     with opened(kind, tmp_path) as target:
         assert target.standing([stream]).begins == {stream.key: 160}
-        target.standing = lambda _: Standing({stream.key: 40})
+        target.standing = lambda _: TableStanding({stream.key: 40})
         with pytest.raises(TableChanged, match="is archived already, up to 160"):
             run(target, MadeUp({0: 120}))
     with opened(kind, tmp_path) as target:
@@ -227,11 +227,11 @@ def test_a_table_that_is_ahead_stays_ahead(kind: str, tmp_path: Path) -> None:
     stream = MadeUp({0: 0}).extents()[0].stream
     with opened(kind, tmp_path) as target:
         target.standing([stream])
-        table = target._ready(Kind.QUARANTINE)
-        target._add(Kind.QUARANTINE, table, [], Commit((), {stream.key: (0, 40)}, 0, 0, 40), 5)
-        table = target.table(Kind.QUARANTINE)
+        table = target._ready(TableKind.QUARANTINE)
+        target._add(TableKind.QUARANTINE, table, [], Commit((), {stream.key: (0, 40)}, 0, 0, 40), 5)
+        table = target.table(TableKind.QUARANTINE)
         assert target._following(table, [stream]) == {stream.key: 160}
-        target._known[Kind.RECORDS] = {stream.key: 0}
+        target._known[TableKind.RECORDS] = {stream.key: 0}
         target._swept.clear()
         target._sweep([stream])
     check(kind, tmp_path, {0: 160})
@@ -245,4 +245,4 @@ def test_a_new_archive_begins_with_any_table(kind: str, tmp_path: Path) -> None:
         run(target, MadeUp({0: 90}), wishes)
         assert not run(target, MadeUp({0: 90}), wishes)
     once(kind, tmp_path, 90)
-    assert table_of(kind, tmp_path, Kind.RECORDS).num_rows == 0
+    assert table_of(kind, tmp_path, TableKind.RECORDS).num_rows == 0

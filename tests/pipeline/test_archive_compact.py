@@ -17,7 +17,7 @@ from pipeline.sinks.archive.compact import (
 from pipeline.sinks.archive.compact_iceberg import compact_iceberg
 from pipeline.sinks.archive.iceberg import IcebergArchive
 from pipeline.sinks.archive.parquet import ParquetArchive
-from pipeline.sinks.archive.values import Kind, WrittenFile
+from pipeline.sinks.archive.values import TableKind, WrittenFile
 from tests.support.archives import FORMATS, archived, check, opened
 from tests.support.made_up_records import MadeUp
 
@@ -79,7 +79,7 @@ def test_a_run_that_dies_in_the_exchange(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_what_is_large_stays_and_nothing_is_merged_alone() -> None:
     def file(name: str, size: int) -> WrittenFile:
-        return WrittenFile(Kind.RECORDS, name, 1, size, 0, 0, 0, 0, {})
+        return WrittenFile(TableKind.RECORDS, name, 1, size, 0, 0, 0, 0, {})
 
     found = merges(
         [file("a/0-x", 90), file("a/0-y", 10), file("b/0-x", 10), file("a/1-x", 10)], 100, 7
@@ -95,7 +95,7 @@ def test_files_that_others_have_written_go_through_memory_where_they_fit(
 ) -> None:
     archived("iceberg", tmp_path, MadeUp(ENDS))
     with opened("iceberg", tmp_path) as archive:
-        table = archive.table(Kind.RECORDS)
+        table = archive.table(TableKind.RECORDS)
         table.overwrite(table.scan().to_arrow())
     archived("iceberg", tmp_path, MadeUp({0: 1900, 1: 700}))
     monkeypatch.setattr(archive_compact_iceberg, "IN_MEMORY_BYTES", bound)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.sinks.archive.compact import Merge, merge_files
-from pipeline.sinks.archive.merge import Part, merged_groups, merged_schema
-from pipeline.sinks.archive.values import CountsDoNotClose, Kind, Layout, WrittenFile
+from pipeline.sinks.archive.merge import MergedPart, merged_groups, merged_schema
+from pipeline.sinks.archive.values import CountsDoNotClose, Layout, TableKind, WrittenFile
 from pipeline.sinks.archive.writer import ROW_GROUP_ROWS
 
 VALUE = 16 << 20
@@ -36,7 +36,7 @@ def write(root: Path, name: str, offsets: list[int], size: int, partition: int =
             columns = [[partition] * len(some), some, values]
             writer.write_table(pa.table(columns, schema=SCHEMA))
     return WrittenFile(
-        Kind.RECORDS, f"{FOLDER}/{name}", len(offsets), path.stat().st_size, offsets[0],
+        TableKind.RECORDS, f"{FOLDER}/{name}", len(offsets), path.stat().st_size, offsets[0],
         offsets[-1], 0, 0, {"topic": "t"},
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ def test_rows_that_alternate_between_files(tmp_path: Path) -> None:
     even = write(tmp_path, "even.parquet", list(range(0, 100, 2)), 1000)
     odd = write(tmp_path, "odd.parquet", list(range(1, 100, 2)), 1000)
     other = write(tmp_path, "other.parquet", list(range(50)), 1000, partition=1)
-    parts = [Part(tmp_path / each.path, "a" * 32) for each in (other, odd, even)]
+    parts = [MergedPart(tmp_path / each.path, "a" * 32) for each in (other, odd, even)]
     groups = list(merged_groups(parts, merged_schema(parts), group_bytes=10_000))
     assert all(len(each) < 12 < ROW_GROUP_ROWS for each in groups)
     rows = pa.concat_tables(groups)
@@ -88,7 +88,7 @@ def test_rows_that_alternate_between_files(tmp_path: Path) -> None:
 
 def test_a_file_in_disorder_is_told(tmp_path: Path) -> None:
     file = write(tmp_path, "a.parquet", [5, 3, 4], 10)
-    part = Part(tmp_path / file.path)
+    part = MergedPart(tmp_path / file.path)
     with pytest.raises(CountsDoNotClose, match="not in order"):
         list(merged_groups([part], merged_schema([part])))
 

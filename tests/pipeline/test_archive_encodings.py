@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.sinks.archive.values import Kind
+from pipeline.sinks.archive.values import TableKind
 from tests.support.archives import FORMATS, archived, opened, run, table_of
 from tests.support.made_up_records import MadeUp
 
@@ -55,8 +55,8 @@ def test_spark_reads_what_arrow_reads(spark: "SparkSession", tmp_path: Path) -> 
     archived("parquet", tmp_path, MadeUp(ENDS))
     assert spark.conf.get("spark.sql.parquet.enableVectorizedReader") == "true"
     names = ["partition", "offset", "key", "value"]
-    rows = spark.read.parquet(str(tmp_path / Kind.RECORDS)).select(*names).collect()
-    ours = table_of("parquet", tmp_path, Kind.RECORDS).select(names).to_pylist()
+    rows = spark.read.parquet(str(tmp_path / TableKind.RECORDS)).select(*names).collect()
+    ours = table_of("parquet", tmp_path, TableKind.RECORDS).select(names).to_pylist()
     assert len(rows) == len(ours) > 0
 
     def place(row: dict[str, object]) -> tuple[object, object]:

@@ -13,10 +13,10 @@ from pipeline.sinks.archive.run import Wishes
 from pipeline.sinks.archive.values import (
     CountsDoNotClose,
     Done,
-    Kind,
     SchemaDiffers,
-    Standing,
     TableChanged,
+    TableKind,
+    TableStanding,
     joined,
 )
 from pipeline.sinks.archive.writer import UNFINISHED, DiskFull, OpenFile
@@ -43,9 +43,9 @@ def test_every_record_is_once_in_its_table(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize("table", list(Kind))
+@pytest.mark.parametrize("table", list(TableKind))
 def test_a_run_that_dies_between_two_tables(
-    kind: str, table: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, table: TableKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some tables have the round and others do not: the next run evens that out."""
     archived(kind, tmp_path, MadeUp({0: 600}))
@@ -58,7 +58,7 @@ def test_a_run_that_dies_between_two_tables(
     check(kind, tmp_path, {0: 1400})
 
 
-def _dies_at(kind: str, table: Kind, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def _dies_at(kind: str, table: TableKind, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The commit of that table (of Parquet: the moving of its files) never happens."""
     died: list[int] = []
     archive = type(opened(kind, Path()))
@@ -104,8 +104,8 @@ def test_a_table_that_somebody_else_changed(kind: str, tmp_path: Path) -> None:
     archived(kind, tmp_path, MadeUp({0: 500}))
     with opened(kind, tmp_path) as target:
         target.standing([MadeUp({0: 0}).extents()[0].stream])
-        target._known = {each: {"t/made/0": 100} for each in Kind}
-        target.standing = lambda _: Standing({"t/made/0": 100})
+        target._known = {each: {"t/made/0": 100} for each in TableKind}
+        target.standing = lambda _: TableStanding({"t/made/0": 100})
         with pytest.raises(TableChanged):
             run(target, MadeUp({0: 900}))
     check(kind, tmp_path, {0: 500})
@@ -182,7 +182,7 @@ def test_days_are_folders_and_reasons_are_named(tmp_path: Path) -> None:
     folders = {path.name for path in (tmp_path / "records" / "topic=t").iterdir()}
     days = {row.day for row in rows_between(0, 3000) if row.time_ms > 0 and row.day}
     assert len(folders) == len(days)
-    reasons = set(table_of("parquet", tmp_path, Kind.QUARANTINE).column("reason").to_pylist())
+    reasons = set(table_of("parquet", tmp_path, TableKind.QUARANTINE).column("reason").to_pylist())
     assert reasons == {
         "none", "past: zero", "past: seconds", "future: bound", "future: microseconds",
         "past: negative",

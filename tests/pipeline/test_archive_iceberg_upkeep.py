@@ -9,13 +9,13 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table, Transaction
 
 from pipeline.sinks.archive.iceberg import FOLLOWING, NAMESPACE, IcebergArchive
-from pipeline.sinks.archive.values import Kind, TableChanged
+from pipeline.sinks.archive.values import TableChanged, TableKind
 from tests.support.archives import archived, check, opened
 from tests.support.made_up_records import MadeUp
 
 
 def tables(archive: IcebergArchive) -> list[Table]:
-    return [archive.catalog.load_table((NAMESPACE, str(kind))) for kind in Kind]
+    return [archive.catalog.load_table((NAMESPACE, str(kind))) for kind in TableKind]
 
 
 def written_anew(root: Path) -> None:
@@ -60,7 +60,7 @@ def test_who_puts_files_together_does_not_stop_it(
     def late(self: Transaction, *given: Any, **named: Any) -> None:
         if left:
             left.pop()
-            for kind in Kind:
+            for kind in TableKind:
                 table = load_catalog(NAMESPACE, **catalog).load_table((NAMESPACE, str(kind)))
                 table.overwrite(table.scan().to_arrow())
         original(self, *given, **named)

@@ -12,7 +12,7 @@ from pyiceberg.utils.config import Config
 from broker.cli.main import main
 from pipeline.errors import DataLost, PipelineError
 from pipeline.sinks.archive.iceberg import NAMESPACE
-from pipeline.sinks.archive.values import Kind
+from pipeline.sinks.archive.values import TableKind
 from tests.support.archives import FORMATS, archived, check, opened, run
 from tests.support.made_up_records import MadeUp
 from tests.support.pipeline_logs import directory_log, disordered
@@ -93,7 +93,7 @@ def test_a_forgotten_catalog_is_refused_and_deletes_nothing(
     assert not (out / "catalog.sqlite").exists()
     with opened("iceberg", out, catalog="prod") as target:
         run(target, MadeUp({0: 1200}))
-        rows = target.table(Kind.RECORDS).scan().to_arrow()
+        rows = target.table(TableKind.RECORDS).scan().to_arrow()
     assert rows.num_rows == len(set(rows.column("offset").to_pylist()))
 
 

@@ -14,7 +14,7 @@ from pipeline.sinks.archive import tables as archive_tables
 from pipeline.sinks.archive.compact_iceberg import compact_iceberg
 from pipeline.sinks.archive.delta import DeltaArchive
 from pipeline.sinks.archive.iceberg import IcebergArchive, NoCatalog
-from pipeline.sinks.archive.values import Kind, TableChanged
+from pipeline.sinks.archive.values import TableChanged, TableKind
 from tests.support.archives import archived, check, opened
 from tests.support.made_up_records import MadeUp
 
@@ -143,6 +143,6 @@ def test_others_who_write_the_table_are_not_bound(tmp_path: Path) -> None:
     """That a commit is not tried again is not written down."""
     archived("iceberg", tmp_path, MadeUp({0: 1300}))
     with opened("iceberg", tmp_path) as target:
-        for kind in Kind:
+        for kind in TableKind:
             there = target.catalog.load_table(("horolog", str(kind)))
             assert not [name for name in there.properties if "retry" in name]

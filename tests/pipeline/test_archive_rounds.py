@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.sinks.archive.rounds import Rounds, Stretch
+from pipeline.sinks.archive.rounds import ArchiveStretch, Rounds
 from pipeline.sinks.archive.values import Done, Stream
 
 STREAM = Stream("t", "made", 0)
@@ -11,7 +11,7 @@ STREAM = Stream("t", "made", 0)
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 100), st.data())
 def test_rounds_become_whole_in_order(sizes: list[int], budget: int, data: st.DataObject) -> None:
-    stretches = [Stretch(STREAM, n, n + 1, size, None) for n, size in enumerate(sizes)]
+    stretches = [ArchiveStretch(STREAM, n, n + 1, size, None) for n, size in enumerate(sizes)]
     rounds = Rounds(stretches, budget)
     handed_out = [list(each) for each in rounds]
     assert [each for part in handed_out for each in part] == stretches
@@ -27,7 +27,7 @@ def test_rounds_become_whole_in_order(sizes: list[int], budget: int, data: st.Da
 
 
 def test_a_round_waits_for_those_before_it() -> None:
-    rounds = Rounds([Stretch(STREAM, n, n + 1, 10, None) for n in range(3)], 10)
+    rounds = Rounds([ArchiveStretch(STREAM, n, n + 1, 10, None) for n in range(3)], 10)
     assert len(list(rounds)) == 3
     for first, expected in ((1, []), (2, []), (0, [0, 1, 2])):
         rounds.take(Done(STREAM.key, first, first + 1, 1, 0, ()))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadOption
 from pipeline.sinks.archive.rows import READ, shares
-from pipeline.sinks.archive.values import Kind
+from pipeline.sinks.archive.values import TableKind
 from pipeline.transforms.event_time import DAY_MS, TimeLimits, is_good, reasons_of
 from pipeline.transforms.json_values import parse, read_schema
 
@@ -61,8 +61,8 @@ def test_every_record_is_in_one_share(values: list[bytes | None], times: list[in
         for offset, time in zip(share.offsets.tolist(), share.times.tolist(), strict=True):
             assert time == rows[offset]["timestampMs"]
             in_range = LIMITS.low_ms <= time <= LIMITS.high_ms
-            assert in_range == (share.kind is not Kind.QUARANTINE)
-            if share.kind is Kind.RECORDS:
+            assert in_range == (share.kind is not TableKind.QUARANTINE)
+            if share.kind is TableKind.RECORDS:
                 assert share.day == time // DAY_MS
 
 

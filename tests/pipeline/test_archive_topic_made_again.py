@@ -12,7 +12,7 @@ from pipeline.sinks.archive import rows as archive_rows
 from pipeline.sinks.archive.compact import compact_delta, compact_parquet
 from pipeline.sinks.archive.compact_iceberg import compact_iceberg
 from pipeline.sinks.archive.rows import TOPIC_ID
-from pipeline.sinks.archive.values import Kind
+from pipeline.sinks.archive.values import TableKind
 from tests.support.archives import FORMATS, archived, check, opened, rows_of
 from tests.support.made_up_records import MadeUp, rows_between
 
@@ -108,7 +108,7 @@ def test_a_table_that_is_ahead_is_so_for_one_of_them(
         monkeypatch.setattr(target, "_following", ahead)
         assert not len(target.standing([stream]).stored[stream.key])
         if kind == "delta":
-            target.table(Kind.QUARANTINE).optimize.compact()
+            target.table(TableKind.QUARANTINE).optimize.compact()
         else:
-            target.rewrite(Kind.QUARANTINE, "topic == 't'", [("offset", "ascending")])
+            target.rewrite(TableKind.QUARANTINE, "topic == 't'", [("offset", "ascending")])
         assert not len(target.standing([stream]).stored[stream.key])

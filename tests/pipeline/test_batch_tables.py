@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pipeline.decode.batch_columns import BASE_OFFSET, COUNT
-from pipeline.decode.columns import Origin
+from pipeline.decode.columns import BatchOrigin
 from pipeline.errors import DamagedLog
 from pipeline.sources.batch_tables import Parts, parts_of
 from protocol.records.builder import build_batch
@@ -15,7 +15,7 @@ from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_set
 
 AT = 1_700_000_000_000
-ORIGIN = Origin("t", 3)
+ORIGIN = BatchOrigin("t", 3)
 
 
 def pieces() -> list[bytes]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.decode import compiled
 from pipeline.decode import numpy_decoder as lockstep
-from pipeline.decode.decoder import EVERYTHING, Origin, Selection, decode
+from pipeline.decode.decoder import EVERYTHING, BatchOrigin, Selection, decode
 from pipeline.decode.schemas import ALL_COLUMNS, RECORDS, records_schema
 from pipeline.errors import DamagedLog
 from protocol.records.batch import iter_headers, stamp_log_append_time
@@ -19,7 +19,7 @@ from protocol.records.record import read_records
 from storage.index.txn_index import AbortedTransaction
 
 ENGINES = (compiled, lockstep)
-ORIGIN = Origin("topic", 3, 0, 100)
+ORIGIN = BatchOrigin("topic", 3, 0, 100)
 TIMES = st.integers(-2, 60) | st.integers(-(2**60), 2**60)
 FIELDS = st.none() | st.binary(max_size=80)
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=5)

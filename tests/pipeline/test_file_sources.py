@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.decode.schemas import ALL_COLUMNS, RECORDS
 from pipeline.errors import BadOption, DamagedLog, DataLost, NothingThere
-from pipeline.sources.bounds import Bounds, Range
+from pipeline.sources.bounds import OffsetBounds, Range
 from pipeline.sources.file_plan import plan_partition
 from pipeline.sources.log_views import last_stable_offset, views_in
 from pipeline.sources.options import parse
@@ -66,10 +66,10 @@ def test_an_hour_reads_few_bytes_also_when_times_are_dirty(tmp_path: Path) -> No
     disordered(log, 3, batches=900, dirty=True)
     log.close()
     view = views_in([str(tmp_path)], ["t"])[0]
-    everything = sum(each.size_bytes for each in plan_partition(view, Bounds()))
+    everything = sum(each.size_bytes for each in plan_partition(view, OffsetBounds()))
     times = Range(NOON_MS + 5 * HOUR_MS, NOON_MS + 5 * HOUR_MS + 60_000)
 
-    hour = sum(each.size_bytes for each in plan_partition(view, Bounds(times=times)))
+    hour = sum(each.size_bytes for each in plan_partition(view, OffsetBounds(times=times)))
 
     assert hour < everything / 3
 
@@ -224,7 +224,7 @@ def test_only_what_arrived_in_a_range_is_planned(tmp_path: Path) -> None:
     now_ms = real_env().clock.now_ms()
 
     def planned(low: int, high: int) -> int:
-        chunks = plan_partition(view, Bounds(arrivals=Range(low, high)))
+        chunks = plan_partition(view, OffsetBounds(arrivals=Range(low, high)))
         return sum(each.size_bytes for each in chunks)
 
     assert planned(now_ms - HOUR_MS, now_ms) == log.snapshot.size_bytes
@@ -297,7 +297,7 @@ def test_chunks_read_alone_give_what_they_claim(tmp_path: Path) -> None:
     disordered(log, 13)
     log.close()
     view = views_in([str(tmp_path)], ["t"])[0]
-    for chunk in plan_partition(view, Bounds(), most_bytes=3000):
+    for chunk in plan_partition(view, OffsetBounds(), most_bytes=3000):
         batches = list(read_chunk(chunk, RECORDS))
         offsets = [each.as_py() for batch in batches for each in batch["offset"]]
         assert offsets == list(range(chunk.selection.first_offset, chunk.selection.last_offset + 1))

@@ -16,7 +16,7 @@ from pipeline.jobs.verify import parts_of, prove
 from pipeline.sinks.archive.log_source import LogSource
 from pipeline.sinks.archive.run import run_once
 from pipeline.spark.engine import SparkEngine
-from pipeline.transforms.time_audit import Bounds
+from pipeline.transforms.time_audit import AuditBounds
 from storage.posix import real_env
 from tests.support.archives import WISHES, check, opened
 from tests.support.made_up_records import MadeUp
@@ -32,7 +32,7 @@ from tests.support.pipeline_logs import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BOUNDS = Bounds(HOUR_MS, 24 * HOUR_MS, NOON_MS)
+BOUNDS = AuditBounds(HOUR_MS, 24 * HOUR_MS, NOON_MS)
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,13 @@ from broker.cli.main import main
 from pipeline.transforms import latency as latencies
 from pipeline.transforms.histogram import buckets_of, count_into, quantile, upper_bound
 from pipeline.transforms.latency import TopicLatency, merged
-from pipeline.transforms.time_audit import READ, Bounds, PartitionAudit, Wrote, writers_of
+from pipeline.transforms.time_audit import READ, AuditBounds, PartitionAudit, Wrote, writers_of
 from tests.integration.test_audit_stream import make, produce
 from tests.support.broker_process import start_broker
 
 NOW = 1_790_000_000_000
 HOUR, DAY = 3_600_000, 86_400_000
-BOUNDS = Bounds(HOUR, 7 * DAY, NOW)
+BOUNDS = AuditBounds(HOUR, 7 * DAY, NOW)
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=50))

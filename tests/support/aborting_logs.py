@@ -20,7 +20,7 @@ from storage.files.layout import (
 from storage.log.log import Log
 from storage.recovery.loading import LoadHints
 from storage.validation.internal_batch import own_batch
-from storage.verify.directory import Survey, verify_partition
+from storage.verify.directory import DirectorySurvey, verify_partition
 from tests.support.cleaning import COMPACT, MEMORY, verdict
 from tests.support.logs import UNCLEAN, append, make_durable, open_log
 from tests.support.simdisk import SimFileSystem
@@ -173,7 +173,7 @@ class AbortingLife:
 def assert_proved(disk: SimFileSystem) -> None:
     """What `horolog verify` says of the partition after a clean stop: each file fits the others."""
     path = "/data/t-0"
-    whole = Survey((path,), 0, is_clean=True, checkpoints=NO_CHECKPOINTS, damage=())
+    whole = DirectorySurvey((path,), 0, is_clean=True, checkpoints=NO_CHECKPOINTS, damage=())
     report = verify_partition(disk, path, whole, lambda size: None)
     wrong = [each for each in report.findings if each.severity == "wrong"]
     assert not wrong, f"a mixture: {wrong}"

@@ -14,7 +14,7 @@ from pipeline.sinks.archive.delta import DeltaArchive
 from pipeline.sinks.archive.iceberg import IcebergArchive
 from pipeline.sinks.archive.parquet import ParquetArchive
 from pipeline.sinks.archive.run import Wishes, run_once
-from pipeline.sinks.archive.values import Commit, Kind
+from pipeline.sinks.archive.values import Commit, TableKind
 from pipeline.transforms.json_values import read_schema
 from tests.support.made_up_records import MadeUp, Row, rows_between
 
@@ -43,7 +43,7 @@ def run(target: Any, source: MadeUp, wishes: Wishes = WISHES) -> list[Commit]:
         return list(run_once(source, target, engine, wishes))
 
 
-def table_of(kind: str, root: Path, table: Kind) -> pa.Table:
+def table_of(kind: str, root: Path, table: TableKind) -> pa.Table:
     """All rows of a table that readers see; None of one that was never needed."""
     place = root / table
     if kind == "iceberg":
@@ -60,7 +60,7 @@ def table_of(kind: str, root: Path, table: Kind) -> pa.Table:
 
 def rows_of(kind: str, root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every row of every table."""
-    for table in Kind:
+    for table in TableKind:
         for row in table_of(kind, root, table).to_pylist():
             yield str(table), row
 

@@ -36,7 +36,7 @@ from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.producer_ids import ProducerIds
 from config.alter import read_setting
-from config.layers import Layer, Source
+from config.layers import Layer, SettingSource
 from config.names import broker_name
 from config.store import ConfigStore
 from protocol.api import Api
@@ -301,6 +301,6 @@ def altered(
 def _layer(settings: dict[str, str]) -> Layer:
     named = {key.replace("_", "."): value for key, value in settings.items()}
     return Layer(
-        Source.STATIC_BROKER,
+        SettingSource.STATIC_BROKER,
         {name: read_setting(name, text, broker_name) for name, text in named.items()},
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipeline.sinks.archive.rounds import Stretch
+from pipeline.sinks.archive.rounds import ArchiveStretch
 from pipeline.sinks.archive.run import Extent
 from pipeline.sinks.archive.values import Stream
 
@@ -76,11 +76,11 @@ class MadeUp:
             for number, end in self._ends.items()
         ]
 
-    def stretches(self, extent: Extent, first: int) -> Iterator[Stretch]:
+    def stretches(self, extent: Extent, first: int) -> Iterator[ArchiveStretch]:
         while first < extent.end:
             until = min(extent.end, (first // STRETCH + 1) * STRETCH)
             work = (extent.stream.partition, first, until, self._pause)
-            yield Stretch(extent.stream, first, until, 100 * (until - first), work)
+            yield ArchiveStretch(extent.stream, first, until, 100 * (until - first), work)
             first = until
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Container, Sized
 from enum import Enum
 from typing import Protocol
 
-from broker.groups.classic.members import Claim, Footprint, Joining, Member, MemberView
+from broker.groups.classic.members import Footprint, Joining, Member, MemberClaim, MemberView
 from broker.groups.classic.subscription import CONSUMER, union_of
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from broker.runtime.deadlines import Deadline
@@ -19,7 +19,7 @@ Place = tuple[str, int]
 """A topic and a partition's number."""
 
 
-class State(Enum):
+class GroupState(Enum):
     """Where a group is; the values are what clients are told."""
 
     EMPTY = "Empty"
@@ -54,7 +54,7 @@ class Group:
     def __init__(self, group_id: str, now_ms: int, footprint: Footprint) -> None:
         """Without members; what they take is counted in `footprint`."""
         self.group_id = group_id
-        self.state = State.EMPTY
+        self.state = GroupState.EMPTY
         self.since_ms = now_ms
         """When it got into its state, by the wall clock."""
         self.generation = 0
@@ -162,7 +162,7 @@ class Group:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return found
 
-    def claimed_member(self, claim: Claim) -> Member:
+    def claimed_member(self, claim: MemberClaim) -> Member:
         """As `member`, or ILLEGAL_GENERATION (22)."""
         found = self.member(claim.member_id, claim.instance_id)
         if claim.generation != self.generation:
@@ -171,10 +171,10 @@ class Group:
 
     def takes(self, member_id: str, max_members: int) -> bool:
         """Whether there is room for a member that joins."""
-        if self.state in {State.EMPTY, State.DEAD}:
+        if self.state in {GroupState.EMPTY, GroupState.DEAD}:
             return True
         known = self.members.get(member_id)
-        if self.state is State.PREPARING:
+        if self.state is GroupState.PREPARING:
             is_waiting = known is not None and known.join_answer is not None
             return is_waiting or self.waiting_count < max_members
         return known is not None or len(self.members) < max_members
@@ -185,7 +185,7 @@ class Group:
             return False
         if len({each.name for each in joining.protocols}) < len(joining.protocols):
             return False
-        if self.state is State.EMPTY or not self.members:
+        if self.state is GroupState.EMPTY or not self.members:
             return True
         count = len(self.members)
         return self.protocol_type == joining.protocol_type and any(
@@ -219,7 +219,7 @@ class Group:
         """Whether it has no members, of whatever protocol."""
         if self.consumer is not None:
             return not self.consumer.members
-        return self.state is State.EMPTY
+        return self.state is GroupState.EMPTY
 
     @property
     def member_count(self) -> int:
@@ -234,7 +234,7 @@ class Group:
 
     def end(self, now_ms: int) -> None:
         """It is no more, here; its members are not counted any longer."""
-        self.turn(State.DEAD, now_ms)
+        self.turn(GroupState.DEAD, now_ms)
         self._stop()
         if self.consumer is not None:
             self.consumer.end()
@@ -248,7 +248,7 @@ class Group:
         self.unsynced.clear()
         self.generation = 0
         self.protocol_type = self.protocol_name = self.leader = None
-        self.turn(State.EMPTY, now_ms)
+        self.turn(GroupState.EMPTY, now_ms)
         return members
 
     def _stop(self) -> None:
@@ -262,7 +262,7 @@ class Group:
 
     # --- states ---
 
-    def turn(self, state: State, now_ms: int) -> None:
+    def turn(self, state: GroupState, now_ms: int) -> None:
         """It is in another state from now on."""
         self.state = state
         self.since_ms = now_ms
@@ -292,10 +292,10 @@ class Group:
         self.unsynced.clear()
         if self.members:
             self.protocol_name = self.select_protocol()
-            self.turn(State.COMPLETING, now_ms)
+            self.turn(GroupState.COMPLETING, now_ms)
         else:
             self.protocol_name = self.leader = None
-            self.turn(State.EMPTY, now_ms)
+            self.turn(GroupState.EMPTY, now_ms)
         self.read_topics()
 
     def read_topics(self) -> None:

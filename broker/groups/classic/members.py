@@ -26,7 +26,7 @@ class MemberView(NamedTuple):
     metadata: bytes
 
 
-class Claim(NamedTuple):
+class MemberClaim(NamedTuple):
     """Who a client says it is, and in which generation."""
 
     member_id: str

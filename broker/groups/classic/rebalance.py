@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from broker.groups.classic.group import Group, State
+from broker.groups.classic.group import Group, GroupState
 from broker.groups.classic.members import Joining, JoinResult, Member, SyncResult
 from broker.groups.records.classic import group_key, group_value
 from broker.runtime.deadlines import Deadline, Deadlines
@@ -98,14 +98,14 @@ class Rebalances:
         member.answer_join(JoinResult(lost, member.member_id))
         member.answer_sync(SyncResult(lost))
         group.remove(member)
-        if group.state in {State.STABLE, State.COMPLETING}:
+        if group.state in {GroupState.STABLE, GroupState.COMPLETING}:
             self.prepare(group)
         else:
             self.maybe_complete_join(group)
 
     def rebalance_or_complete(self, group: Group) -> None:
         """Somebody has joined."""
-        if group.state is State.PREPARING:
+        if group.state is GroupState.PREPARING:
             self.maybe_complete_join(group)
         else:
             self.prepare(group)
@@ -114,11 +114,11 @@ class Rebalances:
 
     def prepare(self, group: Group) -> None:
         """A rebalance begins."""
-        if group.state is State.COMPLETING:
+        if group.state is GroupState.COMPLETING:
             self.drop_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
         group.sync_deadline.cancel()
-        group.began_empty = group.state is State.EMPTY
-        group.turn(State.PREPARING, self._now_ms())
+        group.began_empty = group.state is GroupState.EMPTY
+        group.turn(GroupState.PREPARING, self._now_ms())
         if group.began_empty:
             group.was_joined = False
             delay = self._initial_delay_ms
@@ -131,7 +131,7 @@ class Rebalances:
 
     def maybe_complete_join(self, group: Group) -> None:
         """Perhaps the last one who was waited for has come, or gone."""
-        if group.state is State.PREPARING and group.all_joined and not group.began_empty:
+        if group.state is GroupState.PREPARING and group.all_joined and not group.began_empty:
             self._complete_join(group)
 
     def _hold_back(self, group: Group, delay_ms: int, left_ms: int) -> None:
@@ -152,7 +152,7 @@ class Rebalances:
 
     def _complete_join(self, group: Group) -> None:
         group.join_deadline.cancel()
-        if group.state is not State.PREPARING:
+        if group.state is not GroupState.PREPARING:
             return
         for member in list(group.members.values()):
             if member.join_answer is None and not member.is_static:
@@ -211,7 +211,7 @@ class Rebalances:
         generation = group.generation
 
         def remembered(error: int) -> None:
-            if group.state is not State.COMPLETING or group.generation != generation:
+            if group.state is not GroupState.COMPLETING or group.generation != generation:
                 return
             if error:
                 self.drop_assignment(group, error)
@@ -222,7 +222,7 @@ class Rebalances:
         self.remember(group, known, remembered)
 
     def _share_out(self, group: Group, assignments: Mapping[str, bytes]) -> None:
-        group.turn(State.STABLE, self._now_ms())
+        group.turn(GroupState.STABLE, self._now_ms())
         for member in list(group.members.values()):
             group.give(member, assignments.get(member.member_id, b""))
             if member.answer_sync(self.synced(group, member)):
@@ -236,7 +236,10 @@ class Rebalances:
                 self.alive(member)
 
     def _sync_is_late(self, group: Group, generation: int) -> None:
-        if group.generation != generation or group.state not in {State.COMPLETING, State.STABLE}:
+        if group.generation != generation or group.state not in {
+            GroupState.COMPLETING,
+            GroupState.STABLE,
+        }:
             return
         late = [group.members[each] for each in group.unsynced if each in group.members]
         if not late:

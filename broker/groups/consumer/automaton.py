@@ -19,7 +19,7 @@ class PatternError(ValueError):
     """The expression cannot be used; the text says why and where."""
 
 
-class Part(NamedTuple):
+class PatternPart(NamedTuple):
     """A piece of an automaton: where it begins, and where it ends."""
 
     first: int
@@ -48,43 +48,43 @@ class Automaton:
         """A step that needs no character."""
         self.empty[source].append((when, target))
 
-    def one(self, accepts: Accepts) -> Part:
+    def one(self, accepts: Accepts) -> PatternPart:
         """One character."""
-        part = Part(self.state(), self.state())
+        part = PatternPart(self.state(), self.state())
         self.steps[part.first] = accepts, part.last
         return part
 
-    def anchor(self, where: str) -> Part:
+    def anchor(self, where: str) -> PatternPart:
         """An end of the name."""
-        part = Part(self.state(), self.state())
+        part = PatternPart(self.state(), self.state())
         self.link(part.first, part.last, where)
         return part
 
-    def nothing(self) -> Part:
+    def nothing(self) -> PatternPart:
         """What matches nothing at all."""
         state = self.state()
-        return Part(state, state)
+        return PatternPart(state, state)
 
-    def chain(self, parts: Iterable[Part]) -> Part:
+    def chain(self, parts: Iterable[PatternPart]) -> PatternPart:
         """One after the other."""
         first = last = self.state()
         for part in parts:
             self.link(last, part.first)
             last = part.last
-        return Part(first, last)
+        return PatternPart(first, last)
 
-    def either(self, parts: Iterable[Part]) -> Part:
+    def either(self, parts: Iterable[PatternPart]) -> PatternPart:
         """One of them."""
-        whole = Part(self.state(), self.state())
+        whole = PatternPart(self.state(), self.state())
         for part in parts:
             self.link(whole.first, part.first)
             self.link(part.last, whole.last)
         return whole
 
-    def repeated(self, copies: Iterable[Part], least: int, *, for_ever: bool) -> Part:
+    def repeated(self, copies: Iterable[PatternPart], least: int, *, for_ever: bool) -> PatternPart:
         """Copies of one part: `least` of them have to match, the last one perhaps again."""
-        whole = Part(self.state(), self.state())
-        piece = Part(whole.first, whole.first)
+        whole = PatternPart(self.state(), self.state())
+        piece = PatternPart(whole.first, whole.first)
         for number, copy in enumerate(copies):
             if number >= least:
                 self.link(piece.last, whole.last)
@@ -99,7 +99,7 @@ class Automaton:
 class Matcher:
     """A finished automaton. Not to be used by two threads at once."""
 
-    def __init__(self, automaton: Automaton, part: Part) -> None:
+    def __init__(self, automaton: Automaton, part: PatternPart) -> None:
         """`part` is the whole of it."""
         self._empty, self._steps, self._last = automaton.empty, automaton.steps, part.last
         self._begin = self._closure([part.first], is_start=True, is_end=False)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from broker.groups.classic.group import Group
-from broker.groups.classic.members import Claim, Joining, JoinResult, Protocol, SyncResult
+from broker.groups.classic.members import Joining, JoinResult, MemberClaim, Protocol, SyncResult
 from broker.groups.classic.subscription import CONSUMER
 from broker.groups.consumer.embedded import (
     Subscription,
@@ -88,7 +88,7 @@ class ClassicMembers:
         self,
         group: Group,
         consumer: ConsumerGroup,
-        claim: Claim,
+        claim: MemberClaim,
         protocol: tuple[str | None, str | None],
     ) -> SyncResult:
         """A member asks for its part."""
@@ -105,7 +105,7 @@ class ClassicMembers:
         parts = assignment_bytes(named(member.assigned, self._around.image()), version)
         return SyncResult(NONE, parts, CONSUMER, name)
 
-    def heartbeat(self, group: Group, consumer: ConsumerGroup, claim: Claim) -> None:
+    def heartbeat(self, group: Group, consumer: ConsumerGroup, claim: MemberClaim) -> None:
         """A member lives. REBALANCE_IN_PROGRESS (27) sends it to join."""
         member, _ = _claimed(consumer, claim)
         self._groups.alive(group, consumer, member)
@@ -173,7 +173,7 @@ def classic_member(session_timeout_ms: int, protocols: Iterable[Protocol]) -> Cl
     )
 
 
-def _claimed(consumer: ConsumerGroup, claim: Claim) -> tuple[ConsumerMember, ClassicMember]:
+def _claimed(consumer: ConsumerGroup, claim: MemberClaim) -> tuple[ConsumerMember, ClassicMember]:
     """The member: UNKNOWN_MEMBER_ID (25), FENCED_INSTANCE_ID (82), ILLEGAL_GENERATION (22)."""
     if claim.instance_id is None:
         member = consumer.member(claim.member_id)

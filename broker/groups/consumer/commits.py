@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.groups.classic.members import Claim
+from broker.groups.classic.members import MemberClaim
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from protocol.errors import ErrorCode, KafkaError
@@ -17,14 +17,14 @@ EPOCHS_SINCE_VERSION = 9
 """Of OffsetCommit: before it, a client cannot mean an epoch."""
 
 
-class Asked(NamedTuple):
+class CommitAsked(NamedTuple):
     """What a client wants to commit, and in which version of OffsetCommit it says so."""
 
     version: int
     places: Sequence[tuple[UUID, int]]
 
 
-def check_commit(consumer: ConsumerGroup, claim: Claim, asked: Asked) -> None:
+def check_commit(consumer: ConsumerGroup, claim: MemberClaim, asked: CommitAsked) -> None:
     """UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), or of a classic one ILLEGAL_GENERATION.
 
     UNSUPPORTED_VERSION (35) for a member of the new protocol that asks in an old version.

@@ -20,7 +20,7 @@ NEWEST_VERSION = 3
 
 
 @message
-class NamedPartitions:
+class TopicPartitions:
     """Partitions of one topic."""
 
     topic: str = field(String)
@@ -33,16 +33,16 @@ class Subscription:
 
     topics: list[str] = field(Array(String))
     user_data: bytes | None = field(Bytes, nullable=True, default=None)
-    owned: list[NamedPartitions] = field(Array(NamedPartitions), since=1)
+    owned: list[TopicPartitions] = field(Array(TopicPartitions), since=1)
     generation_id: int = field(Int32, since=2, default=-1)
     rack_id: str | None = field(String, since=3, nullable=True, default=None)
 
 
 @message(flexible_from=None)
-class Assignment:
+class EmbeddedAssignment:
     """What a member is to read."""
 
-    assigned: list[NamedPartitions] = field(Array(NamedPartitions))
+    assigned: list[TopicPartitions] = field(Array(TopicPartitions))
     user_data: bytes | None = field(Bytes, nullable=True, default=None)
 
 
@@ -62,13 +62,13 @@ def read_assignment(data: bytes) -> Mapping[str, list[int]]:
     """What a member was told to read; nothing for no bytes. DecodeError."""
     if not data:
         return {}
-    return {each.topic: each.partitions for each in _read(Assignment, data).assigned}
+    return {each.topic: each.partitions for each in _read(EmbeddedAssignment, data).assigned}
 
 
 def assignment_bytes(partitions: Iterable[tuple[str, list[int]]], version: int) -> bytes:
     """What a member is told to read."""
-    assigned = [NamedPartitions(topic=name, partitions=indexes) for name, indexes in partitions]
-    return _VERSION.pack(version) + encode_bytes(Assignment(assigned=assigned), version)
+    assigned = [TopicPartitions(topic=name, partitions=indexes) for name, indexes in partitions]
+    return _VERSION.pack(version) + encode_bytes(EmbeddedAssignment(assigned=assigned), version)
 
 
 def _read(cls: type[T], data: bytes) -> T:

@@ -18,7 +18,7 @@ from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState,
 from broker.groups.consumer.reconciliation import Goal, Owned, reconciled
 from broker.groups.records.consumer import (
     GroupValue,
-    Kind,
+    RecordKind,
     RegexValue,
     TargetEpochValue,
     TargetPartitions,
@@ -106,9 +106,9 @@ class ConsumerGroup:
             self._uncount(old)
         self._count(member)
         if old is None or old.says() != member.says():
-            self._row(Kind.MEMBER, member.member_id, member.said_value())
+            self._row(RecordKind.MEMBER, member.member_id, member.said_value())
         if old is not None and old.has() != member.has():
-            self._row(Kind.CURRENT, member.member_id, member.current_value())
+            self._row(RecordKind.CURRENT, member.member_id, member.current_value())
 
     def restore(self, member: ConsumerMember) -> None:
         """A member as it is remembered; what another one has is not its own."""
@@ -137,7 +137,7 @@ class ConsumerGroup:
         self.targets.pop(member.member_id, None)
         for deadline in self.timers.pop(member.member_id, ()):
             deadline.cancel()
-        for kind in (Kind.CURRENT, Kind.TARGET, Kind.MEMBER):
+        for kind in (RecordKind.CURRENT, RecordKind.TARGET, RecordKind.MEMBER):
             self.rows.append((key_of(kind, self.group_id, member.member_id), None))
         if member.regex and not self._patterns[member.regex]:
             self.forget_expression(member.regex)
@@ -149,11 +149,11 @@ class ConsumerGroup:
         self.remove(old)
         if expression is not None:
             self.expressions[old.regex] = expression
-            self._row(Kind.REGEX, old.regex, expression)
+            self._row(RecordKind.REGEX, old.regex, expression)
         self._count(new)
-        self._row(Kind.MEMBER, new.member_id, new.said_value())
+        self._row(RecordKind.MEMBER, new.member_id, new.said_value())
         self.set_target(new.member_id, target)
-        self._row(Kind.CURRENT, new.member_id, new.current_value())
+        self._row(RecordKind.CURRENT, new.member_id, new.current_value())
 
     def _count(self, member: ConsumerMember) -> None:
         places = _places(member)
@@ -201,13 +201,13 @@ class ConsumerGroup:
         """What an expression matches now; whether that is something else than before."""
         before = self.expressions.get(text)
         self.expressions[text] = value
-        self._row(Kind.REGEX, text, value)
+        self._row(RecordKind.REGEX, text, value)
         return before is None or set(before.topics) != set(value.topics)
 
     def forget_expression(self, text: str) -> None:
         """Nobody subscribes by it any more."""
         if self.expressions.pop(text, None) is not None:
-            self.rows.append((key_of(Kind.REGEX, self.group_id, text), None))
+            self.rows.append((key_of(RecordKind.REGEX, self.group_id, text), None))
 
     def sees(self, image: MetadataImage) -> bool:
         """Looks at the topics; whether those that are read changed since."""
@@ -221,7 +221,7 @@ class ConsumerGroup:
         """Who is to read what has to be decided anew."""
         self.epoch += 1
         value = GroupValue(epoch=self.epoch, metadata_hash=self.metadata_hash)
-        self._row(Kind.GROUP, "", value)
+        self._row(RecordKind.GROUP, "", value)
 
     # --- who is to read what ---
 
@@ -245,11 +245,11 @@ class ConsumerGroup:
     def settle_targets(self, now_ms: int) -> None:
         """The targets are those of this epoch."""
         self.target_epoch = self.epoch
-        self._row(Kind.TARGET_EPOCH, "", TargetEpochValue(epoch=self.epoch, timestamp=now_ms))
+        self._row(RecordKind.TARGET_EPOCH, "", TargetEpochValue(epoch=self.epoch, timestamp=now_ms))
 
     def remember_current(self, member: ConsumerMember) -> None:
         """Where the member is, is written though it did not change."""
-        self._row(Kind.CURRENT, member.member_id, member.current_value())
+        self._row(RecordKind.CURRENT, member.member_id, member.current_value())
 
     def set_target(self, member_id: str, target: Target) -> None:
         """What a member is to read."""
@@ -258,7 +258,7 @@ class ConsumerGroup:
             TargetPartitions(topic_id=topic, partitions=sorted(indexes))
             for topic, indexes in target.items()
         ]
-        self._row(Kind.TARGET, member_id, TargetValue(topic_partitions=partitions))
+        self._row(RecordKind.TARGET, member_id, TargetValue(topic_partitions=partitions))
 
     def reconcile(
         self, member: ConsumerMember, image: MetadataImage, owned: Owned | None, *, changed: bool
@@ -313,16 +313,16 @@ class ConsumerGroup:
         """Takes back all that is remembered of it."""
         gone = [
             key_of(kind, self.group_id, name)
-            for kind in (Kind.CURRENT, Kind.TARGET)
+            for kind in (RecordKind.CURRENT, RecordKind.TARGET)
             for name in self.members
         ]
-        gone.append(key_of(Kind.TARGET_EPOCH, self.group_id))
-        gone += [key_of(Kind.MEMBER, self.group_id, name) for name in self.members]
-        gone += [key_of(Kind.REGEX, self.group_id, text) for text in self.expressions]
-        gone.append(key_of(Kind.GROUP, self.group_id))
+        gone.append(key_of(RecordKind.TARGET_EPOCH, self.group_id))
+        gone += [key_of(RecordKind.MEMBER, self.group_id, name) for name in self.members]
+        gone += [key_of(RecordKind.REGEX, self.group_id, text) for text in self.expressions]
+        gone.append(key_of(RecordKind.GROUP, self.group_id))
         return [(key, None) for key in gone]
 
-    def _row(self, kind: Kind, part: str, value: object) -> None:
+    def _row(self, kind: RecordKind, part: str, value: object) -> None:
         self.rows.append((key_of(kind, self.group_id, part), value_of(value)))
 
     def __repr__(self) -> str:

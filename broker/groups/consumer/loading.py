@@ -10,7 +10,7 @@ from broker.groups.records.consumer import (
     ConsumerRow,
     CurrentValue,
     GroupValue,
-    Kind,
+    RecordKind,
     RegexValue,
     Said,
     TargetEpochValue,
@@ -59,24 +59,24 @@ Groups = dict[str, RememberedConsumers]
 
 def apply(row: ConsumerRow, groups: Groups) -> None:
     """A record: later ones win over earlier ones, one without a value takes back."""
-    if row.kind is Kind.GROUP and row.value is None:
+    if row.kind is RecordKind.GROUP and row.value is None:
         groups.pop(row.group, None)
         return
     if row.value is None and row.group not in groups:
         return
     group = groups.setdefault(row.group, RememberedConsumers())
     match row.kind:
-        case Kind.GROUP:
+        case RecordKind.GROUP:
             group.group = row.value
-        case Kind.TARGET_EPOCH:
+        case RecordKind.TARGET_EPOCH:
             group.target_epoch = row.value or TargetEpochValue()
-        case Kind.MEMBER:
+        case RecordKind.MEMBER:
             _put(group.members, row)
-        case Kind.TARGET:
+        case RecordKind.TARGET:
             _put(group.targets, row)
-        case Kind.CURRENT:
+        case RecordKind.CURRENT:
             _put(group.currents, row)
-        case Kind.REGEX:
+        case RecordKind.REGEX:
             _put(group.expressions, row)
 
 

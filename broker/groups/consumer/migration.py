@@ -4,7 +4,7 @@ Forth: with the first member that joins by the new protocol. Back: when the last
 is gone and others remain. `group.consumer.migration.policy` allows each.
 """
 
-from broker.groups.classic.group import Group, State
+from broker.groups.classic.group import Group, GroupState
 from broker.groups.classic.members import Footprint, Joining, Member, Protocol
 from broker.groups.classic.rebalance import Rebalances
 from broker.groups.classic.subscription import CONSUMER
@@ -52,7 +52,7 @@ class Migration:
         if isinstance(group.consumer, ConsumerGroup):
             return group.consumer
         consumer = ConsumerGroup(group.group_id, self._footprint)
-        if group.state is not State.EMPTY:
+        if group.state is not GroupState.EMPTY:
             self._check_upgrade(group)
             try:
                 members = [self._upgraded(group, each) for each in group.members.values()]
@@ -141,7 +141,7 @@ class Migration:
             self._downgraded(group, consumer, each)
         group.protocol_type = CONSUMER
         group.protocol_name = group.select_protocol()
-        group.turn(State.STABLE, self._around.now_ms())
+        group.turn(GroupState.STABLE, self._around.now_ms())
         group.read_topics()
         consumer.end()
         group.consumer = None

@@ -15,8 +15,8 @@ from broker.groups.consumer.automaton import (
     Accepts,
     Automaton,
     Matcher,
-    Part,
     PatternError,
+    PatternPart,
 )
 
 MAX_CHARACTERS = 1000
@@ -51,7 +51,7 @@ class _Parser:
         self.ignores_case = self.dot_is_all = False
         self.automaton = Automaton()
 
-    def parse(self) -> Part:
+    def parse(self) -> PatternPart:
         part = self._either(0)
         if self.at < len(self.text):
             raise self._wrong("a ) without its (")
@@ -77,7 +77,7 @@ class _Parser:
 
     # --- the grammar ---
 
-    def _either(self, depth: int) -> Part:
+    def _either(self, depth: int) -> PatternPart:
         if depth > MAX_DEPTH:
             raise self._wrong("groups are nested too deeply")
         branches = [self._sequence(depth)]
@@ -85,13 +85,13 @@ class _Parser:
             branches.append(self._sequence(depth))
         return branches[0] if len(branches) == 1 else self.automaton.either(branches)
 
-    def _sequence(self, depth: int) -> Part:
+    def _sequence(self, depth: int) -> PatternPart:
         parts = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             parts.append(self._repeated(depth))
         return self.automaton.chain(parts)
 
-    def _repeated(self, depth: int) -> Part:
+    def _repeated(self, depth: int) -> PatternPart:
         begin, flags = self.at, (self.ignores_case, self.dot_is_all)
         part = self._atom(depth)
         end = self.at
@@ -122,12 +122,12 @@ class _Parser:
 
     def _copies(
         self,
-        part: Part,
+        part: PatternPart,
         bounds: tuple[int, int | None],
         span: tuple[int, int],
         flags: tuple[bool, bool],
         depth: int,
-    ) -> Part:
+    ) -> PatternPart:
         """As many copies as are needed, the last ones optional, or the last one in a loop."""
         least, most = bounds
         if most is None:
@@ -139,7 +139,7 @@ class _Parser:
         )
         return self.automaton.repeated(pieces, least, for_ever=loops)
 
-    def _again(self, span: tuple[int, int], flags: tuple[bool, bool], depth: int) -> Part:
+    def _again(self, span: tuple[int, int], flags: tuple[bool, bool], depth: int) -> PatternPart:
         """Another copy of what stands in a span of the text."""
         here, present = self.at, (self.ignores_case, self.dot_is_all)
         self.at, (self.ignores_case, self.dot_is_all) = span[0], flags
@@ -148,7 +148,7 @@ class _Parser:
         self.at, (self.ignores_case, self.dot_is_all) = here, present
         return part
 
-    def _atom(self, depth: int) -> Part:
+    def _atom(self, depth: int) -> PatternPart:
         character = self._next()
         match character:
             case "(":
@@ -169,7 +169,7 @@ class _Parser:
             case _:
                 return self._literal(character)
 
-    def _group(self, depth: int) -> Part:
+    def _group(self, depth: int) -> PatternPart:
         flags = self.ignores_case, self.dot_is_all
         if self._take("?"):
             if self._take("P<") or self._take("<"):
@@ -269,7 +269,7 @@ class _Parser:
             return lambda _: True
         return lambda character: character != "\n"
 
-    def _escape(self) -> Part:
+    def _escape(self) -> PatternPart:
         character = self._next()
         if character == "A":
             return self.automaton.anchor(START)
@@ -285,7 +285,7 @@ class _Parser:
             return self._quoted()
         return self._literal(self._escaped(character))
 
-    def _quoted(self) -> Part:
+    def _quoted(self) -> PatternPart:
         close = self.text.find("\\E", self.at)
         text = self.text[self.at : close if close >= 0 else len(self.text)]
         self.at += len(text) + (2 if close >= 0 else 0)
@@ -305,7 +305,7 @@ class _Parser:
 
     # --- pieces ---
 
-    def _literal(self, wanted: str) -> Part:
+    def _literal(self, wanted: str) -> PatternPart:
         if self.ignores_case:
             folded = wanted.lower()
             return self.automaton.one(lambda character: character.lower() == folded)

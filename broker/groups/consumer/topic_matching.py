@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from broker.groups.classic.group import Group, State
+from broker.groups.classic.group import Group, GroupState
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.regex import matching
 from broker.groups.records.consumer import RegexValue
@@ -82,7 +82,7 @@ class TopicMatching:
         future: "asyncio.Future[Matched]",
     ) -> None:
         consumer.is_matching = False
-        is_over = group.consumer is not consumer or group.state is State.DEAD
+        is_over = group.consumer is not consumer or group.state is GroupState.DEAD
         if is_over or future.cancelled():
             return
         if (error := future.exception()) is not None:

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from broker.groups.records.consumer import ConsumerRow, Kind, read_consumer_row
+from broker.groups.records.consumer import ConsumerRow, RecordKind, read_consumer_row
 from protocol.codec import decode, encode_bytes
 from protocol.errors import DecodeError
 from protocol.schema import field, message
@@ -27,7 +27,7 @@ NEWEST_OFFSET_VALUE, EXPIRING_OFFSET_VALUE = 4, 1
 OLDEST_READABLE = 0
 NEWEST_GROUP_VALUE, NEWEST_READABLE_GROUP_VALUE = 3, 4
 NONE = -1
-CONSUMER_KINDS = frozenset(Kind)
+CONSUMER_KINDS = frozenset(RecordKind)
 
 SHORT_NAME = 255  # characters: what is longer is not kept, whoever sends it
 KNOWN_KEYS = 4096
@@ -149,7 +149,7 @@ def read_row(key: bytes | None, value: bytes | None) -> AnyRow | None:
         name = _body(GroupMetadataKey, key, lambda _: 0).group
         return GroupRow(name, _group_value_of(value))
     if kind in CONSUMER_KINDS:
-        return read_consumer_row(Kind(kind), key, value)
+        return read_consumer_row(RecordKind(kind), key, value)
     return None
 
 

@@ -21,7 +21,7 @@ _SHORT = Struct(">h")
 CLASSIC_TAG = 0
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """What a record is about."""
 
     GROUP = 3
@@ -145,27 +145,27 @@ class RegexValue:
     timestamp: int = field(Int64)
 
 
-VALUES: dict[Kind, type[Any]] = {
-    Kind.GROUP: GroupValue,
-    Kind.MEMBER: MemberValue,
-    Kind.TARGET_EPOCH: TargetEpochValue,
-    Kind.TARGET: TargetValue,
-    Kind.CURRENT: CurrentValue,
-    Kind.REGEX: RegexValue,
+VALUES: dict[RecordKind, type[Any]] = {
+    RecordKind.GROUP: GroupValue,
+    RecordKind.MEMBER: MemberValue,
+    RecordKind.TARGET_EPOCH: TargetEpochValue,
+    RecordKind.TARGET: TargetValue,
+    RecordKind.CURRENT: CurrentValue,
+    RecordKind.REGEX: RegexValue,
 }
-_OF_THE_GROUP = {Kind.GROUP, Kind.TARGET_EPOCH}
+_OF_THE_GROUP = {RecordKind.GROUP, RecordKind.TARGET_EPOCH}
 
 
 class ConsumerRow(NamedTuple):
     """One record; `part` is a member or an expression, `value` None for what went."""
 
-    kind: Kind
+    kind: RecordKind
     group: str
     part: str
     value: Any
 
 
-def key_of(kind: Kind, group: str, part: str = "") -> bytes:
+def key_of(kind: RecordKind, group: str, part: str = "") -> bytes:
     """The key of a record."""
     key: object = PartKey(group=group, part=part)
     if kind in _OF_THE_GROUP:
@@ -186,7 +186,7 @@ def value_of(value: object) -> bytes:
     return _SHORT.pack(0) + encode_bytes(value, 0)
 
 
-def read_consumer_row(kind: Kind, key: bytes, value: bytes | None) -> ConsumerRow:
+def read_consumer_row(kind: RecordKind, key: bytes, value: bytes | None) -> ConsumerRow:
     """What a record says. DecodeError for a damaged one, or one of an unknown version."""
     if kind in _OF_THE_GROUP:
         group, part = decode(GroupKey, 0, key, _SHORT.size).group, ""
@@ -196,7 +196,7 @@ def read_consumer_row(kind: Kind, key: bytes, value: bytes | None) -> ConsumerRo
     return ConsumerRow(kind, group, part, None if value is None else _value(kind, value))
 
 
-def _value(kind: Kind, value: bytes) -> Any:
+def _value(kind: RecordKind, value: bytes) -> Any:
     if len(value) < _SHORT.size:
         raise DecodeError("a record of a consumer group is shorter than its version")
     if (version := _SHORT.unpack_from(value)[0]) != 0:

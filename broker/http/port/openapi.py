@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from broker.http.port.parameters import Asked, Parameter
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -34,7 +34,7 @@ _ANSWERS = {
 }
 
 
-def describe(routes: Sequence[Route]) -> dict[str, object]:
+def describe(routes: Sequence[HttpRoute]) -> dict[str, object]:
     """An OpenAPI 3.1 document of these routes."""
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
@@ -50,7 +50,7 @@ def describe(routes: Sequence[Route]) -> dict[str, object]:
     }
 
 
-def _operation(route: Route) -> dict[str, object]:
+def _operation(route: HttpRoute) -> dict[str, object]:
     parameters = [_part_of_path(name) for name in re.findall(r"{(\w+)}", route.path)]
     parameters += [_parameter(each) for each in route.parameters]
     if route.takes_settings:
@@ -75,7 +75,7 @@ def _operation(route: Route) -> dict[str, object]:
     return operation
 
 
-def _name_of(route: Route) -> str:
+def _name_of(route: HttpRoute) -> str:
     words = re.findall(r"\w+", route.path.removeprefix("/api"))
     return "_".join([route.method.lower(), *words])
 
@@ -94,10 +94,10 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
     }
 
 
-def route(routes: Callable[[], Sequence[Route]]) -> Route:
+def route(routes: Callable[[], Sequence[HttpRoute]]) -> HttpRoute:
     """The path of the description of `routes`, itself among them."""
 
     def document(_: "HttpServices", __: Asked) -> object:
         return describe(routes())
 
-    return Route("GET", "/api/openapi.json", "This description.", read=document, is_early=True)
+    return HttpRoute("GET", "/api/openapi.json", "This description.", read=document, is_early=True)

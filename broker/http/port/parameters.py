@@ -18,7 +18,7 @@ Read = Callable[[str, int], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ParameterKind:
     """How a text is read (`read(text, now_ms)`, ValueError), and its schema for OpenAPI."""
 
     read: Read
@@ -30,7 +30,7 @@ class Parameter:
     """One parameter. Without `required` a missing one has the default."""
 
     name: str
-    kind: Kind
+    kind: ParameterKind
     doc: str
     default: object = None
     required: bool = False
@@ -44,14 +44,14 @@ class Asked(NamedTuple):
     settings: Mapping[str, str]
 
 
-INSTANT = Kind(parse_instant)
-DURATION = Kind(lambda text, _: parse_duration(text))
-SPEED = Kind(lambda text, _: float(text), {"type": "number", "minimum": 0})
+INSTANT = ParameterKind(parse_instant)
+DURATION = ParameterKind(lambda text, _: parse_duration(text))
+SPEED = ParameterKind(lambda text, _: float(text), {"type": "number", "minimum": 0})
 
-FLAG = Kind(lambda text, _: _is_true(text), {"type": "boolean"})
+FLAG = ParameterKind(lambda text, _: _is_true(text), {"type": "boolean"})
 
 
-def count(low: int, high: int) -> Kind:
+def count(low: int, high: int) -> ParameterKind:
     """A whole number between the two, both allowed."""
 
     def read(text: str, _: int) -> int:
@@ -60,10 +60,10 @@ def count(low: int, high: int) -> Kind:
             raise ValueError(f"{number} is out of bounds: {low} to {high}")
         return number
 
-    return Kind(read, {"type": "integer", "minimum": low, "maximum": high})
+    return ParameterKind(read, {"type": "integer", "minimum": low, "maximum": high})
 
 
-def word(*words: str) -> Kind:
+def word(*words: str) -> ParameterKind:
     """One of a closed set."""
 
     def read(text: str, _: int) -> str:
@@ -71,7 +71,7 @@ def word(*words: str) -> Kind:
             raise ValueError(f"{text!r} is not one of {', '.join(words)}")
         return text
 
-    return Kind(read, {"type": "string", "enum": list(words)})
+    return ParameterKind(read, {"type": "string", "enum": list(words)})
 
 
 def _is_true(text: str) -> bool:

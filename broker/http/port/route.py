@@ -17,7 +17,7 @@ Act = Callable[["HttpServices", Asked], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class HttpRoute:
     """`path` may hold names in braces. Either `read`, on a thread, or `act`, on the event loop."""
 
     method: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import DURATION, INSTANT, SPEED, Asked, Parameter, word
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 from broker.runtime.instants import instant
 from broker.runtime.test_clock import ClockMoveError
 
@@ -122,22 +122,24 @@ async def _settled(broker: "HttpServices", move: "Awaitable[Settled]") -> object
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/clock",
         "Wall and monotonic time, steps seen, a hold and its reason, the held clock.",
         read=lambda broker, _: clock_state(broker),
         is_early=True,
     ),
-    Route(
+    HttpRoute(
         "POST",
         "/api/clock/confirm",
         "The clock is right: end the hold on deletion and rolling by time.",
         act=confirm,
     ),
-    Route("POST", "/api/clock/freeze", "Held clock: time stands still.", act=freeze),
-    Route("POST", "/api/clock/release", "Held clock: time goes on from where it is.", act=release),
-    Route(
+    HttpRoute("POST", "/api/clock/freeze", "Held clock: time stands still.", act=freeze),
+    HttpRoute(
+        "POST", "/api/clock/release", "Held clock: time goes on from where it is.", act=release
+    ),
+    HttpRoute(
         "POST",
         "/api/clock/speed",
         "Held clock: time runs so many times as fast.",
@@ -146,7 +148,7 @@ ROUTES = (
             Parameter("factor", SPEED, "Seconds that pass in one of the machine's", required=True),
         ),
     ),
-    Route(
+    HttpRoute(
         "POST",
         "/api/clock/step",
         "Held clock: so much time passes, and everything that was due has run.",
@@ -157,7 +159,7 @@ ROUTES = (
             _HANDS,
         ),
     ),
-    Route(
+    HttpRoute(
         "POST",
         "/api/clock/set",
         "Held clock: the wall clock is set, or time passes until then.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.topics import find_partitions, find_topic
 from broker.runtime.instants import Instant, instant, instant_or_none
@@ -221,7 +221,7 @@ def _ripe(log: "Log", facts: CleaningFacts, verdict: Verdict) -> Instant | None:
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics/{topic}/compaction",
         "Each partition of a compacted topic: what is dirty, how old the oldest of it is, when it "

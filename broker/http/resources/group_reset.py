@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.groups.classic.group import Group
 from broker.groups.records.classic import NONE, OffsetCommitValue
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import INSTANT, Asked, Kind, Parameter, word
-from broker.http.port.route import Route
+from broker.http.port.parameters import INSTANT, Asked, Parameter, ParameterKind, word
+from broker.http.port.route import HttpRoute
 from broker.http.resources.groups import find_group
 from broker.http.resources.topics import find_topic
 from broker.runtime.gathering import wait_for
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_PARTITIONS = 10_000
 
 
-class Target(NamedTuple):
+class ResetTarget(NamedTuple):
     """A partition that the group is set in, and where it is now; None: nowhere."""
 
     topic: str
@@ -44,7 +44,7 @@ class Target(NamedTuple):
 class Step(NamedTuple):
     """Where the group is to go on in a partition, and the time that was found there."""
 
-    target: Target
+    target: ResetTarget
     offset: int
     leader_epoch: int
     found_ms: int | None
@@ -89,7 +89,7 @@ def _check_empty(group: Group) -> None:
         )
 
 
-def _targets(broker: "HttpServices", group: Group, asked: Asked) -> list[Target]:
+def _targets(broker: "HttpServices", group: Group, asked: Asked) -> list[ResetTarget]:
     """All partitions of the topic that is asked for, or those that the group has committed in."""
     committed = dict(group.offsets)
     topics = broker.catalog.image.topics
@@ -111,7 +111,7 @@ def _targets_of(
     committed: Mapping[tuple[str, int], OffsetCommitValue],
     *,
     every: bool,
-) -> Iterator[Target]:
+) -> Iterator[ResetTarget]:
     for topic in topics:
         for index, each in enumerate(topic.partitions):
             value = committed.get((topic.name, index))
@@ -119,16 +119,16 @@ def _targets_of(
                 value = None
             if every or value is not None:
                 before = None if value is None else value.offset
-                yield Target(topic.name, topic.topic_id, index, each.log, before)
+                yield ResetTarget(topic.name, topic.topic_id, index, each.log, before)
 
 
-def _steps(targets: list[Target], asked: Asked) -> list[Step]:
+def _steps(targets: list[ResetTarget], asked: Asked) -> list[Step]:
     """Blocks."""
     clock = SearchClock(asked.fields["clock"])
     return [_step(each, asked.fields["to"], clock) for each in targets]
 
 
-def _step(target: Target, to_ms: int, clock: SearchClock) -> Step:
+def _step(target: ResetTarget, to_ms: int, clock: SearchClock) -> Step:
     end = target.log.snapshot.high_watermark
     found = log_times.lookup(target.log, to_ms, clock)
     if found is None or found.offset >= end:
@@ -170,20 +170,20 @@ _PARAMETERS = (
     ),
     Parameter(
         "topic",
-        Kind(lambda text, _: text),
+        ParameterKind(lambda text, _: text),
         "All partitions of this topic, instead of those committed",
     ),
 )
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/groups/{group}/reset",
         "Where a group would go on if it were set to a time; nothing changes.",
         read=_preview,
         parameters=_PARAMETERS,
     ),
-    Route(
+    HttpRoute(
         "POST",
         "/api/groups/{group}/reset",
         "Set a group without members to a time: its offsets are committed anew.",

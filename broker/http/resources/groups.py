@@ -10,8 +10,8 @@ from broker.groups.classic.subscription import CONSUMER
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.lag import Standing, standings_of
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import Asked, Kind, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.route import HttpRoute
 from broker.runtime.instants import instant, instant_or_none
 from storage.log.log_times import find_times, lag_of
 
@@ -137,17 +137,17 @@ def _standing(standing: Standing) -> dict[str, object]:
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/groups",
         "The groups of consumers in the order of their names, a page at a time.",
         read=_groups,
         parameters=(
-            Parameter("after", Kind(lambda text, _: text), "Begin behind this name", ""),
+            Parameter("after", ParameterKind(lambda text, _: text), "Begin behind this name", ""),
             Parameter("limit", count(1, MAX_GROUPS), "Groups in the answer", MAX_GROUPS),
         ),
     ),
-    Route(
+    HttpRoute(
         "GET",
         "/api/groups/{group}",
         "One group: its members, and how far it is behind in each partition, in records and in "

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, cast
 
-from broker.http.port.parameters import Asked, Kind, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.route import HttpRoute
 from broker.http.resources.topics import find_topic
 from broker.runtime.instants import instant
 
@@ -44,14 +44,14 @@ def _is_instant(name: str) -> bool:
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/dirty",
         "Clients that sent bad times, most records first: id, address, partition, offsets, worst "
         "skew, reason and action.",
         read=_dirty,
         parameters=(
-            Parameter("topic", Kind(lambda text, _: text), "Of this topic only"),
+            Parameter("topic", ParameterKind(lambda text, _: text), "Of this topic only"),
             Parameter("limit", count(1, MAX_CLIENTS), "Clients in the answer", 100),
         ),
     ),

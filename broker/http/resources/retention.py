@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from broker.http.port.parameters import Asked, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.segments import learn_all_times
 from broker.http.resources.topics import find_partitions, find_topic
@@ -66,7 +66,7 @@ def _total(found: list[Leaving]) -> dict[str, object]:
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics/{topic}/retention/preview",
         "What the next round of retention would take if these settings were set: any setting of a "

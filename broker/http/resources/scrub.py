@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from broker.http.port.parameters import Asked
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 from broker.runtime.instants import Instant, instant
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _instant(ms: int) -> Instant | None:
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/scrub",
         "The check of closed segments for rot: how far it is, and what is wrong where.",

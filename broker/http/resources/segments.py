@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import Asked, Kind, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.compaction import compaction_state
 from broker.http.resources.retention_advice import Freeing
@@ -37,7 +37,7 @@ spans = TimeSpans()
 """What was computed for any answer."""
 
 
-class Judged(NamedTuple):
+class JudgedSegment(NamedTuple):
     """A log at one moment, and what retention decides on it."""
 
     snapshot: LogSnapshot
@@ -49,7 +49,7 @@ class Judged(NamedTuple):
     """The oldest segment that stays, for which all behind it wait."""
 
 
-def judge(broker: "HttpServices", log: "Log", now_ms: int) -> Judged:
+def judge(broker: "HttpServices", log: "Log", now_ms: int) -> JudgedSegment:
     """What would happen at `now_ms`; ApiError 503 while times still have to be looked up."""
     learn_all_times(broker, log)
     snapshot = log.snapshot
@@ -58,7 +58,7 @@ def judge(broker: "HttpServices", log: "Log", now_ms: int) -> Judged:
     decided = plan(segments, offsets, limits, now_ms)
     freeing = Freeing(log, broker.dirty_clients.who, limits, now_ms)
     blocker = freeing.blocker(snapshot, decided.blocker)
-    return Judged(snapshot, segments, offsets, decided, freeing, blocker)
+    return JudgedSegment(snapshot, segments, offsets, decided, freeing, blocker)
 
 
 def learn_all_times(broker: "HttpServices", log: "Log") -> None:
@@ -126,7 +126,7 @@ def _partition(
     return state, page, len(wanted) > at_most
 
 
-def _segment(log: "Log", judged: Judged, index: int, now_ms: int) -> dict[str, object]:
+def _segment(log: "Log", judged: JudgedSegment, index: int, now_ms: int) -> dict[str, object]:
     snapshot = judged.snapshot
     segment, limit = snapshot.segments[index], snapshot.end_of(index)
     is_active = index == len(snapshot.segments) - 1
@@ -163,7 +163,7 @@ def _times(log: "Log", segment: Segment, limit: int, *, is_active: bool) -> dict
     }
 
 
-def _decision(judged: Judged, index: int, end_offset: int, now_ms: int) -> dict[str, object]:
+def _decision(judged: JudgedSegment, index: int, end_offset: int, now_ms: int) -> dict[str, object]:
     decision: SegmentDecision = judged.plan.decisions[index]
     deadline = decision.deadline_ms
     overdue_ms = 0 if deadline is None else max(0, now_ms - deadline)
@@ -215,12 +215,14 @@ def _cursor(text: str, _: int) -> tuple[int, int]:
 
 def _parameters() -> Iterator[Parameter]:
     yield Parameter("partition", count(0, 2**31 - 1), "This partition only")
-    yield Parameter("after", Kind(_cursor), "Go on behind this: 'next' of the last page", (0, -1))
+    yield Parameter(
+        "after", ParameterKind(_cursor), "Go on behind this: 'next' of the last page", (0, -1)
+    )
     yield Parameter("limit", count(1, MAX_SEGMENTS), "Segments in the answer", 100)
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics/{topic}/segments",
         "Each segment: sizes, times by both clocks, whether it goes or what keeps it, until when, "

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from broker.http.port.parameters import Asked
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -27,7 +27,7 @@ def _told(entry: "Described") -> dict[str, object]:
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/config",
         "Every setting of the broker with its value, its default, and where the value was set.",

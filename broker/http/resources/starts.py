@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from broker.http.port.parameters import Asked
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -27,13 +27,13 @@ async def _confirm(broker: "HttpServices", asked: Asked) -> object:
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/starts",
         "Starts that ended soon and not well, and whether records are refused because of them.",
         read=_state,
     ),
-    Route(
+    HttpRoute(
         "POST",
         "/api/starts/confirm",
         "Somebody has looked: records are taken in again.",

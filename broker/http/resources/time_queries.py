@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import INSTANT, Asked, Parameter, count, word
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 from broker.http.resources.topics import find_partitions, find_topic
 from broker.runtime.instants import instant, instant_or_none
 from storage.log import log_times
@@ -123,7 +123,7 @@ _CLOCK = Parameter(
     str(SearchClock.RECORD),
 )
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics/{topic}/time/lookup",
         "The first offset at or after a time, by any clock, with both times of its record.",
@@ -134,7 +134,7 @@ ROUTES = (
             _PARTITION,
         ),
     ),
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics/{topic}/time/range",
         "What lies from one time to before another: offsets, how many records, or the proof that "
@@ -147,7 +147,7 @@ ROUTES = (
             _PARTITION,
         ),
     ),
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics/{topic}/time/skew",
         "How late the records came: arrival minus record time, in buckets, and the extremes.",

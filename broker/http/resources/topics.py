@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import Asked, Kind, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
+from broker.http.port.route import HttpRoute
 from broker.runtime.instants import instant_or_none
 from broker.topics.metadata_image import TopicImage
 
@@ -110,9 +110,9 @@ def _partition(broker: "HttpServices", partition: "Partition") -> dict[str, obje
     }
 
 
-_NAME = Kind(lambda text, _: text)
+_NAME = ParameterKind(lambda text, _: text)
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics",
         "The topics in the order of their names, a page at a time.",
@@ -122,7 +122,7 @@ ROUTES = (
             Parameter("limit", count(1, MAX_TOPICS), "Topics in the answer", MAX_TOPICS),
         ),
     ),
-    Route(
+    HttpRoute(
         "GET",
         "/api/topics/{topic}",
         "One topic: the settings that decide over its time, and its partitions.",

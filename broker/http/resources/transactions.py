@@ -6,8 +6,8 @@ An open transaction holds readers of committed records up in all its partitions.
 from typing import TYPE_CHECKING
 
 from broker.http.port.messages import ApiError
-from broker.http.port.parameters import FLAG, Asked, Kind, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.parameters import FLAG, Asked, Parameter, ParameterKind, count
+from broker.http.port.route import HttpRoute
 from broker.runtime.instants import instant, instant_or_none
 from broker.transactions.transactional import Transactional
 
@@ -77,7 +77,7 @@ def _partition(broker: "HttpServices", topic: str, index: int) -> dict[str, obje
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/transactions",
         "The transactional ids in the order of their names, a page at a time: what is open, and "
@@ -85,11 +85,11 @@ ROUTES = (
         read=_transactions,
         parameters=(
             Parameter("open", FLAG, "true: those that are open alone", default=False),
-            Parameter("after", Kind(lambda text, _: text), "Begin behind this name", ""),
+            Parameter("after", ParameterKind(lambda text, _: text), "Begin behind this name", ""),
             Parameter("limit", count(1, MAX_IDS), "Ids in the answer", MAX_IDS),
         ),
     ),
-    Route(
+    HttpRoute(
         "GET",
         "/api/transactions/{transaction}",
         "One transactional id: its transaction, the partitions in it, and how far each may be "

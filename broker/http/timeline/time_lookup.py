@@ -7,7 +7,7 @@ longer than a second is cut there, and `next` goes on.
 from typing import TYPE_CHECKING
 
 from broker.http.port.parameters import INSTANT, Asked, Parameter, word
-from broker.http.port.route import Route
+from broker.http.port.route import HttpRoute
 from broker.http.timeline.timeline import CHOICE, cursor_behind, logs_of, page_of
 from broker.runtime.instants import instant, instant_or_none
 from protocol.errors import KafkaError
@@ -63,7 +63,7 @@ def _landing(log: "Log", timestamp: int, clock: SearchClock) -> dict[str, object
 
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/timeline/lookup",
         "The first offset at or after a time in each partition, by any clock, and its segment.",

@@ -11,8 +11,8 @@ from time import sleep
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.lag import Standing
-from broker.http.port.parameters import FLAG, Asked, Kind, Parameter, count
-from broker.http.port.route import Route
+from broker.http.port.parameters import FLAG, Asked, Parameter, ParameterKind, count
+from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.segments import spans
 from broker.http.resources.topics import find_topic
@@ -249,15 +249,17 @@ def _cursor(text: str, _: int) -> Place:
 
 
 CHOICE = (
-    Parameter("topic", Kind(lambda text, _: text), "This topic only"),
+    Parameter("topic", ParameterKind(lambda text, _: text), "This topic only"),
     Parameter("internal", FLAG, "Whether the broker's own topics are among them", True),
-    Parameter("after", Kind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)),
+    Parameter(
+        "after", ParameterKind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)
+    ),
     Parameter("limit", count(1, MAX_PARTITIONS), "Partitions in the answer", DEFAULT_PARTITIONS),
 )
 """Which partitions an answer is about."""
 
 ROUTES = (
-    Route(
+    HttpRoute(
         "GET",
         "/api/timeline",
         "Every partition: its segments as bars on a time axis, the retention horizon, what goes "

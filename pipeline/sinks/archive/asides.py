@@ -13,11 +13,11 @@ from uuid import uuid4
 
 from pipeline.errors import DataLost
 from pipeline.sinks.archive.files import read_object, write_once
-from pipeline.sinks.archive.values import Commit, Kind, WrittenFile
+from pipeline.sinks.archive.values import Commit, TableKind, WrittenFile
 
 ASIDES = "_asides"
 VERSION = 1
-FOLLOWERS = (Kind.QUARANTINE, Kind.DEAD)
+FOLLOWERS = (TableKind.QUARANTINE, TableKind.DEAD)
 """The tables that follow the records."""
 NO_ROUND = 0
 _SPARE_BITS = 66
@@ -75,7 +75,9 @@ def _files(commit: Commit) -> list[dict[str, Any]]:
 
 
 def _commit(content: Mapping[str, Any]) -> Commit:
-    files = tuple(WrittenFile(**{**each, "kind": Kind(each["kind"])}) for each in content["files"])
+    files = tuple(
+        WrittenFile(**{**each, "kind": TableKind(each["kind"])}) for each in content["files"]
+    )
     ranges = {key: (int(first), int(until)) for key, (first, until) in content["ranges"].items()}
-    rows = {kind: int(content[kind]) for kind in Kind}
+    rows = {kind: int(content[kind]) for kind in TableKind}
     return Commit(files, ranges, content["read"], content["written_before"], content["holes"], rows)

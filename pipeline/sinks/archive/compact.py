@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.engine.engine import Engine
-from pipeline.sinks.archive.merge import Part, merged_groups, merged_schema
+from pipeline.sinks.archive.merge import MergedPart, merged_groups, merged_schema
 from pipeline.sinks.archive.parquet import ParquetArchive
 from pipeline.sinks.archive.rows import TOPIC_ID
 from pipeline.sinks.archive.sweep import named
-from pipeline.sinks.archive.values import CountsDoNotClose, Kind, Layout, Stream, WrittenFile
+from pipeline.sinks.archive.values import CountsDoNotClose, Layout, Stream, TableKind, WrittenFile
 from pipeline.sinks.archive.writer import OpenFile
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def merges(
 def merge_files(merge: Merge, layout: Layout) -> WrittenFile:
     """Write the one file of a merge. CountsDoNotClose. Runs in a worker."""
     parts = [
-        Part(Path(layout.root, file.path), topic_id)
+        MergedPart(Path(layout.root, file.path), topic_id)
         for file, topic_id in zip(merge.files, merge.topic_ids, strict=True)
     ]
     expected = sum(each.rows for each in merge.files)
@@ -109,13 +109,13 @@ def compact_parquet(
             str(kind), _count(before, kind), _count(after, kind),
             sum(each.rows for each in after if each.kind is kind),
         )
-        for kind in Kind if _count(before, kind)
+        for kind in TableKind if _count(before, kind)
     ]  # fmt: skip
 
 
 def compact_delta(archive: "DeltaArchive", target_bytes: int = TARGET_BYTES) -> Iterator[Compacted]:
     """Put the small files of each table together. Old ones stay for readers of old versions."""
-    for kind in Kind:
+    for kind in TableKind:
         table = archive.table(kind)
         if table is None:
             continue
@@ -154,5 +154,5 @@ def _topic_id(file: WrittenFile, ids: Mapping[tuple[str, str, int], str]) -> str
     return None if name is None else ids.get(name[:3]) or None
 
 
-def _count(files: Iterable[WrittenFile], kind: Kind) -> int:
+def _count(files: Iterable[WrittenFile], kind: TableKind) -> int:
     return sum(each.kind is kind for each in files)

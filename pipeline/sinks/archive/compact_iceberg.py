@@ -18,7 +18,7 @@ from pyiceberg.table import FileScanTask, Table
 from pipeline.sinks.archive.compact import ORDER, TARGET_BYTES, Compacted, Merge, merge_files
 from pipeline.sinks.archive.iceberg import IcebergArchive, path_of
 from pipeline.sinks.archive.sweep import named
-from pipeline.sinks.archive.values import CountsDoNotClose, Kind, TableChanged, WrittenFile
+from pipeline.sinks.archive.values import CountsDoNotClose, TableChanged, TableKind, WrittenFile
 
 IN_MEMORY_BYTES = 1 << 30
 """Of a day that goes through memory, unpacked."""
@@ -33,7 +33,7 @@ def compact_iceberg(
 
     CountsDoNotClose, TableChanged.
     """
-    for kind in Kind:
+    for kind in TableKind:
         table = archive.table(kind)
         if table is None:
             continue
@@ -64,7 +64,11 @@ def iceberg_filter(day: Sequence[Any]) -> str:
 
 
 def _put_together(
-    archive: IcebergArchive, kind: Kind, day: tuple[Any, ...], group: list[FileScanTask], at: int
+    archive: IcebergArchive,
+    kind: TableKind,
+    day: tuple[Any, ...],
+    group: list[FileScanTask],
+    at: int,
 ) -> int:
     """The snapshot that came of it, or the one that there was."""
     table = archive.table(kind)
@@ -86,7 +90,7 @@ def _put_together(
     return at if now is None else _snapshot(now)
 
 
-def _merge(archive: IcebergArchive, kind: Kind, table: Table, files: list[DataFile]) -> Merge:
+def _merge(archive: IcebergArchive, kind: TableKind, table: Table, files: list[DataFile]) -> Merge:
     ids = {each.name: each.topic_id for each in archive.streams(table)}
     paths = [path_of(file.file_path) for file in files]
     folder = paths[0].parent.relative_to(archive.root)

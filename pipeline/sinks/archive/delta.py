@@ -17,16 +17,16 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, CommitProperties, Transaction
 
 from pipeline.sinks.archive.asides import NO_ROUND
-from pipeline.sinks.archive.marker import DELTA, Marker
+from pipeline.sinks.archive.marker import DELTA, ArchiveMarker
 from pipeline.sinks.archive.rows import TOPIC_ID, schema_of
 from pipeline.sinks.archive.tables import TableArchive
 from pipeline.sinks.archive.values import (
     Commit,
-    Kind,
     Layout,
     SchemaDiffers,
     Stream,
     TableChanged,
+    TableKind,
     WrittenFile,
 )
 
@@ -50,14 +50,14 @@ class DeltaArchive(TableArchive[DeltaTable]):
         layout = Layout(
             root, staged=False, keeps_topic=False, max_writers=max_writers, is_plain=is_plain
         )
-        super().__init__(layout, value_schema, Marker(DELTA))
+        super().__init__(layout, value_schema, ArchiveMarker(DELTA))
 
     def files(self) -> list[str]:
         """Paths of the files that count, in all tables."""
-        tables = (self.table(kind) for kind in Kind)
+        tables = (self.table(kind) for kind in TableKind)
         return [uri for table in tables if table is not None for uri in table.file_uris()]
 
-    def _ready(self, kind: Kind) -> DeltaTable:
+    def _ready(self, kind: TableKind) -> DeltaTable:
         table = self.table(kind) or self._create(kind)
         missing, extra = _differences(table.schema(), self._schema(kind))
         if missing == {TOPIC_ID} and not extra:
@@ -68,7 +68,7 @@ class DeltaArchive(TableArchive[DeltaTable]):
 
     def _add(
         self,
-        kind: Kind,
+        kind: TableKind,
         table: DeltaTable,
         files: Sequence[WrittenFile],
         commit: Commit,
@@ -99,7 +99,7 @@ class DeltaArchive(TableArchive[DeltaTable]):
         table.update_incremental()
         return table.version()
 
-    def table(self, kind: Kind) -> DeltaTable | None:
+    def table(self, kind: TableKind) -> DeltaTable | None:
         """One of the tables; None while it has not been needed."""
         path = str(self.root / kind)
         return DeltaTable(path) if DeltaTable.is_deltatable(path) else None
@@ -117,23 +117,23 @@ class DeltaArchive(TableArchive[DeltaTable]):
     def _listed(self, table: DeltaTable) -> set[str]:
         return {path.name for path in self._files(table)}
 
-    def _add_topic_id(self, kind: Kind, table: DeltaTable) -> None:
+    def _add_topic_id(self, kind: TableKind, table: DeltaTable) -> None:
         """To a table of before that column was kept; rows that are there have null in it."""
         try:
             table.alter.add_columns([Field(TOPIC_ID, PrimitiveType("string"))])
         except DeltaError as error:
             raise TableChanged(f"{self.root / kind}: it was not altered: {error}") from error
 
-    def _create(self, kind: Kind) -> DeltaTable:
+    def _create(self, kind: TableKind) -> DeltaTable:
         path = str(self.root / kind)
         try:
             return DeltaTable.create(path, self._schema(kind), partition_by=_folders(kind))
         except DeltaError as error:
             raise TableChanged(f"{path}: it could not be made: {error}") from error
 
-    def _schema(self, kind: Kind) -> Schema:
+    def _schema(self, kind: TableKind) -> Schema:
         schema = schema_of(kind, self._value_schema)
-        if kind is Kind.RECORDS:
+        if kind is TableKind.RECORDS:
             schema = schema.append(pa.field("event_date", pa.date32()))
         return Schema.from_arrow(schema)
 
@@ -145,8 +145,8 @@ def _differences(there: Schema, wanted: Schema) -> tuple[set[str], set[str]]:
     return missing, {name for name, field in have.items() if want.get(name) != field}
 
 
-def _folders(kind: Kind) -> list[str]:
-    return ["topic", "event_date"] if kind is Kind.RECORDS else ["topic"]
+def _folders(kind: TableKind) -> list[str]:
+    return ["topic", "event_date"] if kind is TableKind.RECORDS else ["topic"]
 
 
 def _add_action(file: WrittenFile, now_ms: int) -> AddAction:

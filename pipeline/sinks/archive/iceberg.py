@@ -37,18 +37,18 @@ from pipeline.sinks.archive.marker import (
     CATALOG_FILE,
     ICEBERG,
     AnotherArchive,
-    Marker,
+    ArchiveMarker,
     has_rows,
 )
 from pipeline.sinks.archive.rows import TOPIC_ID, schema_of
 from pipeline.sinks.archive.tables import TableArchive
 from pipeline.sinks.archive.values import (
     Commit,
-    Kind,
     Layout,
     SchemaDiffers,
     Stream,
     TableChanged,
+    TableKind,
     WrittenFile,
 )
 
@@ -86,7 +86,7 @@ class IcebergArchive(TableArchive[Table]):
             str(Path(root).resolve()), staged=False, keeps_topic=True, max_writers=max_writers,
             is_plain=True,
         )  # fmt: skip
-        super().__init__(layout, value_schema, Marker(ICEBERG, catalog))
+        super().__init__(layout, value_schema, ArchiveMarker(ICEBERG, catalog))
         self._catalog_name = catalog
         self.catalog: Catalog
         logging.getLogger(_NOISY).setLevel(logging.ERROR)
@@ -104,7 +104,7 @@ class IcebergArchive(TableArchive[Table]):
     def _found_catalog(self) -> Catalog:
         """The catalog that has the tables of this folder. AnotherArchive, NoCatalog."""
         name = self._catalog_name or self.root / CATALOG_FILE
-        there = [kind for kind in Kind if has_rows(self.root, kind)]
+        there = [kind for kind in TableKind if has_rows(self.root, kind)]
         if there and self._catalog_name is None and not (self.root / CATALOG_FILE).exists():
             raise AnotherArchive(
                 f"{self.root} has tables that a catalog with a name knows: --catalog NAME"
@@ -128,14 +128,14 @@ class IcebergArchive(TableArchive[Table]):
         self.catalog.close()
         super().__exit__()
 
-    def table(self, kind: Kind) -> Table | None:
+    def table(self, kind: TableKind) -> Table | None:
         """One of the tables; None while it has not been needed."""
         try:
             return _alone(self.catalog.load_table((NAMESPACE, str(kind))))
         except NoSuchTableError:
             return None
 
-    def rewrite(self, kind: Kind, rows: str, order: list[tuple[str, str]]) -> None:
+    def rewrite(self, kind: TableKind, rows: str, order: list[tuple[str, str]]) -> None:
         """Write the rows of a filter anew, as one file, in that order. TableChanged."""
         table = self.table(kind)
         assert table is not None
@@ -163,7 +163,7 @@ class IcebergArchive(TableArchive[Table]):
     def _following(self, table: Table, streams: Sequence[Stream]) -> dict[str, int]:  # noqa: ARG002 - of all streams
         return _newest(table)
 
-    def _ready(self, kind: Kind) -> Table:
+    def _ready(self, kind: TableKind) -> Table:
         table = self.table(kind) or self._create(kind)
         there = _types(table.schema())
         wanted = _types(_schema(kind, self._value_schema))
@@ -174,7 +174,12 @@ class IcebergArchive(TableArchive[Table]):
         return table
 
     def _add(
-        self, kind: Kind, table: Table, files: Sequence[WrittenFile], commit: Commit, number: int
+        self,
+        kind: TableKind,
+        table: Table,
+        files: Sequence[WrittenFile],
+        commit: Commit,
+        number: int,
     ) -> int:
         paths = [_uri(self.root / each.path) for each in files]
         known = _newest(table)
@@ -206,13 +211,13 @@ class IcebergArchive(TableArchive[Table]):
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
         }
 
-    def _with_topic_id(self, kind: Kind, table: Table) -> Table:
+    def _with_topic_id(self, kind: TableKind, table: Table) -> Table:
         """A table of before that column was kept; rows that are there have null in it."""
         with _named_errors(self.root / kind), table.update_schema() as change:
             change.add_column(TOPIC_ID, StringType())
         return table
 
-    def _create(self, kind: Kind) -> Table:
+    def _create(self, kind: TableKind) -> Table:
         """Table and partitioning at once: one without the other would stay so."""
         name, schema = (NAMESPACE, str(kind)), schema_of(kind, self._value_schema)
         with _named_errors(self.root / kind):
@@ -221,7 +226,7 @@ class IcebergArchive(TableArchive[Table]):
             )
             with creation, creation.update_spec() as spec:
                 spec.add_field("topic", IdentityTransform(), "topic_name")
-                if kind is Kind.RECORDS:
+                if kind is TableKind.RECORDS:
                     spec.add_field("timestamp", DayTransform(), "event_date")
         return _alone(self.catalog.load_table(name))
 
@@ -263,7 +268,7 @@ def _alone(table: Table) -> Table:
     return table
 
 
-def _schema(kind: Kind, value_schema: pa.Schema | None) -> Schema:
+def _schema(kind: TableKind, value_schema: pa.Schema | None) -> Schema:
     """As pyiceberg makes it of ours, in a table that is new."""
     return Catalog._convert_schema_if_needed(schema_of(kind, value_schema))  # noqa: SLF001
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pipeline.sinks.archive.rounds import Stretch
+from pipeline.sinks.archive.rounds import ArchiveStretch
 from pipeline.sinks.archive.run import Extent
 from pipeline.sinks.archive.values import Stream
 from pipeline.sinks.archive.writer import Read
@@ -37,7 +37,7 @@ class LogSource:
             found.append(Extent(stream, view.start_offset, view.end_offset))
         return found
 
-    def stretches(self, extent: Extent, first: int) -> Iterator[Stretch]:
+    def stretches(self, extent: Extent, first: int) -> Iterator[ArchiveStretch]:
         """The stream from `first` to its end, in order, without a gap. DataLost."""
         if first >= extent.end:
             return
@@ -46,7 +46,7 @@ class LogSource:
         for index, chunk in enumerate(chunks):
             is_last = index + 1 == len(chunks)
             until = extent.end if is_last else chunk.selection.last_offset + 1
-            yield Stretch(extent.stream, first, until, chunk.size_bytes, chunk)
+            yield ArchiveStretch(extent.stream, first, until, chunk.size_bytes, chunk)
             first = until
 
     @property

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipeline.errors import DataLost, PipelineError
 from pipeline.sinks.archive.files import read_object, write_once
-from pipeline.sinks.archive.values import Kind
+from pipeline.sinks.archive.values import TableKind
 
 MARKER = "_archive.json"
 VERSION = 1
@@ -21,8 +21,8 @@ COMMITS = "_commits"
 CATALOG_FILE = "catalog.sqlite"
 _SIGNS = {
     PARQUET: (f"{COMMITS}/*.json",),
-    DELTA: tuple(f"{kind}/_delta_log/*.json" for kind in Kind),
-    ICEBERG: (CATALOG_FILE, *(f"{kind}/metadata/*.metadata.json" for kind in Kind)),
+    DELTA: tuple(f"{kind}/_delta_log/*.json" for kind in TableKind),
+    ICEBERG: (CATALOG_FILE, *(f"{kind}/metadata/*.metadata.json" for kind in TableKind)),
 }
 """What only that format leaves in the folder."""
 
@@ -33,7 +33,7 @@ class AnotherArchive(PipelineError):  # noqa: N818 - what happened
     EXIT_STATUS = 2
 
 
-class Marker(NamedTuple):
+class ArchiveMarker(NamedTuple):
     """Of which format an archive is and, of Iceberg, where its tables are registered."""
 
     format: str
@@ -45,7 +45,7 @@ class Marker(NamedTuple):
         return f"--format {self.format}" + (f" --catalog {self.catalog}" if self.catalog else "")
 
 
-def check_marker(root: Path, wanted: Marker) -> None:
+def check_marker(root: Path, wanted: ArchiveMarker) -> None:
     """Refuse a folder that is another archive's. AnotherArchive, DataLost. Writes nothing."""
     there = read_marker(root)
     if there is not None:
@@ -64,7 +64,7 @@ def check_marker(root: Path, wanted: Marker) -> None:
             raise AnotherArchive(f"{root} has files of no commit of {wanted}, such as {stranger}")
 
 
-def write_marker(root: Path, wanted: Marker) -> None:
+def write_marker(root: Path, wanted: ArchiveMarker) -> None:
     """Note what the archive is, durably, before anything is written to it. AnotherArchive."""
     if read_marker(root) is None:
         try:
@@ -73,12 +73,12 @@ def write_marker(root: Path, wanted: Marker) -> None:
             check_marker(root, wanted)
 
 
-def read_marker(root: Path) -> Marker | None:
+def read_marker(root: Path) -> ArchiveMarker | None:
     """What the folder says; None when it says nothing. DataLost when that cannot be read."""
     path = root / MARKER
     try:
         content = read_object(path, VERSION)
-        return Marker(content["format"], content["catalog"])
+        return ArchiveMarker(content["format"], content["catalog"])
     except FileNotFoundError:
         return None
     except KeyError as error:
@@ -90,7 +90,7 @@ def found_formats(root: Path) -> list[str]:
     return [name for name, signs in _SIGNS.items() if any(any(root.glob(each)) for each in signs)]
 
 
-def has_rows(root: Path, kind: Kind) -> bool:
+def has_rows(root: Path, kind: TableKind) -> bool:
     """Whether an Iceberg table of that name was ever committed to in this folder."""
     return any(
         _has_snapshot(path) for path in sorted((root / kind / "metadata").glob("*.metadata.json"))
@@ -106,5 +106,5 @@ def _has_snapshot(path: Path) -> bool:
 
 
 def _parquet_files(root: Path) -> Iterator[Path]:
-    for kind in Kind:
+    for kind in TableKind:
         yield from (root / kind).rglob("*.parquet")

@@ -25,7 +25,7 @@ _AT_ONCE = 4096
 """Rows of a piece, at most."""
 
 
-class Part(NamedTuple):
+class MergedPart(NamedTuple):
     """One of the files."""
 
     path: Path
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     """Of rows that do not say it themselves."""
 
 
-def merged_schema(parts: Sequence[Part]) -> pa.Schema:
+def merged_schema(parts: Sequence[MergedPart]) -> pa.Schema:
     """The columns of all files together, with the topic's id."""
     found = pa.unify_schemas([pq.read_schema(each.path).remove_metadata() for each in parts])
     if TOPIC_ID in found.names:
@@ -42,7 +42,7 @@ def merged_schema(parts: Sequence[Part]) -> pa.Schema:
 
 
 def merged_groups(
-    parts: Sequence[Part], schema: pa.Schema, group_bytes: int = WAITING_BYTES
+    parts: Sequence[MergedPart], schema: pa.Schema, group_bytes: int = WAITING_BYTES
 ) -> Iterator[pa.Table]:
     """All rows by partition, topic id and offset, as row groups. CountsDoNotClose."""
     waiting: list[pa.RecordBatch] = []
@@ -57,7 +57,9 @@ def merged_groups(
         yield pa.Table.from_batches(waiting, schema)
 
 
-def _pieces(parts: Sequence[Part], schema: pa.Schema, piece_bytes: int) -> Iterator[pa.RecordBatch]:
+def _pieces(
+    parts: Sequence[MergedPart], schema: pa.Schema, piece_bytes: int
+) -> Iterator[pa.RecordBatch]:
     with ExitStack() as stack:
         open_files = [
             _Rows(each, _batches(stack.enter_context(_opened(each)), piece_bytes), schema)
@@ -67,7 +69,7 @@ def _pieces(parts: Sequence[Part], schema: pa.Schema, piece_bytes: int) -> Itera
             yield from open_files[number].take(first, count)
 
 
-def _runs(parts: Sequence[Part]) -> Iterator[tuple[int, int, int]]:
+def _runs(parts: Sequence[MergedPart]) -> Iterator[tuple[int, int, int]]:
     """Which rows follow one another: of which file, from which row on, and how many."""
     places = [_places(each) for each in parts]
     ids = sorted({topic_id for each in places for topic_id in each.ids})
@@ -116,7 +118,7 @@ class _Places(NamedTuple):
         return self.table.column(TOPIC_ID).chunks if TOPIC_ID in self.table.column_names else []
 
 
-def _places(part: Part) -> _Places:
+def _places(part: MergedPart) -> _Places:
     there = pq.read_schema(part.path).names
     names = [name for name in ("partition", TOPIC_ID, "offset") if name in there]
     with pq.ParquetFile(part.path, read_dictionary=[n for n in names if n == TOPIC_ID]) as file:
@@ -124,7 +126,7 @@ def _places(part: Part) -> _Places:
     return _Places(np.arange(len(table)), table, part.topic_id or "")
 
 
-def _opened(part: Part) -> pq.ParquetFile:
+def _opened(part: MergedPart) -> pq.ParquetFile:
     return pq.ParquetFile(part.path, pre_buffer=False)
 
 
@@ -140,7 +142,9 @@ def _batches(file: pq.ParquetFile, piece_bytes: int) -> Iterator[pa.RecordBatch]
 class _Rows:
     """A file that is read from its begin to its end, once."""
 
-    def __init__(self, part: Part, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+    def __init__(
+        self, part: MergedPart, batches: Iterator[pa.RecordBatch], schema: pa.Schema
+    ) -> None:
         self._part = part
         self._schema = schema
         self._batches = batches

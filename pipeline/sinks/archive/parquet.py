@@ -25,22 +25,28 @@ from pipeline.sinks.archive.files import (
     sync_folders,
     write_once,
 )
-from pipeline.sinks.archive.marker import COMMITS, PARQUET, Marker, check_marker, write_marker
+from pipeline.sinks.archive.marker import (
+    COMMITS,
+    PARQUET,
+    ArchiveMarker,
+    check_marker,
+    write_marker,
+)
 from pipeline.sinks.archive.values import (
     Commit,
-    Kind,
     Layout,
     SchemaDiffers,
-    Standing,
     Stream,
     TableChanged,
+    TableKind,
+    TableStanding,
     WrittenFile,
 )
 from pipeline.sinks.archive.writer import STAGING, UNFINISHED
 from storage.env import Lock
 
 FORMAT = 1
-MARK = Marker(PARQUET)
+MARK = ArchiveMarker(PARQUET)
 _DIGITS = 20
 
 
@@ -93,12 +99,12 @@ class ParquetArchive:
         if self._lock is not None:
             self._lock.release()
 
-    def standing(self, streams: Iterable[Stream]) -> Standing:
+    def standing(self, streams: Iterable[Stream]) -> TableStanding:
         """Where to go on with these streams; all tables move together. AnotherArchive."""
         write_marker(self.root, MARK)
         following = self._last.get("next", {})
         known = {each.key: following[each.key] for each in streams if each.key in following}
-        return Standing(known)
+        return TableStanding(known)
 
     def commit(self, commit: Commit) -> int:
         """Make it visible, at once. TableChanged when somebody else has committed. Its number."""
@@ -205,5 +211,5 @@ def committed_files(root: Path) -> list[WrittenFile]:
         for path in manifest["removed"]:
             files.pop(path, None)
         for each in manifest["added"]:
-            files[each["path"]] = WrittenFile(**{**each, "kind": Kind(each["kind"])})
+            files[each["path"]] = WrittenFile(**{**each, "kind": TableKind(each["kind"])})
     return list(files.values())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipeline.sinks.archive.values import Done, Stream
 
 
-class Stretch(NamedTuple):
+class ArchiveStretch(NamedTuple):
     """A part of a stream that one worker reads; `work` is what the source reads it by."""
 
     stream: Stream
@@ -33,16 +33,16 @@ class Rounds:
     be done in any order; they are whole in order.
     """
 
-    def __init__(self, stretches: Sequence[Stretch], budget_bytes: int) -> None:
+    def __init__(self, stretches: Sequence[ArchiveStretch], budget_bytes: int) -> None:
         """Nothing is handed out."""
         self._stretches = stretches
         self._budget_bytes = budget_bytes
         self._open: deque[_Round] = deque()
         self._at_work: dict[tuple[str, int], tuple[_Round, int]] = {}
 
-    def __iter__(self) -> Iterator[Sequence[Stretch]]:
+    def __iter__(self) -> Iterator[Sequence[ArchiveStretch]]:
         """Each round, once."""
-        found: list[Stretch] = []
+        found: list[ArchiveStretch] = []
         used = 0
         for stretch in self._stretches:
             if found and used + stretch.size_bytes > self._budget_bytes:
@@ -65,7 +65,7 @@ class Rounds:
         while self._open and not self._open[0].left:
             yield self._open.popleft().done
 
-    def _begun(self, stretches: Sequence[Stretch]) -> Sequence[Stretch]:
+    def _begun(self, stretches: Sequence[ArchiveStretch]) -> Sequence[ArchiveStretch]:
         part = _Round(len(stretches))
         self._open.append(part)
         for each in stretches:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipeline.decode.arrays import derived, mask_of, numbers_of, repeated
 from pipeline.decode.schemas import ALL_COLUMNS, HEADERS, TIMESTAMP
-from pipeline.sinks.archive.values import Kind
+from pipeline.sinks.archive.values import TableKind
 from pipeline.transforms.event_time import (
     Mask,
     TimeLimits,
@@ -62,18 +62,18 @@ DATA = "data"
 class Share(NamedTuple):
     """Rows for one table and, of records, one day; with their times and offsets as numbers."""
 
-    kind: Kind
+    kind: TableKind
     day: int | None
     rows: pa.RecordBatch
     times: Times
     offsets: Times
 
 
-def schema_of(kind: Kind, value_schema: pa.Schema | None = None) -> pa.Schema:
+def schema_of(kind: TableKind, value_schema: pa.Schema | None = None) -> pa.Schema:
     """The columns of a table, topic included."""
-    if kind is Kind.QUARANTINE:
+    if kind is TableKind.QUARANTINE:
         return QUARANTINE
-    if kind is Kind.DEAD:
+    if kind is TableKind.DEAD:
         return DEAD
     if value_schema is None:
         return RECORDS
@@ -97,7 +97,7 @@ def shares(
         bad = ~good
         why = pa.array(reasons_of(times[bad], limits), pa.string())
         aside = _kept(batch, bad).append_column("reason", why)
-        yield _share(Kind.QUARANTINE, aside.select(QUARANTINE.names))
+        yield _share(TableKind.QUARANTINE, aside.select(QUARANTINE.names))
         batch = _kept(batch, good)
     if value_schema is None:
         yield from _by_day(batch.select(_read_names(RECORDS)))
@@ -107,7 +107,7 @@ def shares(
         is_dead = np.array([error is not None for error in parsed.errors], np.bool_)
         errors = pa.array([error for error in parsed.errors if error], pa.string())
         dead = _kept(batch, is_dead).append_column("error", errors)
-        yield _share(Kind.DEAD, dead.select([*DEAD.names, "timestampMs"]))
+        yield _share(TableKind.DEAD, dead.select([*DEAD.names, "timestampMs"]))
         batch = _kept(batch.append_column(DATA, parsed.data), ~is_dead)
     else:
         batch = batch.append_column(DATA, parsed.data)
@@ -125,15 +125,15 @@ def _by_day(batch: pa.RecordBatch) -> Iterator[Share]:
     days = days_of(numbers_of(batch.column("timestampMs")))
     first, last = int(days.min()), int(days.max())
     if first == last:
-        yield _share(Kind.RECORDS, batch, first)
+        yield _share(TableKind.RECORDS, batch, first)
         return
     for day in sorted(set(days.tolist())):
-        yield _share(Kind.RECORDS, _kept(batch, days == day), day)
+        yield _share(TableKind.RECORDS, _kept(batch, days == day), day)
 
 
-def _share(kind: Kind, rows: pa.RecordBatch, day: int | None = None) -> Share:
+def _share(kind: TableKind, rows: pa.RecordBatch, day: int | None = None) -> Share:
     times, offsets = numbers_of(rows.column("timestampMs")), numbers_of(rows.column("offset"))
-    if kind is not Kind.QUARANTINE:
+    if kind is not TableKind.QUARANTINE:
         rows = rows.drop_columns(["timestampMs"])
     return Share(kind, day, rows, times, offsets)
 

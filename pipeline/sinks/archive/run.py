@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataLost
-from pipeline.sinks.archive.rounds import Rounds, Stretch
+from pipeline.sinks.archive.rounds import ArchiveStretch, Rounds
 from pipeline.sinks.archive.stored import NOTHING
-from pipeline.sinks.archive.values import Commit, Layout, Standing, Stream, Unit, joined
+from pipeline.sinks.archive.values import Commit, Layout, Stream, TableStanding, Unit, joined
 from pipeline.sinks.archive.writer import Read, write_unit
 from pipeline.transforms.event_time import TimeLimits
 
@@ -36,13 +36,13 @@ class Extent(NamedTuple):
     end: int
 
 
-class Source(Protocol):
+class ArchiveSource(Protocol):
     """Where records come from."""
 
     def extents(self) -> list[Extent]:
         """What there is now."""
 
-    def stretches(self, extent: Extent, first: int) -> Iterator[Stretch]:
+    def stretches(self, extent: Extent, first: int) -> Iterator[ArchiveStretch]:
         """The stream from `first` to its end, in order, without a gap."""
 
     @property
@@ -50,12 +50,12 @@ class Source(Protocol):
         """Reads a stretch's `work`, in a worker: a function that travels."""
 
 
-class Target(Protocol):
+class ArchiveTarget(Protocol):
     """The tables that an archive consists of."""
 
     layout: Layout
 
-    def standing(self, streams: Iterable[Stream]) -> Standing:
+    def standing(self, streams: Iterable[Stream]) -> TableStanding:
         """Where to go on with these streams."""
 
     def commit(self, commit: Commit) -> int:
@@ -73,13 +73,13 @@ class Wishes(NamedTuple):
     """Whether to go on behind records that retention took before they were archived."""
 
 
-class Plan(NamedTuple):
+class ArchivePlan(NamedTuple):
     """What a run has to do, as the tables and the logs were when it began."""
 
     begins: Mapping[str, int]
     """By stream: where to go on."""
-    standing: Standing
-    stretches: Sequence[Stretch]
+    standing: TableStanding
+    stretches: Sequence[ArchiveStretch]
     """Of all streams in turn; those of one stream in order."""
 
     @property
@@ -88,24 +88,24 @@ class Plan(NamedTuple):
         return sum(each.size_bytes for each in self.stretches)
 
 
-def planned(source: Source, target: Target, wishes: Wishes) -> Plan:
+def planned(source: ArchiveSource, target: ArchiveTarget, wishes: Wishes) -> ArchivePlan:
     """All that there is now and the target has not. DataLost, and what the source raises."""
     extents = source.extents()
     standing = target.standing([each.stream for each in extents])
     begins = {each.stream.key: _begin(each, standing, wishes) for each in extents}
     ways = [source.stretches(each, begins[each.stream.key]) for each in extents]
     turns = chain.from_iterable(zip_longest(*ways))
-    return Plan(begins, standing, [each for each in turns if each is not None])
+    return ArchivePlan(begins, standing, [each for each in turns if each is not None])
 
 
 def run_once(
-    source: Source,
-    target: Target,
+    source: ArchiveSource,
+    target: ArchiveTarget,
     engine: Engine,
     wishes: Wishes,
     progress: Callable[[int], object] = lambda _: None,
     *,
-    plan: Plan | None = None,
+    plan: ArchivePlan | None = None,
 ) -> Iterator[Commit]:
     """Archive all that there is now, round by round; each round's commit when it counts.
 
@@ -129,7 +129,7 @@ def run_once(
                 yield commit
 
 
-def _begin(extent: Extent, standing: Standing, wishes: Wishes) -> int:
+def _begin(extent: Extent, standing: TableStanding, wishes: Wishes) -> int:
     """From which offset to go on. DataLost when it is gone, or was never there."""
     key = extent.stream.key
     begin = standing.begins.get(key)
@@ -150,7 +150,7 @@ def _begin(extent: Extent, standing: Standing, wishes: Wishes) -> int:
     return begin
 
 
-def _unit(stretch: Stretch, layout: Layout, standing: Standing, wishes: Wishes) -> Unit:
+def _unit(stretch: ArchiveStretch, layout: Layout, standing: TableStanding, wishes: Wishes) -> Unit:
     now_ms = time.time_ns() // 1_000_000
     stored = standing.stored.get(stretch.stream.key, NOTHING)
     within = np.searchsorted(stored, [stretch.first, stretch.until])

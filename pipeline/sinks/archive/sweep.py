@@ -18,7 +18,7 @@ _NAME = re.compile(r"(\d+)-(.{1,8})-(\d{20})-(\d{20})(?:\.\d+)?(?:-[0-9a-f]{8})?
 _TOPIC = "topic="
 
 
-class Named(NamedTuple):
+class NamedFile(NamedTuple):
     """What the name of a file says."""
 
     topic: str
@@ -33,7 +33,7 @@ class Named(NamedTuple):
         return self[:3] == stream.name
 
 
-def named(path: Path) -> Named | None:
+def named(path: Path) -> NamedFile | None:
     """What a file's path says of it; None of a file that the archive has not named."""
     found = _NAME.fullmatch(path.name)
     topics = [part for part in path.parts if part.startswith(_TOPIC)]
@@ -41,7 +41,7 @@ def named(path: Path) -> Named | None:
         return None
     partition, made, first, until = found.groups()
     topic = topics[-1].removeprefix(_TOPIC)
-    return Named(topic, made, int(partition), int(first), int(until))
+    return NamedFile(topic, made, int(partition), int(first), int(until))
 
 
 def sweep(

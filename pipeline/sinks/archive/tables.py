@@ -17,17 +17,17 @@ import pyarrow as pa
 
 from pipeline.sinks.archive.asides import FOLLOWERS, NO_ROUND, Asides
 from pipeline.sinks.archive.files import lock_archive, still_there, sync_folders
-from pipeline.sinks.archive.marker import Marker, check_marker, write_marker
+from pipeline.sinks.archive.marker import ArchiveMarker, check_marker, write_marker
 from pipeline.sinks.archive.stored import stored_offsets
 from pipeline.sinks.archive.sweep import sweep
 from pipeline.sinks.archive.values import (
     Commit,
-    Kind,
     Layout,
-    Standing,
     Stored,
     Stream,
     TableChanged,
+    TableKind,
+    TableStanding,
     WrittenFile,
 )
 from storage.env import Lock
@@ -40,14 +40,14 @@ _ATTEMPTS = 4
 class TableArchive(ABC, Generic[TableT]):
     """Three tables in one folder, held by one archiver at a time."""
 
-    def __init__(self, layout: Layout, value_schema: pa.Schema | None, mark: Marker) -> None:
+    def __init__(self, layout: Layout, value_schema: pa.Schema | None, mark: ArchiveMarker) -> None:
         """Nothing is opened yet. `mark`: what the folder must be the archive of."""
         self.root = Path(layout.root)
         self.layout = layout
         self._mark = mark
         self._asides = Asides(self.root)
         self._value_schema = value_schema
-        self._known: dict[Kind, dict[str, int]] = {}
+        self._known: dict[TableKind, dict[str, int]] = {}
         self._lock: Lock | None = None
         self._swept: set[Stream] = set()
 
@@ -66,7 +66,7 @@ class TableArchive(ABC, Generic[TableT]):
         if self._lock is not None:
             self._lock.release()
 
-    def standing(self, streams: Iterable[Stream]) -> Standing:
+    def standing(self, streams: Iterable[Stream]) -> TableStanding:
         """Where to go on with these streams; what a run that died has begun is finished, or goes.
 
         AnotherArchive, DataLost, TableChanged.
@@ -74,30 +74,30 @@ class TableArchive(ABC, Generic[TableT]):
         write_marker(self.root, self._mark)
         self._finish()
         streams = list(streams)
-        tables = {kind: self.table(kind) for kind in Kind}
+        tables = {kind: self.table(kind) for kind in TableKind}
         self._known = {
             kind: {} if table is None else self._following(table, streams)
             for kind, table in tables.items()
         }
         self._sweep([each for each in streams if each not in self._swept])
         self.layout = replace(self.layout, tag=uuid4().hex[:8])
-        return Standing(self._known[Kind.RECORDS], self._stored(streams))
+        return TableStanding(self._known[TableKind.RECORDS], self._stored(streams))
 
     def commit(self, commit: Commit) -> int:
         """Make it visible, the records first. SchemaDiffers, TableChanged. The version."""
         still_there(self.root, commit.files)
         sync_folders((self.root / each.path for each in commit.files), self.root)
         number = self._asides.write(commit)
-        version = self._append(Kind.RECORDS, commit, number)
+        version = self._append(TableKind.RECORDS, commit, number)
         self._follow(commit, number)
         return version
 
     @abstractmethod
-    def table(self, kind: Kind) -> TableT | None:
+    def table(self, kind: TableKind) -> TableT | None:
         """One of the tables; None while it has not been needed."""
 
     @abstractmethod
-    def _ready(self, kind: Kind) -> TableT:
+    def _ready(self, kind: TableKind) -> TableT:
         """The table as it is now, with our columns. SchemaDiffers, TableChanged."""
 
     @abstractmethod
@@ -110,7 +110,12 @@ class TableArchive(ABC, Generic[TableT]):
 
     @abstractmethod
     def _add(
-        self, kind: Kind, table: TableT, files: Sequence[WrittenFile], commit: Commit, number: int
+        self,
+        kind: TableKind,
+        table: TableT,
+        files: Sequence[WrittenFile],
+        commit: Commit,
+        number: int,
     ) -> int:
         """Commit files with positions, which never fall, and the round. TableChanged. Version."""
 
@@ -122,11 +127,11 @@ class TableArchive(ABC, Generic[TableT]):
     def _listed(self, table: TableT) -> set[str]:
         """Names of the files that count now, or in a version that is kept."""
 
-    def _append(self, kind: Kind, commit: Commit, number: int) -> int:
+    def _append(self, kind: TableKind, commit: Commit, number: int) -> int:
         files = [each for each in commit.files if each.kind is kind]
         for attempt in count(1):
             table = self._ready(kind)
-            if kind is Kind.RECORDS:
+            if kind is TableKind.RECORDS:
                 self._check_unmoved(table, commit)
             elif self._is_done(table, number):
                 return -1
@@ -137,17 +142,17 @@ class TableArchive(ABC, Generic[TableT]):
                     raise
             else:
                 break
-        if kind is Kind.RECORDS:
+        if kind is TableKind.RECORDS:
             self._known[kind] |= {key: until for key, (_, until) in commit.ranges.items()}
         return version
 
     def _check_unmoved(self, table: TableT, commit: Commit) -> None:
         """The records go on from where they were when the round was planned. TableChanged."""
-        known = self._known[Kind.RECORDS]
+        known = self._known[TableKind.RECORDS]
         now = self._following(table, [Stream.of_key(key) for key in commit.ranges])
         if any(known.get(key) != now.get(key) for key in now.keys() | commit.ranges.keys()):
             raise TableChanged(
-                f"{self.root / Kind.RECORDS}: another archiver has committed meanwhile"
+                f"{self.root / TableKind.RECORDS}: another archiver has committed meanwhile"
             )
         for key, (first, _) in commit.ranges.items():
             if first < known.get(key, 0):
@@ -160,7 +165,7 @@ class TableArchive(ABC, Generic[TableT]):
         """
         if self._round(table) == number:
             return True
-        records = self.table(Kind.RECORDS)
+        records = self.table(TableKind.RECORDS)
         return records is None or self._round(records) != number
 
     def _follow(self, commit: Commit, number: int) -> None:
@@ -168,32 +173,32 @@ class TableArchive(ABC, Generic[TableT]):
         for kind in FOLLOWERS:
             if any(each.kind is kind for each in commit.files):
                 self._append(kind, commit, number)
-        self._asides.forget(number, self._known[Kind.RECORDS])
+        self._asides.forget(number, self._known[TableKind.RECORDS])
 
     def _finish(self) -> None:
         """The last round that counts is in every table. DataLost, TableChanged."""
-        records = self.table(Kind.RECORDS)
+        records = self.table(TableKind.RECORDS)
         number = NO_ROUND if records is None else self._round(records)
         if records is None or number == NO_ROUND:
             return
         commit = self._asides.read(number)
         streams = [Stream.of_key(key) for key in commit.ranges]
-        self._known[Kind.RECORDS] = self._following(records, streams)
+        self._known[TableKind.RECORDS] = self._following(records, streams)
         self._follow(commit, number)
 
     def _sweep(self, streams: Sequence[Stream]) -> None:
         """What runs that died have left of these streams goes."""
-        for kind in Kind:
+        for kind in TableKind:
             table = self.table(kind)
             listed = None if table is None else partial(self._listed, table)
-            sweep(self.root / kind, streams, self._known[Kind.RECORDS], listed)
+            sweep(self.root / kind, streams, self._known[TableKind.RECORDS], listed)
         self._swept.update(streams)
 
     def _stored(self, streams: Sequence[Stream]) -> dict[str, Stored]:
         """What tables have of the offsets behind those of the records (`stored_offsets`)."""
         found: dict[str, Stored] = {}
         for each in streams:
-            first = self._known[Kind.RECORDS].get(each.key, 0)
+            first = self._known[TableKind.RECORDS].get(each.key, 0)
             ahead = [kind for kind in FOLLOWERS if self._known[kind].get(each.key, 0) > first]
             tables = [table for table in map(self.table, ahead) if table is not None]
             files = [path for table in tables for path in self._files(table)]

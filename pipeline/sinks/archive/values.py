@@ -20,7 +20,7 @@ from pipeline.transforms.event_time import TimeLimits
 # ruff: noqa: N818 - an error is named after what happened
 
 
-class Kind(StrEnum):
+class TableKind(StrEnum):
     """The tables of an archive, and the names of their folders."""
 
     RECORDS = "records"
@@ -75,7 +75,7 @@ Stored = NDArray[np.int64]
 """Offsets, in order."""
 
 
-class Standing(NamedTuple):
+class TableStanding(NamedTuple):
     """How far an archive is."""
 
     begins: Mapping[str, int]
@@ -121,7 +121,7 @@ class Unit:
 class WrittenFile(NamedTuple):
     """A Parquet file that waits for its commit. Paths are relative to the archive."""
 
-    kind: Kind
+    kind: TableKind
     path: str
     rows: int
     size_bytes: int
@@ -156,7 +156,7 @@ class Commit:
     read: int
     skipped: int
     holes: int
-    rows: Mapping[Kind, int] = field(default_factory=dict)
+    rows: Mapping[TableKind, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The proof, without the list of files."""
@@ -165,7 +165,7 @@ class Commit:
             "holes": self.holes,
             "read": self.read,
             "written_before": self.skipped,
-            **{str(kind): self.rows.get(kind, 0) for kind in Kind},
+            **{str(kind): self.rows.get(kind, 0) for kind in TableKind},
             "ranges": {key: list(span) for key, span in self.ranges.items()},
         }
 
@@ -187,7 +187,7 @@ def joined(start: Mapping[str, int], done: Iterable[Done]) -> Commit:
         ranges[each.key] = first, each.until
     files = tuple(file for each in units for file in each.files)
     read, skipped = sum(u.read for u in units), sum(u.skipped for u in units)
-    rows = {kind: sum(f.rows for f in files if f.kind is kind) for kind in Kind}
+    rows = {kind: sum(f.rows for f in files if f.kind is kind) for kind in TableKind}
     if sum(rows.values()) + skipped != read:
         raise CountsDoNotClose(
             f"{read} records were read, {sum(rows.values())} written and {skipped} there before"

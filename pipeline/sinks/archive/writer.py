@@ -22,9 +22,9 @@ from pipeline.sinks.archive.rows import READ, TOPIC_ID, Share, schema_of, shares
 from pipeline.sinks.archive.values import (
     CountsDoNotClose,
     Done,
-    Kind,
     Layout,
     Stored,
+    TableKind,
     Unit,
     WrittenFile,
 )
@@ -52,7 +52,7 @@ class DiskFull(PipelineError):  # noqa: N818 - what happened
 class OpenFile:
     """One Parquet file on its way."""
 
-    def __init__(self, layout: Layout, kind: Kind, path: str, schema: pa.Schema) -> None:
+    def __init__(self, layout: Layout, kind: TableKind, path: str, schema: pa.Schema) -> None:
         """Makes the folder and the file, under its unfinished name."""
         self.kind = kind
         self.path = path
@@ -135,8 +135,8 @@ class ArchiveWriter:
     def __init__(self, unit: Unit) -> None:
         """Nothing is open."""
         self._unit = unit
-        self._open: dict[tuple[Kind, int | None], OpenFile] = {}
-        self._parts: dict[tuple[Kind, int | None], int] = {}
+        self._open: dict[tuple[TableKind, int | None], OpenFile] = {}
+        self._parts: dict[tuple[TableKind, int | None], int] = {}
         self._value_schema = (
             None
             if unit.value_schema is None
@@ -171,7 +171,7 @@ class ArchiveWriter:
         while sum(each.waiting_bytes for each in self._open.values()) > WAITING_BYTES:
             max(self._open.values(), key=lambda each: each.waiting_bytes).write()
 
-    def _begin(self, key: tuple[Kind, int | None]) -> OpenFile:
+    def _begin(self, key: tuple[TableKind, int | None]) -> OpenFile:
         layout = self._unit.layout
         if len(self._open) >= layout.max_writers:
             self._close(next(iter(self._open)))
@@ -182,15 +182,15 @@ class ArchiveWriter:
             schema = schema.remove(schema.get_field_index("topic"))
         return OpenFile(layout, kind, f"{self._folder(key)}/{self._name(part)}", schema)
 
-    def _close(self, key: tuple[Kind, int | None]) -> None:
+    def _close(self, key: tuple[TableKind, int | None]) -> None:
         self.files.append(self._open[key].close(self._partition(key)))
         del self._open[key]
 
-    def _folder(self, key: tuple[Kind, int | None]) -> str:
+    def _folder(self, key: tuple[TableKind, int | None]) -> str:
         folders = (f"{name}={value}" for name, value in self._partition(key).items())
         return "/".join((key[0], *folders))
 
-    def _partition(self, key: tuple[Kind, int | None]) -> dict[str, str]:
+    def _partition(self, key: tuple[TableKind, int | None]) -> dict[str, str]:
         partition = {"topic": self._unit.stream.topic}
         if key[1] is not None:
             partition["event_date"] = f"{_EPOCH + timedelta(days=key[1]):%Y-%m-%d}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipeline.decode import compiled
 from pipeline.decode import numpy_decoder as lockstep
-from pipeline.decode.decoder import Origin, decode, tabulate
+from pipeline.decode.decoder import BatchOrigin, decode, tabulate
 from pipeline.decode.schemas import ALL_COLUMNS
 from pipeline.engine.worker_memory import worker_memory
 from tests.bench.cell import Figure
@@ -63,7 +63,7 @@ def nanoseconds(engine: str, piece_bytes: int, segment: Path) -> float:
             just_read = buffer[: len(piece)]
             just_read[:] = piece
             began = time.perf_counter()
-            for batch in decode(just_read, Origin(CLEAN, 0), schema, engine=decoder):
+            for batch in decode(just_read, BatchOrigin(CLEAN, 0), schema, engine=decoder):
                 rows += batch.num_rows
             seconds_taken += time.perf_counter() - began
         taken.append(seconds_taken * 1e9 / rows)
@@ -72,7 +72,7 @@ def nanoseconds(engine: str, piece_bytes: int, segment: Path) -> float:
 
 def pieces_of(data: memoryview, piece_bytes: int) -> Iterator[memoryview]:
     """Whole batches, about so many bytes of them at a time."""
-    while end := tabulate(data[:piece_bytes], Origin(CLEAN, 0)).end:
+    while end := tabulate(data[:piece_bytes], BatchOrigin(CLEAN, 0)).end:
         yield data[:end]
         data = data[end:]
 

@@ -11,11 +11,11 @@ from broker.record_times.audit_stream import AuditStream
 from protocol.errors import ErrorCode, KafkaError
 from storage.segment.log_snapshot import AppendResult
 from storage.timestamps import Direction, Suspicion
-from storage.validation.dirty_timestamps import Action, DirtyTimes, Finding
+from storage.validation.dirty_timestamps import Action, DirtyFinding, DirtyTimes
 from tests.support.simenv import SimClock
 
 FUTURE = DirtyTimes(
-    0, (Finding(Direction.FUTURE, Suspicion.BOUND, Action.ACCEPTED, 2, 0, 1, 9, 0),)
+    0, (DirtyFinding(Direction.FUTURE, Suspicion.BOUND, Action.ACCEPTED, 2, 0, 1, 9, 0),)
 )
 
 

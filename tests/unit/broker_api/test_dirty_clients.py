@@ -11,7 +11,7 @@ from broker.record_times.offenders import MAX_CLIENT_ID, MAX_ENTRIES, TOLD_EVERY
 from broker.runtime.event_log import journal
 from broker.runtime.probes import BrokerProbes
 from storage.timestamps import Direction, Suspicion
-from storage.validation.dirty_timestamps import Action, DirtyTimes, Finding
+from storage.validation.dirty_timestamps import Action, DirtyFinding, DirtyTimes
 from tests.support.simenv import SimClock
 
 NOW = 1_760_000_000_000
@@ -37,7 +37,9 @@ class Court:
         action: Action = Action.ACCEPTED,
         direction: Direction = Direction.FUTURE,
     ) -> None:
-        finding = Finding(direction, Suspicion.BOUND, action, count, 0, count - 1, worst, count - 1)
+        finding = DirtyFinding(
+            direction, Suspicion.BOUND, action, count, 0, count - 1, worst, count - 1
+        )
         log: Any = SimpleNamespace(topic=topic, partition=0)
         dirty = DirtyTimes(self.clock.now_ms(), (finding,))
         self.clients.found(log, dirty, base_offset, Nobody(client, "10.0.0.1"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.groups.consumer.embedded import Assignment, NamedPartitions, Subscription
+from broker.groups.consumer.embedded import EmbeddedAssignment, Subscription, TopicPartitions
 from protocol.apis import consumer_group_describe, consumer_group_heartbeat, delete_groups
 from protocol.apis.offset_commit import OffsetCommitRequest
 from protocol.codec import encode_bytes
@@ -256,8 +256,8 @@ def subscription(*topics: str) -> bytes:
 
 
 def assignment(*indexes: int) -> bytes:
-    parts = [NamedPartitions(topic="t", partitions=list(indexes))]
-    return b"\0\1" + encode_bytes(Assignment(assigned=parts), 1)
+    parts = [TopicPartitions(topic="t", partitions=list(indexes))]
+    return b"\0\1" + encode_bytes(EmbeddedAssignment(assigned=parts), 1)
 
 
 @pytest.mark.parametrize("policy", ["bidirectional", "disabled"])

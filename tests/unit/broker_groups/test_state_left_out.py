@@ -8,8 +8,8 @@ from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, gr
 from broker.groups.records.consumer import (
     CurrentPartitions,
     CurrentValue,
-    Kind,
     MemberValue,
+    RecordKind,
     Said,
     key_of,
     value_of,
@@ -42,8 +42,8 @@ def a_generation_that_nobody_can_read() -> list[Row]:
 def a_member(current: CurrentValue) -> list[Row]:
     said = Said(MemberValue(client_id="c", client_host="/h", rebalance_timeout_ms=1), None)
     return [
-        (key_of(Kind.MEMBER, "odd", "m"), value_of(said)),
-        (key_of(Kind.CURRENT, "odd", "m"), value_of(current)),
+        (key_of(RecordKind.MEMBER, "odd", "m"), value_of(said)),
+        (key_of(RecordKind.CURRENT, "odd", "m"), value_of(current)),
     ]
 
 
@@ -59,7 +59,7 @@ def a_partition_held_twice() -> list[Row]:
 
 def a_member_whose_tags_end_early() -> list[Row]:
     said = Said(MemberValue(client_id="c", client_host="/h", rebalance_timeout_ms=1), None)
-    return [(key_of(Kind.MEMBER, "odd", "m"), value_of(said)[:-1])]
+    return [(key_of(RecordKind.MEMBER, "odd", "m"), value_of(said)[:-1])]
 
 
 ODD = pytest.mark.parametrize(

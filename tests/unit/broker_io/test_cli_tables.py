@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.cli.tables import Page
+from broker.cli.tables import TablePage
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\u202eb"
 WRITTEN = "a\\x1b]0;owned\\x07\\x1b[2J\\u202eb"
@@ -11,7 +11,7 @@ WRITTEN = "a\\x1b]0;owned\\x07\\x1b[2J\\u202eb"
 def test_names_that_a_terminal_would_obey_are_written_out(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page = Page()
+    page = TablePage()
     page.table(("group", ">members"), [(HOSTILE, "1")])
     page.line(f"{HOSTILE}: stable")
     table, line = capsys.readouterr().out.split("\n", 2)[1:]
@@ -20,5 +20,5 @@ def test_names_that_a_terminal_would_obey_are_written_out(
 
 
 def test_names_in_any_script_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    Page().line("zähler \u65e5\u672c \U0001f552")
+    TablePage().line("zähler \u65e5\u672c \U0001f552")
     assert capsys.readouterr().out == "zähler \u65e5\u672c \U0001f552\n"

@@ -6,7 +6,7 @@ import pytest
 
 from config.alter import Alteration, Operation
 from config.errors import ConfigError, ConfigRequestError, NotServedError
-from config.layers import Source
+from config.layers import SettingSource
 from config.sources import load
 from config.store import ConfigStore
 from config.topic import TopicConfig
@@ -51,11 +51,11 @@ def test_each_layer_wins_over_the_one_below_and_its_removal_brings_that_back() -
     seen.append(store.topic_config("t").retention_ms)
     synonyms = entry(store, "t", "retention.ms").synonyms
     assert [(each.name, each.value, each.source) for each in synonyms] == [
-        ("retention.ms", "1", Source.TOPIC),
-        ("log.retention.ms", "2", Source.DYNAMIC_BROKER),
-        ("log.retention.ms", "3", Source.DYNAMIC_DEFAULT_BROKER),
-        ("log.retention.ms", "4", Source.STATIC_BROKER),
-        ("log.retention.ms", "604800000", Source.DEFAULT),
+        ("retention.ms", "1", SettingSource.TOPIC),
+        ("log.retention.ms", "2", SettingSource.DYNAMIC_BROKER),
+        ("log.retention.ms", "3", SettingSource.DYNAMIC_DEFAULT_BROKER),
+        ("log.retention.ms", "4", SettingSource.STATIC_BROKER),
+        ("log.retention.ms", "604800000", SettingSource.DEFAULT),
     ]
     alter(store, "t", ("retention.ms", DELETE, None))
     seen.append(store.topic_config("t").retention_ms)
@@ -67,7 +67,7 @@ def test_each_layer_wins_over_the_one_below_and_its_removal_brings_that_back() -
 
 
 def test_the_sources_carry_the_numbers_of_the_wire() -> None:
-    assert [source.value for source in Source] == [1, 2, 3, 4, 5]
+    assert [source.value for source in SettingSource] == [1, 2, 3, 4, 5]
     assert [operation.value for operation in Operation] == [0, 1, 2, 3]
 
 
@@ -96,7 +96,11 @@ def test_an_alias_sets_both_timestamp_bounds_and_an_explicit_bound_wins(alias: s
     assert config.message_timestamp_before_max_ms == 10_000
     assert config.message_timestamp_after_max_ms == 5
     shown = entry(store, "t", "message.timestamp.before.max.ms")
-    assert (shown.value, shown.source, shown.synonyms[0].name) == ("10000", Source.TOPIC, alias)
+    assert (shown.value, shown.source, shown.synonyms[0].name) == (
+        "10000",
+        SettingSource.TOPIC,
+        alias,
+    )
     assert entry(store, "t", alias).value == "10000"
     alter(store, "t", (alias, DELETE, None))
     assert store.topic_config("t").message_timestamp_before_max_ms == LONG_MAX
@@ -244,7 +248,7 @@ def test_every_broker_is_described_by_what_is_set_for_all_alone() -> None:
     alter_broker(store, "", ("log.retention.ms", SET, "1h"))
     (only,) = store.describe_broker("")
     assert (only.name, only.value) == ("log.retention.ms", "3600000")
-    assert only.source is Source.DYNAMIC_DEFAULT_BROKER
+    assert only.source is SettingSource.DYNAMIC_DEFAULT_BROKER
 
 
 def test_hours_are_reported_as_hours_and_as_the_milliseconds_they_are() -> None:
@@ -253,7 +257,7 @@ def test_hours_are_reported_as_hours_and_as_the_milliseconds_they_are() -> None:
     by_name = {each.name: each for each in store.describe_broker()}
     assert by_name["log.retention.ms"].value == "7200000"
     assert by_name["log.retention.hours"].value == "2"
-    assert by_name["log.retention.hours"].source is Source.STATIC_BROKER
+    assert by_name["log.retention.hours"].source is SettingSource.STATIC_BROKER
     assert "log.retention.minutes" not in by_name
 
 

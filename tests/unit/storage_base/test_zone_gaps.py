@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from protocol.records.gaps import NO_EDGES, Edges
 from storage.segment.segment import IndexRules
 from storage.segment.zone_repair import mend_zones
-from storage.zones.gaps import GAP_BITS, Times, gap_flags, gap_of, joined_flags
+from storage.zones.gaps import GAP_BITS, GapTimes, gap_flags, gap_of, joined_flags
 from storage.zones.zone_map import DIRTY_FUTURE, DIRTY_PAST, LOG_APPEND_TIME, UNTIMED, ZoneMap
 from tests.support.logs import append, make_durable, open_log
 from tests.support.simdisk import SimFileSystem
@@ -47,7 +47,7 @@ def test_no_time_of_a_zone_lies_in_its_gap(batches: list[list[int]]) -> None:
         zones.add(number, number, 1, 1, low, high, 0, flags_of(times))
     zone = zones.open_zone
     assert zone is not None
-    gap = gap_of(Times(zone.min_timestamp, zone.max_timestamp, zone.flags))
+    gap = gap_of(GapTimes(zone.min_timestamp, zone.max_timestamp, zone.flags))
     if gap is None:
         assert not zone.flags & GAP_BITS
         return
@@ -65,15 +65,15 @@ def test_usual_times_and_dirty_ones_are_told_apart() -> None:
     zones.add(9, 9, 1, 1, -1, -1, 0, UNTIMED)
     zone = zones.open_zone
     assert zone is not None
-    gap = gap_of(Times(zone.min_timestamp, zone.max_timestamp, zone.flags))
+    gap = gap_of(GapTimes(zone.min_timestamp, zone.max_timestamp, zone.flags))
     assert gap is not None
     assert NOW < gap.first < NOW + 40_000
     assert FAR - 20 < gap.last < FAR
 
 
 def test_clean_and_stamped_batches_have_none() -> None:
-    assert not joined_flags(Times(1, 5, 0), Times(3, 9, LOG_APPEND_TIME)) & GAP_BITS
-    assert not joined_flags(Times(-1, -1, UNTIMED), Times(-1, -1, UNTIMED)) & GAP_BITS
+    assert not joined_flags(GapTimes(1, 5, 0), GapTimes(3, 9, LOG_APPEND_TIME)) & GAP_BITS
+    assert not joined_flags(GapTimes(-1, -1, UNTIMED), GapTimes(-1, -1, UNTIMED)) & GAP_BITS
 
 
 def test_a_log_s_zones_have_gaps_on_the_disk() -> None:
@@ -85,7 +85,7 @@ def test_a_log_s_zones_have_gaps_on_the_disk() -> None:
     make_durable(log)
     zones = ZoneMap(env.fs, log.files.name_of(0, ".zones"), 0)
     dirty, clean = zones.zones()
-    gap = gap_of(Times(dirty.min_timestamp, dirty.max_timestamp, dirty.flags))
+    gap = gap_of(GapTimes(dirty.min_timestamp, dirty.max_timestamp, dirty.flags))
     assert gap is not None
     assert (now < gap.first, gap.last) == (True, now + 10**9 - 1)
     assert not clean.flags
@@ -103,7 +103,7 @@ def test_a_lost_zone_map_gets_its_gaps_back() -> None:
     zones = segment.make_indexes(IndexRules.of(log.config)).zones
     mend_zones(segment, zones, segment.size_bytes, INT64_MAX)
     dirty, clean = zones.zones()
-    gap = gap_of(Times(dirty.min_timestamp, dirty.max_timestamp, dirty.flags))
+    gap = gap_of(GapTimes(dirty.min_timestamp, dirty.max_timestamp, dirty.flags))
     assert gap is not None
     assert now < gap.first < gap.last == now + 10**9 - 1
     assert not clean.flags & (GAP_BITS | DIRTY_FUTURE)

@@ -15,7 +15,7 @@ from storage.env import Env
 from storage.log.log import AppendResult, InvalidRecordError, Log
 from storage.timestamps import Direction, Suspicion, bounds
 from storage.validation.checked_batch import MistimedBatch
-from storage.validation.dirty_timestamps import FAR_FUTURE_MS, Action, Finding
+from storage.validation.dirty_timestamps import FAR_FUTURE_MS, Action, DirtyFinding
 from storage.validation.scratch import Scratch
 from storage.validation.timestamp_policy import Origin, Remedied, TooLarge, remedied
 from storage.zones.gaps import GAP_BITS
@@ -95,9 +95,11 @@ def test_accepted_times_are_stored_as_sent_and_told() -> None:
     assert bytes(stored(log)[61:]) == bytes(sent[61:])
     assert result.dirty is not None
     assert result.dirty.findings == (
-        Finding(Direction.PAST, Suspicion.SECONDS, Action.ACCEPTED, 1, 3, 3, NOW // 1000, 3),
-        Finding(Direction.FUTURE, Suspicion.MICROSECONDS, Action.ACCEPTED, 1, 1, 1, NOW * 1000, 1),
-        Finding(Direction.NONE, Suspicion.NEGATIVE, Action.STORED, 1, 4, 4, -1, 4),
+        DirtyFinding(Direction.PAST, Suspicion.SECONDS, Action.ACCEPTED, 1, 3, 3, NOW // 1000, 3),
+        DirtyFinding(
+            Direction.FUTURE, Suspicion.MICROSECONDS, Action.ACCEPTED, 1, 1, 1, NOW * 1000, 1
+        ),
+        DirtyFinding(Direction.NONE, Suspicion.NEGATIVE, Action.STORED, 1, 4, 4, -1, 4),
     )
 
 
@@ -402,7 +404,7 @@ def test_each_record_of_a_large_batch_is_counted_once(policy: str) -> None:
     }
 
 
-def _dirty(act: Callable[[], AppendResult], log: Log) -> tuple[Finding, ...]:
+def _dirty(act: Callable[[], AppendResult], log: Log) -> tuple[DirtyFinding, ...]:
     try:
         dirty = act().dirty
     except InvalidRecordError as error:
