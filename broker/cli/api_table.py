@@ -1,13 +1,12 @@
 """The table of served APIs in the README, read from the routes, so that it cannot drift."""
 
-from broker.daemon.routes import routes
+from broker.daemon.routes import served
 
 
 def api_table() -> str:
     """Markdown: every API that ApiVersions lists, with its versions."""
     head = "| API | key | versions |\n|---|---|---|\n"
     rows = (
-        f"| {route.api.name} | {key} | {route.api.min_version}-{route.api.max_version} |\n"
-        for key, route in routes().items()
+        f"| {api.name} | {api.key} | {api.min_version}-{api.max_version} |\n" for api, _ in served()
     )
     return head + "".join(rows)

@@ -8,7 +8,7 @@ now and which need a restart; when anything in the file is wrong, that none does
 import asyncio
 from collections.abc import Callable
 
-from broker.daemon.app import Broker
+from broker.daemon.services import Services
 from broker.runtime.event_log import event
 from config.errors import ConfigError
 from config.sources import Loaded
@@ -17,9 +17,9 @@ from config.sources import Loaded
 class Reload:
     """Reloads one after the other. Used from the event loop."""
 
-    def __init__(self, broker: Broker, read: Callable[[], Loaded]) -> None:
+    def __init__(self, services: Services, read: Callable[[], Loaded]) -> None:
         """`read` reads all sources as the start did; it may raise ConfigError, and it blocks."""
-        self._broker = broker
+        self._services = services
         self._read = read
         self._running: asyncio.Task[None] | None = None
         self._again = False
@@ -29,7 +29,7 @@ class Reload:
         if self._running is not None and not self._running.done():
             self._again = True
         else:
-            self._running = self._broker.loop.create_task(self._run())
+            self._running = self._services.loop.create_task(self._run())
 
     async def stop(self) -> None:
         """Waits for one under way."""
@@ -44,21 +44,21 @@ class Reload:
             await self._reload()
 
     async def _reload(self) -> None:
-        broker = self._broker
-        if not broker.ready:
-            event("settings_not_reloaded", "warning", detail=f"it is {broker.not_ready_because}")
+        services, readiness = self._services, self._services.readiness
+        if not readiness.is_ready:
+            event("settings_not_reloaded", "warning", detail=f"it is {readiness.reason}")
             return
         try:
-            loaded = await broker.loop.run_in_executor(None, self._read)
-            token = await broker.loop.run_in_executor(None, broker.http_token.read)
-            async with broker.catalog.changing:
-                outcome = broker.config.reload(loaded.layers)
+            loaded = await services.loop.run_in_executor(None, self._read)
+            token = await services.loop.run_in_executor(None, services.http_token.read)
+            async with services.topics.changing:
+                outcome = services.config.reload(loaded.layers)
         except ConfigError as error:
             for line in str(error).splitlines():
                 event("settings_not_reloaded", "error", detail=line)
             return
-        if broker.http is not None and token != broker.http_token.value:
-            broker.http_token.value = token
+        if services.server.http_address is not None and token != services.http_token.value:
+            services.http_token.value = token
             event("http_token_renewed")
         for ignored in loaded.ignored:
             event("setting_ignored", "warning", detail=ignored)

@@ -6,18 +6,37 @@ listed by ApiVersions. A handler without a schema is a mistake of ours and fails
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
+from types import ModuleType
+from typing import NamedTuple
 
 from broker import handlers
 from broker.server.route import Route
+from broker.server.services import bound
 from protocol.api import Api
 from protocol.registry import apis
 
 
-def routes() -> dict[int, Route]:
-    """All routes by API key, in the order of the keys."""
+class Served(NamedTuple):
+    """A served API, and the module that handles it."""
+
+    api: Api
+    handler: ModuleType
+
+
+def served() -> list[Served]:
+    """All served APIs, in the order of their keys."""
     by_module = {api.module: api for api in apis().values()}
-    found = [_route(by_module, name) for name in handler_names()]
-    return {route.api.key: route for route in sorted(found, key=lambda route: route.api.key)}
+    found = [_served(by_module, name) for name in handler_names()]
+    return sorted(found, key=lambda each: each.api.key)
+
+
+def routes(of: Iterable[Served], services: object) -> dict[int, Route]:
+    """Routes by API key; each handler gets those of `services` that it names."""
+    return {
+        api.key: Route(api, handler.handle, bound(handler.Services, services))
+        for api, handler in of
+    }
 
 
 def handler_names() -> list[str]:
@@ -25,9 +44,8 @@ def handler_names() -> list[str]:
     return [module.name for module in pkgutil.iter_modules(handlers.__path__)]
 
 
-def _route(by_module: dict[str, Api], name: str) -> Route:
+def _served(by_module: dict[str, Api], name: str) -> Served:
     api = by_module.get(name)
     if api is None:
         raise LookupError(f"broker/handlers/{name}.py handles an API that protocol/apis lacks")
-    module = importlib.import_module(f"{handlers.__name__}.{name}")
-    return Route(api, module.handle)
+    return Served(api, importlib.import_module(f"{handlers.__name__}.{name}"))

@@ -70,7 +70,7 @@ def serve(
     _tune()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         broker = Broker(env, config, runner.get_loop(), held_clock=held_clock)
-        reload = Reload(broker, partial(load, flags=flags, file=file))
+        reload = Reload(broker.services, partial(load, flags=flags, file=file))
         return runner.run(_serve(broker, reload))
 
 
@@ -92,7 +92,7 @@ def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
 
 
 async def _serve(broker: Broker, reload: Reload) -> int:
-    stopping = _stop_on_signals(broker.loop, reload)
+    stopping = _stop_on_signals(broker.services.loop, reload)
     try:
         await broker.start()
     except (ListenError, StorageError, ConfigError) as error:  # ConfigError: stored settings
@@ -117,7 +117,7 @@ def _say_ready(broker: Broker) -> None:
     event(
         "ready",
         bootstrap=broker.bootstrap,
-        topics=len(broker.catalog.image.topics),
+        topics=len(broker.services.topics.image.topics),
         detail=SAID_BY_KAFKA,
     )
 

@@ -1,19 +1,289 @@
-"""The services that periodic tasks are made of."""
+"""The services of a running broker, made in the order in which they need each other.
 
-from typing import Protocol
+Each gets those that it uses by its constructor; nothing but the daemon sees them all. Nothing here
+touches the directory or the network before `Broker.start`.
+"""
 
-from broker.requests.services import HandlerServices
+import asyncio
+from dataclasses import replace
+from resource import RLIMIT_NOFILE, getrlimit
+from typing import TYPE_CHECKING
+
+from broker.daemon.routes import routes, served
+from broker.fetching.damage import DamageMet
+from broker.fetching.sessions import FetchSessions
+from broker.groups.coordinator import GroupCoordinator
+from broker.guards.admission import Intake
+from broker.guards.clock_guard import ClockWatch
+from broker.guards.crash_guard import CrashGuard
+from broker.guards.disk_space import DiskSpace
+from broker.http.port.token import HttpToken
+from broker.partitions.fetch_waiters import FetchWaiters
+from broker.partitions.group_commit import GroupCommit, flush_bytes_of_this_machine
+from broker.partitions.partition import Partition
+from broker.partitions.partition_services import PartitionServices
+from broker.partitions.sync_thread import Durable
+from broker.quotas.enforcement import Enforcement
+from broker.quotas.service import Quotas
+from broker.record_times.audit_stream import AuditStream
+from broker.record_times.offenders import DirtyClients
+from broker.record_times.quarantine import Quarantine
+from broker.runtime.admin_trail import AdminTrail
+from broker.runtime.answers import MOST_BYTES, Answers
+from broker.runtime.connection_limits import (
+    ALL_QUEUED_BYTES,
+    ConnectionLimits,
+    connections_within,
+    or_unlimited,
+)
+from broker.runtime.event_log import event
+from broker.runtime.lanes import DiskLanes
+from broker.runtime.memory_account import MemoryAccount, MemoryClass
+from broker.runtime.memory_limit import usable_memory
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.readiness import Readiness
+from broker.runtime.test_clock import HeldClock
+from broker.runtime.unpacking import Unpacking
+from broker.server.admin_actions import watched
+from broker.server.dispatcher import Dispatcher
+from broker.server.endpoints import AdvertisedEndpoints
+from broker.server.page_cache import PageCache
+from broker.server.server import Server
+from broker.state.services import StateServices
 from broker.tasks.cleaner import Cleaner
+from broker.tasks.disk_watch import DiskWatch
 from broker.tasks.retention import Retention
 from broker.tasks.rolling import Rolling
-from broker.tasks.services import TaskServices
+from broker.tasks.runner import TaskRunner
+from broker.tasks.scrubber import Scrubber
 from broker.tasks.test_clock_control import HeldTime
+from broker.topics.config_resources import ConfigResources
+from broker.topics.creation import TopicRules
+from broker.topics.removal_warning import RemovalForecast
+from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.markers import Markers
+from broker.transactions.producer_ids import ProducerIds
+from config.store import ConfigStore
+from storage.directory.log_manager import LogManager
+from storage.env import Env
+
+if TYPE_CHECKING:
+    from storage.log.log import Log
 
 
-class PeriodicServices(HandlerServices, TaskServices, Protocol):
-    """Used on the event loop."""
+class Services:
+    """Attributes are set once, here. Used from the event loop."""
 
-    retention: Retention
-    rolling: Rolling
-    cleaner: Cleaner
     held_time: HeldTime | None
+    """Moves the clock, with `--test-clock`."""
+    audit: AuditStream | None
+    """None unless `horolog.audit.topic` asks for it."""
+
+    def __init__(
+        self,
+        env: Env,
+        config: ConfigStore,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        held_clock: HeldClock | None = None,
+    ) -> None:
+        """With `held_clock` (`serve --test-clock`) that is the broker's clock, not `env`'s."""
+        self._machine = env.clock
+        if held_clock is not None:
+            env = replace(env, clock=held_clock)
+        self.env, self.clock, self.rng, self.fs = env, env.clock, env.rng, env.fs
+        self.loop = loop
+        self.config = config
+        self.node_id = config.broker_config.node_id
+        self.log_dir = config.broker_config.log_dir
+        self.readiness = Readiness()
+        self._make_runtime()
+        self._make_guards()
+        self._make_topics()
+        self._make_partitions()
+        self._make_server()
+        self._make_coordinators()
+        self._make_tasks(held_clock)
+        self._make_routes()
+
+    def _make_runtime(self) -> None:
+        settings, monotonic = self.config.broker_config, self._machine.monotonic
+        self.memory = MemoryAccount(usable_memory(self.fs, settings.horolog_memory_max_bytes))
+        self.probes = BrokerProbes(monotonic)
+        self.answers = Answers(monotonic, min(MOST_BYTES, self.memory.share(MemoryClass.ANSWERS)))
+        self.memory.watch(MemoryClass.ANSWERS, lambda: self.answers.under_way_bytes)
+        self.trail = AdminTrail(monotonic)
+        self.lanes = DiskLanes(self.loop)
+        self.lane = self.lanes.lane(self.log_dir)
+        self.waiters = FetchWaiters(self.loop)
+        self.http_token = HttpToken(self.fs, settings.horolog_http_token_file)
+
+    def _make_guards(self) -> None:
+        config = self.config
+        self.clock_watch = ClockWatch(self.clock, lambda: config.broker_config)
+        self.disk_space = DiskSpace(self.fs, self.log_dir, lambda: config.broker_config)
+        self.crash_guard = CrashGuard(self.env, self.log_dir, lambda: config.broker_config)
+        self.intake = Intake(self.disk_space, self.crash_guard)
+
+    def _make_topics(self) -> None:
+        config = self.config
+        self.logs = LogManager(self.env, self.log_dir, config.topic_config)
+        self.memory.watch(MemoryClass.PRODUCERS, lambda: self.logs.producers_bytes)
+        self.topics = TopicCatalog(self.env, config, self.logs, self.lane)
+        self.rules = TopicRules(self.topics, config, self.disk_space, self.rng, self.node_id)
+        self.forecast = RemovalForecast(self.topics, config, self.clock, self.lane)
+        self.resources = ConfigResources(self.topics, config, self.forecast, self.node_id)
+
+    def _make_partitions(self) -> None:
+        topics, rules, probes = self.topics, self.rules, self.probes
+        audit = self.config.broker_config.horolog_audit_topic
+        self.audit = AuditStream(audit, topics, rules, self.clock, probes) if audit else None
+        self.dirty_clients = DirtyClients(self.clock, probes)
+        self.quarantine = Quarantine(topics, rules, probes)
+        self.commit = self._made_commit()
+        unpacking = Unpacking(self.lane, self._machine.monotonic)
+        self.memory.watch(MemoryClass.LANES, lambda: unpacking.under_way_bytes)
+        self._shared = PartitionServices(
+            self.lane, self.commit, self.waiters, self.quarantine, unpacking, self.memory
+        )
+
+    def _made_commit(self) -> GroupCommit:
+        settings = self.config.broker_config
+        return GroupCommit(
+            self.loop,
+            self._machine.monotonic,
+            self.probes,
+            interval_seconds=settings.horolog_flush_interval_ms / 1000,
+            interval_bytes=settings.horolog_flush_interval_bytes,
+            flush_bytes=flush_bytes_of_this_machine(),
+            on_durable=self._log_durable,
+            on_failed=self._log_failed,
+        )
+
+    def _make_server(self) -> None:
+        settings, memory = self.config.broker_config, self.memory
+        limits = ConnectionLimits(
+            max_by_open_files=connections_within(getrlimit(RLIMIT_NOFILE)[0]),
+            max_frame_bytes=settings.socket_request_max_bytes,
+            max_queued_bytes=settings.horolog_queued_max_response_bytes,
+            all_queued_bytes=min(ALL_QUEUED_BYTES, memory.share(MemoryClass.ANSWERS)),
+            all_received_bytes=min(
+                or_unlimited(settings.queued_max_request_bytes),
+                memory.share(MemoryClass.REQUESTS),
+            ),
+            idle_seconds=settings.connections_max_idle_ms / 1000,
+        )
+        server = self.server = Server(
+            self.loop,
+            limits,
+            self.probes,
+            lambda: self.config.broker_config,
+            page_cache=PageCache(self.lane),
+        )
+        memory.watch(MemoryClass.REQUESTS, lambda: server.pool.used_bytes)
+        memory.watch(MemoryClass.ANSWERS, lambda: server.queued_bytes)
+        self.endpoints = AdvertisedEndpoints(server.listeners, self.fs)
+        self.quotas = Quotas(
+            self.fs,
+            self.lane,
+            self.config,
+            monotonic=self.probes.monotonic,
+            mute=server.mute,
+            on_enforced=self._measure,
+        )
+
+    def _make_coordinators(self) -> None:
+        state = StateServices(
+            self.topics, self.rules, self.config, self.clock, self.lane, self.probes
+        )
+        self.groups = GroupCoordinator(
+            state,
+            self.clock_watch,
+            machine=self._machine,
+            rng=self.rng,
+            loop=self.loop,
+            memory=self.memory,
+        )
+        self.producer_ids = ProducerIds(self.env, self.lane, self.logs.producer_ids)
+        markers = Markers(self.topics, self.waiters, self.clock, self.groups)
+        self.transactions = TransactionCoordinator(
+            state, self.clock_watch, self.producer_ids, markers
+        )
+        settings, memory = self.config.broker_config, self.memory
+        sessions = self.fetch_sessions = FetchSessions(
+            self.clock,
+            self.rng,
+            settings.max_incremental_fetch_session_cache_slots,
+            max_bytes=memory.share(MemoryClass.SESSIONS),
+        )
+        memory.watch(MemoryClass.SESSIONS, lambda: sessions.size_bytes)
+        memory.watch_refusals(MemoryClass.SESSIONS, lambda: sessions.refusals)
+
+    def _make_tasks(self, held_clock: HeldClock | None) -> None:
+        topics, logs, lane = self.topics, self.logs, self.lane
+        self.tasks = TaskRunner(self.loop, self.clock, self.probes)
+        self.held_time = None
+        if held_clock is not None:
+            self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
+        self.retention = Retention(topics, logs, self.clock, self.clock_watch, lane)
+        self.rolling = Rolling(topics, self.clock, self.clock_watch, lane, self._sync_soon)
+        self.cleaner = Cleaner(
+            topics,
+            logs,
+            self.env,
+            self.config,
+            self.loop,
+            has_to_wait=lambda: self.clock_watch.look() or self.crash_guard.is_holding,
+            memory_bytes=lambda: self.memory.share(MemoryClass.CLEANER),
+            sync=self._sync_soon,
+        )
+        self.memory.watch(MemoryClass.CLEANER, lambda: self.cleaner.memory_bytes)
+        self.disk_watch = DiskWatch(
+            self.loop,
+            lane,
+            disk_space=self.disk_space,
+            intake=self.intake,
+            tasks=self.tasks,
+            probes=self.probes,
+        )
+        self.scrubber = Scrubber(
+            logs, self.env, self.config, lane=lane, loop=self.loop, probes=self.probes
+        )
+        self.damage = DamageMet(lane, self.probes, self.scrubber)
+
+    def _make_routes(self) -> None:
+        found = served()
+        self.served = tuple(each.api for each in found)
+        administered = watched(routes(found, self), self.trail)
+        self.dispatcher = Dispatcher(administered, self.probes, self.loop)
+
+    # -- calls between services
+
+    def make_partition(self, log: "Log") -> Partition:
+        """Puts a log in service."""
+        return Partition(log, self._shared)
+
+    def _sync_soon(self, log: "Log") -> None:
+        self.commit.written(log, 0)
+
+    def _measure(self, enforced: Enforcement | None) -> None:
+        """Requests are measured against quotas from now on, or no longer."""
+        self.dispatcher.quotas = enforced
+
+    def _log_durable(self, log: Durable) -> None:
+        """An fsync advanced this log: its partition wakes the fetches that can now see more."""
+        partition = self._partition_of(log)
+        if partition is not None:
+            partition.became_durable()
+
+    def _log_failed(self, log: Durable, error: BaseException) -> None:
+        """An fsync of this log failed: its partition takes no more writes."""
+        event("fsync_failed", "error", log=log, error=error)
+        partition = self._partition_of(log)
+        if partition is not None:
+            partition.went_offline()
+
+    def _partition_of(self, durable: Durable) -> Partition | None:
+        log: Log = durable  # type: ignore[assignment]
+        return self.topics.image.partition(log.topic, log.partition)

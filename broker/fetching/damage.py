@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.runtime.event_log import event
-from broker.runtime.lanes import DiskLanes
+from broker.runtime.lanes import DiskLane
 from broker.runtime.probes import BrokerProbes
 from storage.errors import StorageError
 from storage.files.file_slice import Unverified
@@ -31,55 +31,42 @@ class DamageLedger(Protocol):
         """Bytes of a log, from `offset` on, are not what was written."""
 
 
-class DamageServices(Protocol):
-    """The services that bytes are checked with before they are served."""
-
-    lanes: DiskLanes
-    log_dir: str
-    probes: BrokerProbes
-
-    @property
-    def scrubber(self) -> DamageLedger:
-        """Where damage is kept."""
-
-
-def settle_doubts(
-    broker: DamageServices,
-    doubts: Sequence[Unverified],
-    done: Callable[[Collection[Unverified]], None],
-) -> None:
-    """Checks each on a lane; `done(those that could not be read)` is called from the loop."""
-    checks = [broker.lanes.run(broker.log_dir, doubt.settle) for doubt in doubts]
-
-    def settled(_: object) -> None:
-        pairs = zip(doubts, checks, strict=True)
-        done([doubt for doubt, check in pairs if _has_failed(broker, check)])
-
-    asyncio.gather(*checks, return_exceptions=True).add_done_callback(settled)
-
-
-def _has_failed(broker: DamageServices, check: asyncio.Future[None]) -> bool:
-    error = None if check.cancelled() else check.exception()
-    if error is not None and not isinstance(error, StorageError):
-        broker.probes.task_failed(TASK)
-        event("task_failed", "error", task=TASK, error=repr(error))
-    return check.cancelled() or error is not None
-
-
 class DamageMet:
     """What consumers were refused. Used from the event loop."""
 
-    def __init__(self, broker: DamageServices) -> None:
-        """Nothing was met yet."""
-        self._broker = broker
+    def __init__(self, lane: DiskLane, probes: BrokerProbes, ledger: DamageLedger) -> None:
+        """Nothing was found yet. Bytes are checked on `lane`."""
+        self._lane = lane
+        self._probes = probes
+        self._ledger = ledger
         self._told: dict[tuple[str, int], float] = {}
+
+    def settle(
+        self,
+        doubts: Sequence[Unverified],
+        done: Callable[[Collection[Unverified]], None],
+    ) -> None:
+        """Checks each on the lane; `done(those that could not be read)` is called on the loop."""
+        checks = [self._lane.run(doubt.settle) for doubt in doubts]
+
+        def settled(_: object) -> None:
+            pairs = zip(doubts, checks, strict=True)
+            done([doubt for doubt, check in pairs if self._has_failed(check)])
+
+        asyncio.gather(*checks, return_exceptions=True).add_done_callback(settled)
+
+    def _has_failed(self, check: asyncio.Future[None]) -> bool:
+        error = None if check.cancelled() else check.exception()
+        if error is not None and not isinstance(error, StorageError):
+            self._probes.task_failed(TASK)
+            event("task_failed", "error", task=TASK, error=repr(error))
+        return check.cancelled() or error is not None
 
     def met(self, partition: "Partition", offset: int, what: str) -> None:
         """A fetch from `offset` on was refused because of `what`."""
-        broker = self._broker
-        broker.probes.damage_met(partition.topic)
-        broker.scrubber.met(partition.log, offset, what)
-        now = broker.probes.monotonic()
+        self._probes.damage_met(partition.topic)
+        self._ledger.met(partition.log, offset, what)
+        now = self._probes.monotonic()
         key = partition.topic, partition.index
         if now - self._told.get(key, -TELL_SECONDS) < TELL_SECONDS:
             return

@@ -36,11 +36,25 @@ FORMAT_2_SINCE_VERSION = 4
 class ConversionServices(Protocol):
     """The services that an answer is converted with."""
 
-    catalog: TopicCatalog
-    clock: Clock
-    memory: MemoryAccount
-    probes: BrokerProbes
-    waiters: FetchWaiters
+    @property
+    def topics(self) -> TopicCatalog:
+        """Where the partitions are."""
+
+    @property
+    def clock(self) -> Clock:
+        """What deadlines are measured with."""
+
+    @property
+    def memory(self) -> MemoryAccount:
+        """What converted records are charged to."""
+
+    @property
+    def probes(self) -> BrokerProbes:
+        """What is counted."""
+
+    @property
+    def waiters(self) -> FetchWaiters:
+        """Who waits for records."""
 
 
 class OldFetch:
@@ -90,7 +104,7 @@ class OldFetch:
         except Exception as error:  # noqa: BLE001 - handed on
             answer.fail(error)
         finally:
-            self._context.broker.memory.release(MemoryClass.ANSWERS, self._held_bytes)
+            self._context.services.memory.release(MemoryClass.ANSWERS, self._held_bytes)
 
     async def _converted(self, response: FetchResponse | Deferred[FetchResponse]) -> FetchResponse:
         if isinstance(response, Deferred):
@@ -98,12 +112,12 @@ class OldFetch:
         answers = [data for topic in response.responses for data in topic.partitions]
         had_records = any(data.records for data in answers)
         watched = []
-        self._ends = self._context.broker.probes.monotonic() + MOST_SECONDS
+        self._ends = self._context.services.probes.monotonic() + MOST_SECONDS
         for wanted, data in zip(self._plan.wanted, answers, strict=True):
             if data.error_code or not data.records:
                 continue
             try:
-                partition = self._context.broker.catalog.image.require(wanted.topic, wanted.index)
+                partition = self._context.services.topics.image.require(wanted.topic, wanted.index)
                 watched.append(partition)
                 await self._convert_partition(
                     partition, data, wanted.fetch_offset, wanted.max_bytes
@@ -155,13 +169,13 @@ class OldFetch:
                 return
 
     def _is_spent(self) -> bool:
-        is_late = self._context.broker.probes.monotonic() >= self._ends
+        is_late = self._context.services.probes.monotonic() >= self._ends
         return is_late or self._unpacked_bytes >= MOST_BYTES
 
     def _give(self, data: PartitionData, messages: bytearray) -> bool:
         """False when memory for answers is used up: it is counted, and the client asks again."""
         try:
-            self._context.broker.memory.charge(MemoryClass.ANSWERS, len(messages))
+            self._context.services.memory.charge(MemoryClass.ANSWERS, len(messages))
         except KafkaError:
             return False
         self._held_bytes += len(messages)
@@ -176,18 +190,18 @@ class OldFetch:
 
     async def _wait(self, watched: list[Partition]) -> None:
         """Nothing for this client: it would ask again at once, so it waits as it said it would."""
-        broker = self._context.broker
+        services = self._context.services
         woken: Deferred[None] = Deferred()
-        remaining_ms = int((self._deadline - broker.clock.monotonic()) * 1000)
+        remaining_ms = int((self._deadline - services.clock.monotonic()) * 1000)
         if remaining_ms <= 0:
             return
-        began = broker.probes.monotonic()
-        waiter = broker.waiters.register(watched, 1, remaining_ms, lambda: woken.resolve(None))
+        began = services.probes.monotonic()
+        waiter = services.waiters.register(watched, 1, remaining_ms, lambda: woken.resolve(None))
         try:
             await wait_for(woken)
         finally:
-            broker.waiters.cancel(waiter)
-            self._context.waited_seconds += broker.probes.monotonic() - began
+            services.waiters.cancel(waiter)
+            self._context.waited_seconds += services.probes.monotonic() - began
 
 
 def _behind(

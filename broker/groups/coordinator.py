@@ -37,11 +37,13 @@ from broker.state.reading import LeftOut
 from broker.state.state_topic import Row, StateTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
-from storage.env import Clock
+from storage.env import Clock, Rng
 
 if TYPE_CHECKING:
-    from broker.groups.services import GroupServices
+    from broker.guards.clock_guard import ClockWatch
     from broker.partitions.partition import Partition
+    from broker.runtime.memory_account import MemoryAccount
+    from broker.state.services import StateServices
 
 T = TypeVar("T")
 
@@ -67,29 +69,45 @@ class GroupCoordinator:
     transactional_commits: TransactionalCommits
     loading: StateLoading[RememberedGroups]
 
-    def __init__(self, broker: "GroupServices", machine: Clock) -> None:
+    def __init__(
+        self,
+        services: "StateServices",
+        clock_watch: "ClockWatch",
+        *,
+        machine: Clock,
+        rng: Rng,
+        loop: asyncio.AbstractEventLoop,
+        memory: "MemoryAccount",
+    ) -> None:
         """Knows nothing until `load`. `machine` is the clock that nobody holds."""
-        settings = broker.config.broker_config
-        self._broker = broker
+        settings = services.config.broker_config
+        self._topics = services.topics
+        self._clock = clock = services.clock
+        self._clock_watch = clock_watch
+        self._lane = services.lane
+        self._rng = rng
+        self._memory = memory
         self._settings = settings
-        broker.memory.watch(MemoryClass.GROUPS, lambda: self.footprint.total_bytes)
-        broker.memory.watch(
+        memory.watch(MemoryClass.GROUPS, lambda: self.footprint.total_bytes)
+        memory.watch(
             MemoryClass.OFFSETS, lambda: self.commits.stored_bytes + self.pending.size_bytes
         )
         self.groups = {}
         self.footprint = Footprint()
-        self.topic = offsets_topic(broker)
-        self.deadlines = Deadlines(broker.loop, GroupTime(broker.clock, machine))
+        self.topic = offsets_topic(services)
+        self.deadlines = Deadlines(loop, GroupTime(clock, machine))
         self.rebalances = Rebalances(
             self.deadlines,
             self.topic,
-            broker.clock.now_ms,
+            clock.now_ms,
             settings.group_initial_rebalance_delay_ms,
         )
         around = Surroundings(
-            broker.clock.now_ms, lambda: broker.catalog.image, lambda: broker.config.broker_config
+            clock.now_ms,
+            lambda: services.topics.image,
+            lambda: services.config.broker_config,
         )
-        look_up = partial(self._away_from_the_loop, match_all)
+        look_up = partial(self._lane.run, match_all)
         self.consumers = ConsumerGroups(self.deadlines, self.topic, around, look_up)
         self.migration = Migration(self.consumers, self.rebalances, around, self.footprint)
         self.consumers.on_fence = self.migration.maybe_downgrade
@@ -103,7 +121,7 @@ class GroupCoordinator:
         self.commits = Commits(self.rebalances, self.topic, self.pending)
         self.transactional_commits = TransactionalCommits(self.rebalances, self.topic, self.pending)
         self.loading = StateLoading(
-            broker,
+            services.lane,
             self.topic,
             remembered,
             self._restore,
@@ -112,12 +130,7 @@ class GroupCoordinator:
         )
 
     def _new_id(self) -> str:
-        return str(self._broker.env.rng.uuid())
-
-    def _away_from_the_loop(
-        self, work: Callable[..., T], *arguments: object
-    ) -> "asyncio.Future[T]":
-        return self._broker.lanes.run(self._broker.log_dir, work, *arguments)
+        return str(self._rng.uuid())
 
     # --- who is asked for ---
 
@@ -170,7 +183,7 @@ class GroupCoordinator:
             )
 
     def _made(self, group_id: str) -> Group:
-        group = Group(group_id, self._broker.clock.now_ms(), self.footprint)
+        group = Group(group_id, self._clock.now_ms(), self.footprint)
         self.groups[group_id] = group
         return group
 
@@ -183,7 +196,7 @@ class GroupCoordinator:
     def check_memory(self, size_bytes: int) -> None:
         """Room for what one more member says of itself, or GROUP_MAX_SIZE_REACHED (81)."""
         limit = self._settings.horolog_group_members_max_bytes
-        memory = self._broker.memory
+        memory = self._memory
         if not memory.has_room(MemoryClass.GROUPS, size_bytes):
             raise memory.refuse(MemoryClass.GROUPS, size_bytes)
         if self.footprint.total_bytes + size_bytes > limit:
@@ -205,7 +218,7 @@ class GroupCoordinator:
             )
         if size_bytes <= 0:
             return
-        memory = self._broker.memory
+        memory = self._memory
         if not memory.has_room(MemoryClass.OFFSETS, size_bytes):
             raise memory.refuse(MemoryClass.OFFSETS, size_bytes)
         most = int(memory.share(MemoryClass.OFFSETS) * MOST_OF_ONE_GROUP)
@@ -229,9 +242,9 @@ class GroupCoordinator:
 
         Never in doubt of the clock.
         """
-        if self._broker.clock_watch.look():
+        if self._clock_watch.look():
             return
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         retention_ms = self._settings.offsets_retention_minutes * MINUTE_MS
         for group in list(self.groups.values()):
             if group.state is GroupState.DEAD:
@@ -302,7 +315,7 @@ class GroupCoordinator:
         """A group that cannot be made of its records is left out; its offsets are not."""
         group = self.groups.get(group_id) or self._made(group_id)
         if not self.loading.restore_one(group_id, lambda: restore(group)):
-            group.end(self._broker.clock.now_ms())
+            group.end(self._clock.now_ms())
             del self.groups[group_id]
 
     def _places(self, group: Group) -> list[Place]:
@@ -312,7 +325,7 @@ class GroupCoordinator:
 
     def _drop_orphans(self, group: Group) -> None:
         """Offsets of topics whose deletion a crash cut short."""
-        known = self._broker.catalog.image.by_id
+        known = self._topics.image.by_id
         gone = [
             place
             for place, value in group.offsets.items()

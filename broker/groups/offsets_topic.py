@@ -7,13 +7,13 @@ from broker.topics.names import CONSUMER_OFFSETS
 from protocol.records.compression import Codec
 
 if TYPE_CHECKING:
-    from broker.groups.services import GroupServices
+    from broker.state.services import StateServices
     from config.broker import BrokerConfig
 
 
-def offsets_topic(broker: "GroupServices") -> StateTopic:
+def offsets_topic(services: "StateServices") -> StateTopic:
     """The topic, as the groups write to it."""
-    return StateTopic(broker, CONSUMER_OFFSETS, _plan)
+    return StateTopic(services, CONSUMER_OFFSETS, _plan)
 
 
 def _plan(settings: "BrokerConfig") -> StateTopicPlan:

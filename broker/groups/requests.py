@@ -2,9 +2,7 @@
 
 from uuid import UUID
 
-from broker.runtime.request_context import RequestContext
-from broker.state.services import StateServices
-from broker.topics.metadata_image import TopicImage
+from broker.topics.metadata_image import MetadataImage, TopicImage
 from protocol.errors import ErrorCode, KafkaError
 from protocol.wire import ZERO_UUID
 
@@ -15,12 +13,11 @@ def check_group_id(group_id: str) -> None:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
 
 
-def topic_of(context: RequestContext[StateServices], name: str, topic_id: UUID) -> TopicImage:
+def topic_of(image: MetadataImage, name: str, topic_id: UUID) -> TopicImage:
     """The topic that a request names.
 
     UNKNOWN_TOPIC_OR_PARTITION (3) for a name, UNKNOWN_TOPIC_ID (100) for an id that nothing has.
     """
-    image = context.broker.catalog.image
     found = image.topic(name, topic_id)
     if found is None:
         is_name = bool(name) or topic_id == ZERO_UUID

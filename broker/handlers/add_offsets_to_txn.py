@@ -1,8 +1,13 @@
 """AddOffsetsToTxn: the partition that remembers a group's offsets joins the transaction."""
 
+from typing import NamedTuple
+
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.topics.names import CONSUMER_OFFSETS
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import told
 from broker.transactions.rules import ProducerClaim
 from protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -11,17 +16,26 @@ from protocol.errors import KafkaError
 FENCED_SINCE_VERSION = 2
 
 
-async def handle(
-    request: AddOffsetsToTxnRequest, context: HandlerContext
-) -> AddOffsetsToTxnResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: AddOffsetsToTxnRequest, context: Context) -> AddOffsetsToTxnResponse:
     """Durable when the code is 0."""
-    groups = context.broker.groups
+    groups = context.services.groups
     claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     try:
         check_group_id(request.group_id)
         await groups.topic.make()
         place = CONSUMER_OFFSETS, groups.topic.index_of(request.group_id)
-        await context.broker.transactions.join(claim, [place])
+        await context.services.transactions.join(claim, [place])
     except KafkaError as error:
         code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
         return AddOffsetsToTxnResponse(error_code=code)

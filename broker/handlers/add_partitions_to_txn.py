@@ -1,6 +1,11 @@
 """AddPartitionsToTxn: partitions join the transaction, all or none of them."""
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import code_of_place, places_of, told
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
@@ -22,8 +27,19 @@ ABORTABLE_SINCE_VERSION = 5
 Codes = dict[Place, int]
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
 async def handle(
-    request: AddPartitionsToTxnRequest, context: HandlerContext
+    request: AddPartitionsToTxnRequest, context: Context
 ) -> AddPartitionsToTxnResponse:
     """One code for each partition, durable when it is 0."""
     if context.api_version < MANY_SINCE_VERSION:
@@ -46,7 +62,7 @@ async def handle(
     )
 
 
-async def _one_of_many(each: AddPartitionsToTxnTransaction, context: HandlerContext) -> Codes:
+async def _one_of_many(each: AddPartitionsToTxnTransaction, context: Context) -> Codes:
     claim = ProducerClaim(each.transactional_id, each.producer_id, each.producer_epoch)
     places = places_of(each.topics)
     if not each.verify_only:
@@ -54,23 +70,23 @@ async def _one_of_many(each: AddPartitionsToTxnTransaction, context: HandlerCont
     return {place: _code_of_member(claim, place, context) for place in places}
 
 
-async def _join(claim: ProducerClaim, places: list[Place], context: HandlerContext) -> Codes:
-    codes = {place: code_of_place(place, context) for place in places}
+async def _join(claim: ProducerClaim, places: list[Place], context: Context) -> Codes:
+    codes = {place: code_of_place(place, context.services.topics) for place in places}
     if any(codes.values()):
         for code in codes.values():
             context.count_error(code)
         return {place: code or ErrorCode.OPERATION_NOT_ATTEMPTED for place, code in codes.items()}
     try:
-        await context.broker.transactions.join(claim, places)
+        await context.services.transactions.join(claim, places)
     except KafkaError as error:
         code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
         return dict.fromkeys(places, code)
     return codes
 
 
-def _code_of_member(claim: ProducerClaim, place: Place, context: HandlerContext) -> int:
+def _code_of_member(claim: ProducerClaim, place: Place, context: Context) -> int:
     try:
-        context.broker.transactions.check_joined(claim, place)
+        context.services.transactions.check_joined(claim, place)
     except KafkaError as error:
         is_new = error.code == ErrorCode.TRANSACTION_ABORTABLE
         if is_new and context.api_version < ABORTABLE_SINCE_VERSION:

@@ -4,9 +4,12 @@ Each entity counts by itself: one that is refused changes nothing, the others ar
 """
 
 from collections import Counter
+from typing import NamedTuple
 
+from broker.quotas.service import Quotas
 from broker.quotas.table import LEAST_OF_DEFAULTS, Entity, QuotaTable, alter, entity_of
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -20,11 +23,19 @@ from storage.errors import StorageError
 Outcomes = dict[Entity, KafkaError | None]
 
 
-async def handle(
-    request: AlterClientQuotasRequest, context: HandlerContext
-) -> AlterClientQuotasResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    probes: BrokerProbes
+    quotas: Quotas
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
     """One result per entity, in the order of the request."""
-    quotas = context.broker.quotas
+    quotas = context.services.quotas
     async with quotas.changing:
         table, outcomes = _altered(quotas.table, request.entries)
         if not request.validate_only:
@@ -85,7 +96,7 @@ def _check_leaves_room(entity: Entity, changes: dict[str, float | None]) -> None
             )
 
 
-def _result(entity: Entity, error: KafkaError | None, context: HandlerContext) -> EntryResult:
+def _result(entity: Entity, error: KafkaError | None, context: Context) -> EntryResult:
     result = EntryResult(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     )

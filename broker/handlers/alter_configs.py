@@ -1,8 +1,16 @@
 """AlterConfigs: replaces all settings of a resource; what is not named returns to its default."""
 
-from broker.requests.services import HandlerContext
-from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
-from config.store import SettingsChange
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.config_resources import (
+    TOPIC,
+    ConfigResources,
+    alter_responses,
+    settings_of,
+)
+from config.store import ConfigStore, SettingsChange
 from protocol.apis.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -12,9 +20,20 @@ from protocol.apis.alter_configs import (
 from protocol.errors import ErrorCode, KafkaError
 
 
-async def handle(request: AlterConfigsRequest, context: HandlerContext) -> AlterConfigsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    config: ConfigStore
+    probes: BrokerProbes
+    resources: ConfigResources
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     """All keys of a resource change together or not at all."""
-    config = context.broker.config
+    config = context.services.config
 
     def prepare(resource: AlterConfigsResource) -> SettingsChange:
         configs = settings_of(resource)
@@ -25,8 +44,8 @@ async def handle(request: AlterConfigsRequest, context: HandlerContext) -> Alter
             return config.prepare_topic(resource.resource_name, overrides)
         return config.prepare_broker(resource.resource_name, overrides)
 
-    outcomes = await alter_each(
-        request.resources, prepare, context.broker, validate_only=request.validate_only
+    outcomes = await context.services.resources.alter_each(
+        request.resources, prepare, validate_only=request.validate_only
     )
     responses = alter_responses(AlterConfigsResourceResponse, request.resources, outcomes, context)
     return AlterConfigsResponse(responses=responses)

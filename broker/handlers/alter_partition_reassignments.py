@@ -6,8 +6,11 @@ in Kafka's controller.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -18,8 +21,19 @@ from protocol.apis.alter_partition_reassignments import (
 from protocol.errors import ErrorCode, KafkaError
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+    node_id: int
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: AlterPartitionReassignmentsRequest, context: HandlerContext
+    request: AlterPartitionReassignmentsRequest, context: Context
 ) -> AlterPartitionReassignmentsResponse:
     """One result per partition."""
     return AlterPartitionReassignmentsResponse(
@@ -35,12 +49,12 @@ def handle(
 
 
 def _reassign(
-    topic: str, wanted: ReassignablePartition, context: HandlerContext
+    topic: str, wanted: ReassignablePartition, context: Context
 ) -> ReassignablePartitionResponse:
     answer = ReassignablePartitionResponse(partition_index=wanted.partition_index)
     try:
-        context.broker.catalog.image.require(topic, wanted.partition_index)
-        _check_replicas(wanted.replicas, context.broker.node_id)
+        context.services.topics.image.require(topic, wanted.partition_index)
+        _check_replicas(wanted.replicas, context.services.node_id)
     except KafkaError as error:
         context.count_error(error.code)
         answer.error_code, answer.error_message = error.code, error.message

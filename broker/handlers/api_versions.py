@@ -6,8 +6,11 @@ Kafka we resemble.
 """
 
 import re
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from protocol.api import Api
 from protocol.apis.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -26,7 +29,17 @@ CLIENT_SOFTWARE_SINCE_VERSION = 3
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
 
-def handle(request: ApiVersionsRequest, context: HandlerContext) -> ApiVersionsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    probes: BrokerProbes
+    served: tuple[Api, ...]
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     """The served APIs and their versions; INVALID_REQUEST (42) for a nonsense client name."""
     if not _names_its_software(request, context):
         context.count_error(ErrorCode.INVALID_REQUEST)
@@ -65,15 +78,15 @@ def handle(request: ApiVersionsRequest, context: HandlerContext) -> ApiVersionsR
     )
 
 
-def api_keys(context: HandlerContext) -> list[ApiVersion]:
+def api_keys(context: Context) -> list[ApiVersion]:
     """Every routed API, in the order of the keys."""
     return [
         ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
-        for api in context.broker.served
+        for api in context.services.served
     ]
 
 
-def _names_its_software(request: ApiVersionsRequest, context: HandlerContext) -> bool:
+def _names_its_software(request: ApiVersionsRequest, context: Context) -> bool:
     """KIP-511: both the name and the version of the client must be well-formed."""
     if context.api_version < CLIENT_SOFTWARE_SINCE_VERSION:
         return True

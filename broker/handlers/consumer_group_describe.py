@@ -2,15 +2,20 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
+from broker.groups.coordinator import GroupCoordinator
 from broker.handlers.describe_groups import ALL_OPERATIONS
-from broker.requests.services import HandlerContext
-from broker.runtime.answers import AnswerRoom
+from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.topics.metadata_image import MetadataImage
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
 from protocol.apis.consumer_group_describe import (
     CLASSIC_MEMBER,
     CONSUMER_MEMBER,
@@ -26,21 +31,34 @@ from protocol.errors import KafkaError
 PARTITION_BYTES = 32  # a number in a list
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    groups: GroupCoordinator
+    probes: BrokerProbes
+    answers: Answers
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: ConsumerGroupDescribeRequest, context: HandlerContext
+    request: ConsumerGroupDescribeRequest, context: Context
 ) -> ConsumerGroupDescribeResponse | Deferred[ConsumerGroupDescribeResponse]:
     """GROUP_ID_NOT_FOUND (69) for a group that does not exist, or is a classic one.
 
     One that is named twice is told once.
     """
-    return context.broker.answers.make(
+    return context.services.answers.make(
         partial(_answers, request, context),
         lambda groups: ConsumerGroupDescribeResponse(groups=groups),
     )
 
 
 def _answers(
-    request: ConsumerGroupDescribeRequest, context: HandlerContext, room: AnswerRoom
+    request: ConsumerGroupDescribeRequest, context: Context, room: AnswerRoom
 ) -> Iterator[ConsumerGroupDescribeGroup | None]:
     for group_id in dict.fromkeys(request.group_ids):
         try:
@@ -57,11 +75,11 @@ def _answers(
 
 
 def _described(
-    group_id: str, context: HandlerContext, room: AnswerRoom
+    group_id: str, context: Context, room: AnswerRoom
 ) -> Generator[None, None, ConsumerGroupDescribeGroup]:
-    _, consumer = context.broker.groups.require_consumer(group_id)
-    image = context.broker.catalog.image
-    default = context.broker.config.broker_config.group_consumer_assignors.split(",")[0]
+    _, consumer = context.services.groups.require_consumer(group_id)
+    image = context.services.topics.image
+    default = context.services.config.broker_config.group_consumer_assignors.split(",")[0]
     members = []
     for each in list(consumer.members.values()):
         target = consumer.targets.get(each.member_id, {})

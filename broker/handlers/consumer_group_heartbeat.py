@@ -1,13 +1,18 @@
 """ConsumerGroupHeartbeat: a member of a group that the broker assigns joins, lives or leaves."""
 
+from typing import NamedTuple
+
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import Told
 from broker.groups.consumer.heartbeat import HeartbeatRequest, check, check_expression
 from broker.groups.consumer.member import Assigned
-from broker.requests.services import HandlerContext
+from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from config.store import ConfigStore
 from protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
@@ -15,15 +20,28 @@ from protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatTopicPartitions,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.env import Rng
 
 CLIENT_IDS_SINCE_VERSION = 1
 
 Answer = ConsumerGroupHeartbeatResponse | Deferred[ConsumerGroupHeartbeatResponse]
 
 
-def handle(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> Answer:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    config: ConfigStore
+    groups: GroupCoordinator
+    probes: BrokerProbes
+    rng: Rng
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: ConsumerGroupHeartbeatRequest, context: Context) -> Answer:
     """The member's epoch, and its assignment when that changed; told when it is durable."""
-    settings = context.broker.config.broker_config
+    settings = context.services.config.broker_config
     beat = _beat(request, context)
     try:
         check(
@@ -46,8 +64,8 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> A
     return after(written, lambda _: response, lambda error: _refusal(error, context))
 
 
-def _heard(beat: HeartbeatRequest, context: HandlerContext) -> Told:
-    groups = context.broker.groups
+def _heard(beat: HeartbeatRequest, context: Context) -> Told:
+    groups = context.services.groups
     if not beat.joins:
         group, consumer = groups.require_consumer(beat.group_id)
         _check_serves(group)
@@ -61,7 +79,7 @@ def _heard(beat: HeartbeatRequest, context: HandlerContext) -> Told:
         _check_room(group, beat, context)
         check_expression(beat, _consumer(group))
         if not beat.member_id:
-            beat = beat._replace(member_id=str(context.broker.env.rng.uuid()))
+            beat = beat._replace(member_id=str(context.services.rng.uuid()))
         return groups.consumers.heartbeat(group, groups.migration.consumer_of(group), beat)
     except KafkaError:
         groups.drop_unused(group)
@@ -77,8 +95,8 @@ def _check_serves(group: Group) -> None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def _check_room(group: Group, beat: HeartbeatRequest, context: HandlerContext) -> None:
-    limit = context.broker.config.broker_config.group_consumer_max_size
+def _check_room(group: Group, beat: HeartbeatRequest, context: Context) -> None:
+    limit = context.services.config.broker_config.group_consumer_max_size
     consumer = _consumer(group)
     is_known = consumer is not None and beat.member_id in consumer.members
     if not is_known and group.member_count >= limit:
@@ -89,11 +107,11 @@ def _check_room(group: Group, beat: HeartbeatRequest, context: HandlerContext) -
     _check_words(group, beat, context)
 
 
-def _check_words(group: Group, beat: HeartbeatRequest, context: HandlerContext) -> None:
+def _check_words(group: Group, beat: HeartbeatRequest, context: Context) -> None:
     """Room in memory, and in a record, for what the member says anew."""
     if beat.names is None and beat.regex is None:
         return
-    groups = context.broker.groups
+    groups = context.services.groups
     consumer = _consumer(group)
     known = None if consumer is None else consumer.members.get(beat.member_id)
     growth = beat.size_bytes - (0 if known is None else known.size_bytes)
@@ -108,7 +126,7 @@ def _check_words(group: Group, beat: HeartbeatRequest, context: HandlerContext) 
         )
 
 
-def _beat(request: ConsumerGroupHeartbeatRequest, context: HandlerContext) -> HeartbeatRequest:
+def _beat(request: ConsumerGroupHeartbeatRequest, context: Context) -> HeartbeatRequest:
     owned = request.topic_partitions
     return HeartbeatRequest(
         request.group_id,
@@ -135,6 +153,6 @@ def _assignment(assigned: Assigned) -> ConsumerGroupHeartbeatAssignment:
     )
 
 
-def _refusal(error: KafkaError, context: HandlerContext) -> ConsumerGroupHeartbeatResponse:
+def _refusal(error: KafkaError, context: Context) -> ConsumerGroupHeartbeatResponse:
     context.count_error(error.code)
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)

@@ -1,10 +1,14 @@
 """CreatePartitions: raises the number of partitions of topics; it never sinks."""
 
 from collections import Counter
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
-from broker.topics.creation import check_assignments, check_partition_limit
+from broker.guards.disk_space import DiskSpace
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.creation import TopicRules
 from broker.topics.names import check_not_internal
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -15,20 +19,30 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 
-async def handle(
-    request: CreatePartitionsRequest, context: HandlerContext
-) -> CreatePartitionsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+    disk_space: DiskSpace
+    rules: TopicRules
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     """One result per name; a name that stands in the request twice is refused."""
     asked = Counter(topic.name for topic in request.topics)
     errors: dict[str, KafkaError] = {}
     counts: dict[str, int] = {}
-    async with context.broker.catalog.changing:
+    async with context.services.topics.changing:
         more = 0
         for topic in request.topics:
             try:
                 added = _added(topic, asked, context)
-                check_partition_limit(context.broker, more + added)
-                context.broker.disk_space.check_room()
+                context.services.rules.check_partition_limit(more + added)
+                context.services.disk_space.check_room()
             except KafkaError as error:
                 errors[topic.name] = error
             else:
@@ -41,12 +55,12 @@ async def handle(
     )
 
 
-def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: HandlerContext) -> int:
+def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: Context) -> int:
     """How many partitions come to be."""
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    check_not_internal(topic.name, context.broker.catalog.internal_topics)
-    image = context.broker.catalog.image.topics.get(topic.name)
+    check_not_internal(topic.name, context.services.topics.internal_topics)
+    image = context.services.topics.image.topics.get(topic.name)
     if image is None:
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
@@ -68,23 +82,19 @@ def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: HandlerCo
                 f"Attempted to add {added} additional partition(s), but only "
                 f"{len(topic.assignments)} assignment(s) were specified.",
             )
-        check_assignments(context.broker, [each.broker_ids for each in topic.assignments])
+        context.services.rules.check_assignments([each.broker_ids for each in topic.assignments])
     return added
 
 
-async def _grow(
-    counts: dict[str, int], errors: dict[str, KafkaError], context: HandlerContext
-) -> None:
+async def _grow(counts: dict[str, int], errors: dict[str, KafkaError], context: Context) -> None:
     try:
-        await context.broker.catalog.add_partitions(counts)
+        await context.services.topics.add_partitions(counts)
     except StorageError as error:
         refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         errors.update(dict.fromkeys(counts, refusal))
 
 
-def _result(
-    name: str, error: KafkaError | None, context: HandlerContext
-) -> CreatePartitionsTopicResult:
+def _result(name: str, error: KafkaError | None, context: Context) -> CreatePartitionsTopicResult:
     if error is None:
         return CreatePartitionsTopicResult(name=name)
     context.count_error(error.code)

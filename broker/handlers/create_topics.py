@@ -1,10 +1,14 @@
 """CreateTopics: every topic is judged by itself; those that pass are made together."""
 
 from collections import Counter
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
-from broker.topics.creation import TopicPlan, partition_count_of
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.creation import TopicPlan, TopicRules
 from broker.topics.new_topic import NewTopic
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -18,12 +22,24 @@ from storage.errors import StorageError
 CONFIGS_SINCE_VERSION = 5
 
 
-async def handle(request: CreateTopicsRequest, context: HandlerContext) -> CreateTopicsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    probes: BrokerProbes
+    rules: TopicRules
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     """One result per name; a name that stands in the request twice is refused."""
     asked = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
-    async with context.broker.catalog.changing:
-        plan = TopicPlan(context.broker)
+    async with context.services.topics.changing:
+        plan = context.services.rules.plan()
         for number, topic in enumerate(request.topics):
             await plan.breathe(number)
             try:
@@ -38,9 +54,7 @@ async def handle(request: CreateTopicsRequest, context: HandlerContext) -> Creat
     return CreateTopicsResponse(topics=[results[name] for name in asked])
 
 
-def _judge(
-    topic: CreatableTopic, asked: Counter[str], plan: TopicPlan, context: HandlerContext
-) -> None:
+def _judge(topic: CreatableTopic, asked: Counter[str], plan: TopicPlan, context: Context) -> None:
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     assignments = {each.partition_index: each.broker_ids for each in topic.assignments}
@@ -48,8 +62,8 @@ def _judge(
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned more than once."
         )
-    count = partition_count_of(
-        context.broker, topic.num_partitions, topic.replication_factor, assignments
+    count = context.services.rules.partition_count_of(
+        topic.num_partitions, topic.replication_factor, assignments
     )
     overrides = {each.name: each.value for each in topic.configs}
     for key, value in overrides.items():
@@ -61,17 +75,17 @@ def _judge(
 
 
 async def _create(
-    planned: list[NewTopic], results: dict[str, CreatableTopicResult], context: HandlerContext
+    planned: list[NewTopic], results: dict[str, CreatableTopicResult], context: Context
 ) -> None:
     try:
-        await context.broker.catalog.create(planned)
+        await context.services.topics.create(planned)
     except StorageError as error:
         refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         for plan in planned:
             results[plan.name] = _refusal(plan.name, refusal, context)
 
 
-def _success(plan: NewTopic, context: HandlerContext) -> CreatableTopicResult:
+def _success(plan: NewTopic, context: Context) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=plan.name,
         topic_id=plan.topic_id,
@@ -81,7 +95,7 @@ def _success(plan: NewTopic, context: HandlerContext) -> CreatableTopicResult:
     )
 
 
-def _configs(plan: NewTopic, context: HandlerContext) -> list[CreatableTopicConfigs]:
+def _configs(plan: NewTopic, context: Context) -> list[CreatableTopicConfigs]:
     """The settings as they are; for `validate_only` as they would be, in the same words."""
     return [
         CreatableTopicConfigs(
@@ -91,11 +105,11 @@ def _configs(plan: NewTopic, context: HandlerContext) -> list[CreatableTopicConf
             config_source=each.source,
             is_sensitive=each.sensitive,
         )
-        for each in context.broker.config.describe_topic_with(plan.name, plan.overrides)
+        for each in context.services.config.describe_topic_with(plan.name, plan.overrides)
     ]
 
 
-def _refusal(name: str, error: KafkaError, context: HandlerContext) -> CreatableTopicResult:
+def _refusal(name: str, error: KafkaError, context: Context) -> CreatableTopicResult:
     context.count_error(error.code)
     return CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.message, configs=[]

@@ -1,12 +1,15 @@
 """DeleteRecords: raises the log start offset; what lies below is invisible at once, gone later."""
 
 from functools import partial
+from typing import NamedTuple
 
 from broker.partitions.partition import Partition
-from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.topics.names import check_not_internal
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -22,8 +25,18 @@ NO_OFFSET = -1
 Answer = DeleteRecordsPartitionResult | Deferred[DeleteRecordsPartitionResult]
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: DeleteRecordsRequest, context: HandlerContext
+    request: DeleteRecordsRequest, context: Context
 ) -> DeleteRecordsResponse | Deferred[DeleteRecordsResponse]:
     """One result per partition: the new low watermark, or why nothing changed."""
     answers = [
@@ -32,11 +45,11 @@ def handle(
     return gather(answers, partial(_respond, request))
 
 
-def _delete(name: str, wanted: DeleteRecordsPartition, context: HandlerContext) -> Answer:
+def _delete(name: str, wanted: DeleteRecordsPartition, context: Context) -> Answer:
     index = wanted.partition_index
     try:
-        partition = context.broker.catalog.image.require(name, index)
-        check_not_internal(name, context.broker.catalog.internal_topics)
+        partition = context.services.topics.image.require(name, index)
+        check_not_internal(name, context.services.topics.internal_topics)
         offset = _checked_offset(partition, wanted.offset)
     except KafkaError as error:
         return _refusal(index, context, error)
@@ -65,9 +78,7 @@ def _success(index: int, low_watermark: int) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 
-def _refusal(
-    index: int, context: HandlerContext, error: KafkaError
-) -> DeleteRecordsPartitionResult:
+def _refusal(index: int, context: Context, error: KafkaError) -> DeleteRecordsPartitionResult:
     context.count_error(error.code)
     return DeleteRecordsPartitionResult(
         partition_index=index, low_watermark=NO_OFFSET, error_code=error.code

@@ -2,11 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 from uuid import UUID
 
-from broker.requests.services import HandlerContext
+from broker.groups.coordinator import GroupCoordinator
+from broker.record_times.offenders import DirtyClients
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.topics.metadata_image import TopicImage
 from broker.topics.names import check_not_internal
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
 from protocol.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -21,20 +27,33 @@ IDS_SINCE_VERSION = 6
 DISABLED_CODE_SINCE_VERSION = 3
 
 
-async def handle(request: DeleteTopicsRequest, context: HandlerContext) -> DeleteTopicsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    groups: GroupCoordinator
+    probes: BrokerProbes
+    dirty_clients: DirtyClients
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     """One result per name or id; nothing of a refused topic is touched."""
     wanted = _wanted(request, context)
-    async with context.broker.catalog.changing:
+    async with context.services.topics.changing:
         asked = Counter(_name_of(each, context) for each in wanted)
         distinct = {(each.name, each.topic_id): each for each in wanted}
         results = [_judge(each, asked, context) for each in distinct.values()]
         doomed = [each.name for each in results if not each.error_code and each.name is not None]
         try:
-            await context.broker.catalog.delete(doomed)
+            await context.services.topics.delete(doomed)
             for name in doomed:
-                context.broker.probes.topic_deleted(name)
-                context.broker.dirty_clients.topic_deleted(name)
-            context.broker.groups.topics_deleted(doomed)
+                context.services.probes.topic_deleted(name)
+                context.services.dirty_clients.topic_deleted(name)
+            context.services.groups.topics_deleted(doomed)
         except StorageError as error:
             refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             results = [
@@ -44,20 +63,20 @@ async def handle(request: DeleteTopicsRequest, context: HandlerContext) -> Delet
     return DeleteTopicsResponse(responses=results)
 
 
-def _wanted(request: DeleteTopicsRequest, context: HandlerContext) -> Iterable[DeleteTopicState]:
+def _wanted(request: DeleteTopicsRequest, context: Context) -> Iterable[DeleteTopicState]:
     if context.api_version >= IDS_SINCE_VERSION:
         return request.topics
     return [DeleteTopicState(name=name) for name in request.topic_names]
 
 
-def _name_of(wanted: DeleteTopicState, context: HandlerContext) -> str | None:
-    image = context.broker.catalog.image
+def _name_of(wanted: DeleteTopicState, context: Context) -> str | None:
+    image = context.services.topics.image
     found = image.by_id.get(wanted.topic_id)
     return found.name if found is not None and wanted.name is None else wanted.name
 
 
 def _judge(
-    wanted: DeleteTopicState, asked: Counter[str | None], context: HandlerContext
+    wanted: DeleteTopicState, asked: Counter[str | None], context: Context
 ) -> DeletableTopicResult:
     try:
         _check(wanted, context)
@@ -67,13 +86,11 @@ def _judge(
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 
 
-def _find(
-    wanted: DeleteTopicState, asked: Counter[str | None], context: HandlerContext
-) -> TopicImage:
+def _find(wanted: DeleteTopicState, asked: Counter[str | None], context: Context) -> TopicImage:
     name = _name_of(wanted, context)
     if name is not None and asked[name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name or topic id.")
-    topic = context.broker.catalog.image.topic(name, wanted.topic_id)
+    topic = context.services.topics.image.topic(name, wanted.topic_id)
     if topic is not None:
         return topic
     if wanted.name is None:
@@ -83,14 +100,14 @@ def _find(
     )
 
 
-def _check(wanted: DeleteTopicState, context: HandlerContext) -> None:
-    if not context.broker.config.broker_config.delete_topic_enable:
+def _check(wanted: DeleteTopicState, context: Context) -> None:
+    if not context.services.config.broker_config.delete_topic_enable:
         known = context.api_version >= DISABLED_CODE_SINCE_VERSION
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST,
             "delete.topic.enable is false",
         )
-    check_not_internal(_name_of(wanted, context), context.broker.catalog.internal_topics)
+    check_not_internal(_name_of(wanted, context), context.services.topics.internal_topics)
     if wanted.name is not None and wanted.topic_id != ZERO_UUID:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
@@ -100,7 +117,7 @@ def _check(wanted: DeleteTopicState, context: HandlerContext) -> None:
 
 
 def _refusal(
-    name: str | None, topic_id: UUID, error: KafkaError, context: HandlerContext
+    name: str | None, topic_id: UUID, error: KafkaError, context: Context
 ) -> DeletableTopicResult:
     context.count_error(error.code)
     return DeletableTopicResult(

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from broker.quotas.service import Quotas
 from broker.quotas.table import CLIENT_ID, IP, USER, Entity, Limits
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -23,16 +26,24 @@ MATCH_NAMES = {
 }
 
 
-def handle(
-    request: DescribeClientQuotasRequest, context: HandlerContext
-) -> DescribeClientQuotasResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    probes: BrokerProbes
+    quotas: Quotas
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: DescribeClientQuotasRequest, context: Context) -> DescribeClientQuotasResponse:
     """All that match; INVALID_REQUEST (42) or UNSUPPORTED_VERSION (35) for a filter that cannot."""
     try:
         wanted = _filter(request.components)
     except KafkaError as error:
         context.count_error(error.code)
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message)
-    entries = context.broker.quotas.table.entries.items()
+    entries = context.services.quotas.table.entries.items()
     return DescribeClientQuotasResponse(
         entries=[
             _entry(entity, limits)

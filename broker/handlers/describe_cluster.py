@@ -1,19 +1,36 @@
 """DescribeCluster: one broker, which is its own controller."""
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.server.endpoints import AdvertisedEndpoints
 from protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
 from protocol.errors import ErrorCode
+from storage.directory.log_manager import LogManager
 
 BROKERS = 1
 
 
-def handle(request: DescribeClusterRequest, context: HandlerContext) -> DescribeClusterResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    probes: BrokerProbes
+    node_id: int
+    endpoints: AdvertisedEndpoints
+    logs: LogManager
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     """This node by the address the client can reach; controller endpoints are not served (v1+)."""
-    broker = context.broker
+    services = context.services
     if request.endpoint_type != BROKERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         context.count_error(code)
@@ -22,9 +39,9 @@ def handle(request: DescribeClusterRequest, context: HandlerContext) -> Describe
             error_message="This address serves brokers, not controllers",
             endpoint_type=BROKERS,
         )
-    host, port = context.broker.advertised(context)
+    host, port = context.services.endpoints.of(context.peer)
     return DescribeClusterResponse(
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
-        brokers=[DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port)],
+        cluster_id=services.logs.cluster_id,
+        controller_id=services.node_id,
+        brokers=[DescribeClusterBroker(broker_id=services.node_id, host=host, port=port)],
     )

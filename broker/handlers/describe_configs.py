@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
-from broker.runtime.answers import AnswerRoom, asked_once
+from broker.runtime.answers import AnswerRoom, Answers, asked_once
 from broker.runtime.deferred import Deferred
-from broker.topics.config_resources import TOPIC, check_resource
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.config_resources import TOPIC, ConfigResources
 from config.describe import Described
+from config.store import ConfigStore
 from protocol.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -19,21 +22,33 @@ from protocol.apis.describe_configs import (
 from protocol.errors import KafkaError
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    config: ConfigStore
+    probes: BrokerProbes
+    answers: Answers
+    resources: ConfigResources
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: DescribeConfigsRequest, context: HandlerContext
+    request: DescribeConfigsRequest, context: Context
 ) -> DescribeConfigsResponse | Deferred[DescribeConfigsResponse]:
     """Every setting of each resource, or those asked for; unknown keys have no entry.
 
     A resource that is named twice is told once.
     """
-    return context.broker.answers.make(
+    return context.services.answers.make(
         partial(_answers, request, context),
         lambda results: DescribeConfigsResponse(results=results),
     )
 
 
 def _answers(
-    request: DescribeConfigsRequest, context: HandlerContext, room: AnswerRoom
+    request: DescribeConfigsRequest, context: Context, room: AnswerRoom
 ) -> Iterator[DescribeConfigsResult]:
     once = asked_once(request.resources, lambda each: (each.resource_type, each.resource_name))
     for resource in once:
@@ -41,11 +56,11 @@ def _answers(
 
 
 def _described(
-    resource: DescribeConfigsResource, context: HandlerContext, room: AnswerRoom
+    resource: DescribeConfigsResource, context: Context, room: AnswerRoom
 ) -> Sequence[Described]:
-    check_resource(resource, context.broker)
+    context.services.resources.check(resource)
     room.take(1)
-    config = context.broker.config
+    config = context.services.config
     names = frozenset(resource.configuration_keys or ()) or None  # none asks for all, as in Kafka
     if resource.resource_type == TOPIC:
         described = config.describe_topic(resource.resource_name, names)
@@ -59,7 +74,7 @@ def _described(
 def _describe(
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
-    context: HandlerContext,
+    context: Context,
     room: AnswerRoom,
 ) -> DescribeConfigsResult:
     try:

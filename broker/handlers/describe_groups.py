@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.classic.members import Member
-from broker.requests.services import HandlerContext
-from broker.runtime.answers import AnswerRoom
+from broker.groups.coordinator import GroupCoordinator
+from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.describe_groups import (
     UNKNOWN_OPERATIONS,
     DescribedGroup,
@@ -22,20 +25,31 @@ ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: everybody may do everything here."""
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    groups: GroupCoordinator
+    probes: BrokerProbes
+    answers: Answers
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: DescribeGroupsRequest, context: HandlerContext
+    request: DescribeGroupsRequest, context: Context
 ) -> DescribeGroupsResponse | Deferred[DescribeGroupsResponse]:
     """A group that does not exist is Dead, and from version 6 on GROUP_ID_NOT_FOUND (69).
 
     One that is named twice is told once.
     """
-    return context.broker.answers.make(
+    return context.services.answers.make(
         partial(_answers, request, context), lambda groups: DescribeGroupsResponse(groups=groups)
     )
 
 
 def _answers(
-    request: DescribeGroupsRequest, context: HandlerContext, room: AnswerRoom
+    request: DescribeGroupsRequest, context: Context, room: AnswerRoom
 ) -> Iterator[DescribedGroup]:
     with_operations = request.include_authorized_operations
     for group_id in dict.fromkeys(request.groups):
@@ -47,9 +61,9 @@ def _answers(
         yield answer
 
 
-def _described(group_id: str, context: HandlerContext, room: AnswerRoom) -> DescribedGroup:
+def _described(group_id: str, context: Context, room: AnswerRoom) -> DescribedGroup:
     try:
-        group = context.broker.groups.require_classic(group_id)
+        group = context.services.groups.require_classic(group_id)
         room.take(1 + len(group.members), _told_bytes(group.members.values()))
     except KafkaError as error:
         return _refusal(group_id, error, context)
@@ -82,7 +96,7 @@ def _members(group: Group, *, is_stable: bool) -> list[DescribedGroupMember]:
     ]
 
 
-def _refusal(group_id: str, error: KafkaError, context: HandlerContext) -> DescribedGroup:
+def _refusal(group_id: str, error: KafkaError, context: Context) -> DescribedGroup:
     missing = error.code == ErrorCode.GROUP_ID_NOT_FOUND
     state = GroupState.DEAD.value if missing else ""
     if missing and context.api_version < NOT_FOUND_SINCE_VERSION:

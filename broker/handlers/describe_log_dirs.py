@@ -2,9 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
+from broker.runtime.lanes import DiskLane
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.topics.metadata_image import MetadataImage
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -13,24 +17,33 @@ from protocol.apis.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from protocol.errors import ErrorCode
+from storage.env import FileSystem
 from storage.errors import StorageError
 
 
-async def handle(
-    request: DescribeLogDirsRequest, context: HandlerContext
-) -> DescribeLogDirsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+    fs: FileSystem
+    lane: DiskLane
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
     """All partitions for a null list, else those asked for; unknown ones are left out."""
-    broker = context.broker
-    result = DescribeLogDirsResult(log_dir=_absolute(broker.log_dir))
+    services = context.services
+    result = DescribeLogDirsResult(log_dir=_absolute(services.lane.log_dir))
     try:
-        free: asyncio.Future[int] = broker.lanes.run(
-            broker.log_dir, broker.env.fs.free_bytes, broker.log_dir
-        )
+        free: asyncio.Future[int] = services.lane.run(services.fs.free_bytes, services.lane.log_dir)
         result.usable_bytes = await free
     except StorageError:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         context.count_error(result.error_code)
-    result.topics = _topics(_wanted(request, broker.catalog.image), broker.catalog.image)
+    result.topics = _topics(_wanted(request, services.topics.image), services.topics.image)
     return DescribeLogDirsResponse(results=[result])
 
 

@@ -1,12 +1,15 @@
 """DescribeProducers: who writes to a partition, as far as the log remembers (KIP-664)."""
 
 from functools import partial
+from typing import NamedTuple
 
 from broker.partitions.partition import Partition
-from broker.requests.services import HandlerContext
 from broker.runtime.answers import AnswerRoom
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -20,8 +23,18 @@ from protocol.errors import KafkaError
 Answer = PartitionResponse | Deferred[PartitionResponse]
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: DescribeProducersRequest, context: HandlerContext
+    request: DescribeProducersRequest, context: Context
 ) -> DescribeProducersResponse | Deferred[DescribeProducersResponse]:
     """The remembered producers of each partition, idle ones too until they expire.
 
@@ -44,10 +57,10 @@ def _once(topics: list[TopicRequest]) -> list[TopicRequest]:
     return [TopicRequest(name=name, partition_indexes=list(of)) for name, of in indexes.items()]
 
 
-def _describe(name: str, index: int, context: HandlerContext, room: AnswerRoom) -> Answer:
+def _describe(name: str, index: int, context: Context, room: AnswerRoom) -> Answer:
     refuse = partial(_refusal, index, context)
     try:
-        partition = context.broker.catalog.image.require(name, index)
+        partition = context.services.topics.image.require(name, index)
         room.take(1 + len(partition.log.producers))
     except KafkaError as error:
         return refuse(error)
@@ -73,7 +86,7 @@ def _success(index: int, producers: list[ProducerState]) -> PartitionResponse:
     return PartitionResponse(partition_index=index, active_producers=producers)
 
 
-def _refusal(index: int, context: HandlerContext, error: KafkaError) -> PartitionResponse:
+def _refusal(index: int, context: Context, error: KafkaError) -> PartitionResponse:
     context.count_error(error.code)
     return PartitionResponse(
         partition_index=index, error_code=error.code, error_message=error.message

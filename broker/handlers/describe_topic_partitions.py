@@ -1,9 +1,12 @@
 """DescribeTopicPartitions: topics in the order of their names, page by page (KIP-966)."""
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from broker.partitions.partition import Partition
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -16,8 +19,19 @@ from protocol.errors import ErrorCode
 MAX_PARTITIONS = 2000  # max.request.partition.size.limit of Kafka's brokers
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+    node_id: int
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: DescribeTopicPartitionsRequest, context: HandlerContext
+    request: DescribeTopicPartitionsRequest, context: Context
 ) -> DescribeTopicPartitionsResponse:
     """Topics from the cursor on, until the page is full; no list means all of them."""
     if not _makes_sense(request):
@@ -47,35 +61,33 @@ def _makes_sense(request: DescribeTopicPartitionsRequest) -> bool:
     return cursor.partition_index >= 0 and (not names or cursor.topic_name in names)
 
 
-def _topics(
-    request: DescribeTopicPartitionsRequest, context: HandlerContext
-) -> Iterator[tuple[str, int]]:
+def _topics(request: DescribeTopicPartitionsRequest, context: Context) -> Iterator[tuple[str, int]]:
     """Names in order, each with the first partition to tell."""
     names: Iterable[str] = {topic.name for topic in request.topics}
     cursor = request.cursor
-    for name in sorted(names or context.broker.catalog.image.topics):
+    for name in sorted(names or context.services.topics.image.topics):
         if cursor is None or name > cursor.topic_name:
             yield name, 0
         elif name == cursor.topic_name:
             yield name, cursor.partition_index
 
 
-def _partition_count(name: str, context: HandlerContext) -> int:
-    topic = context.broker.catalog.image.topics.get(name)
+def _partition_count(name: str, context: Context) -> int:
+    topic = context.services.topics.image.topics.get(name)
     return len(topic.partitions) if topic is not None else 0
 
 
 def _describe(
-    name: str, start: int, limit: int, context: HandlerContext
+    name: str, start: int, limit: int, context: Context
 ) -> DescribeTopicPartitionsResponseTopic:
-    topic = context.broker.catalog.image.topics.get(name)
+    topic = context.services.topics.image.topics.get(name)
     if topic is None:
         return _unknown(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
-    node = [context.broker.node_id]
+    node = [context.services.node_id]
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
-        is_internal=name in context.broker.catalog.internal_topics,
+        is_internal=name in context.services.topics.internal_topics,
         partitions=[_partition(each, node) for each in topic.partitions[start : start + limit]],
     )
 
@@ -93,7 +105,7 @@ def _partition(partition: Partition, node: list[int]) -> DescribeTopicPartitions
 
 
 def _refuse(
-    request: DescribeTopicPartitionsRequest, context: HandlerContext
+    request: DescribeTopicPartitionsRequest, context: Context
 ) -> DescribeTopicPartitionsResponse:
     """The response has no place for an error of its own: every topic carries it."""
     return DescribeTopicPartitionsResponse(
@@ -103,8 +115,6 @@ def _refuse(
     )
 
 
-def _unknown(
-    name: str, code: ErrorCode, context: HandlerContext
-) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str, code: ErrorCode, context: Context) -> DescribeTopicPartitionsResponseTopic:
     context.count_error(code)
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
-from broker.runtime.answers import AnswerRoom
+from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.transaction import Facts
 from protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,
@@ -16,24 +19,35 @@ from protocol.apis.describe_transactions import (
 from protocol.errors import ErrorCode, KafkaError
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+    answers: Answers
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: DescribeTransactionsRequest, context: HandlerContext
+    request: DescribeTransactionsRequest, context: Context
 ) -> DescribeTransactionsResponse | Deferred[DescribeTransactionsResponse]:
     """TRANSACTIONAL_ID_NOT_FOUND (105) for one that nobody uses; each is told once."""
-    return context.broker.answers.make(
+    return context.services.answers.make(
         partial(_answers, request, context),
         lambda states: DescribeTransactionsResponse(transaction_states=states),
     )
 
 
 def _answers(
-    request: DescribeTransactionsRequest, context: HandlerContext, room: AnswerRoom
+    request: DescribeTransactionsRequest, context: Context, room: AnswerRoom
 ) -> Iterator[TransactionState]:
     for each in dict.fromkeys(request.transactional_ids):
         yield _describe(each, context, room)
 
 
-def _describe(transactional_id: str, context: HandlerContext, room: AnswerRoom) -> TransactionState:
+def _describe(transactional_id: str, context: Context, room: AnswerRoom) -> TransactionState:
     try:
         facts = _facts(transactional_id, context)
         room.take(1 + len(facts.partitions))
@@ -51,8 +65,8 @@ def _describe(transactional_id: str, context: HandlerContext, room: AnswerRoom) 
     )
 
 
-def _facts(transactional_id: str, context: HandlerContext) -> Facts:
-    transactions = context.broker.transactions
+def _facts(transactional_id: str, context: Context) -> Facts:
+    transactions = context.services.transactions
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     transactions.check_loaded(transactional_id)

@@ -4,7 +4,11 @@ As in Kafka, a request for every partition lists only what changed, so nothing; 
 partitions is told ELECTION_NOT_NEEDED (84) for each that is here.
 """
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -16,7 +20,17 @@ from protocol.errors import ErrorCode, KafkaError
 KINDS = (0, 1)  # preferred replica, unclean
 
 
-def handle(request: ElectLeadersRequest, context: HandlerContext) -> ElectLeadersResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
     """One result per named partition; INVALID_REQUEST (42) for a kind nobody knows."""
     kind = request.election_type
     return ElectLeadersResponse(
@@ -33,10 +47,10 @@ def handle(request: ElectLeadersRequest, context: HandlerContext) -> ElectLeader
     )
 
 
-def _elect(topic: str, index: int, kind: int, context: HandlerContext) -> PartitionResult:
+def _elect(topic: str, index: int, kind: int, context: Context) -> PartitionResult:
     try:
         _check_kind(kind)
-        context.broker.catalog.image.require(topic, index)
+        context.services.topics.image.require(topic, index)
     except KafkaError as error:
         context.count_error(error.code)
         return PartitionResult(

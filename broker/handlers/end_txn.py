@@ -1,6 +1,10 @@
 """EndTxn: a transaction is committed or aborted; answered when that is durable."""
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import told
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
@@ -12,12 +16,22 @@ FENCED_SINCE_VERSION = 2
 NEW_EPOCH_SINCE_VERSION = 5
 
 
-async def handle(request: EndTxnRequest, context: HandlerContext) -> EndTxnResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse:
     """The id and epoch to go on with, from version 5 on a new one."""
     claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     version = VERSION_2 if context.api_version >= NEW_EPOCH_SINCE_VERSION else 0
     try:
-        producer_id, epoch = await context.broker.transactions.end(
+        producer_id, epoch = await context.services.transactions.end(
             claim, commit=request.committed, version=version
         )
     except (KafkaError, StorageError) as error:

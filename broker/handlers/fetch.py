@@ -6,8 +6,9 @@ slices of files; nothing is read here.
 
 from collections.abc import Collection, Iterable
 from functools import partial
+from typing import NamedTuple
 
-from broker.fetching.damage import settle_doubts
+from broker.fetching.damage import DamageMet
 from broker.fetching.down_converted import (
     FORMAT_2_SINCE_VERSION,
     WHOLE_FIRST_SINCE_VERSION,
@@ -19,12 +20,18 @@ from broker.fetching.sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     FetchSession,
+    FetchSessions,
     FollowedPartition,
     PartitionKey,
 )
-from broker.partitions.fetch_waiters import Waiter
-from broker.requests.services import HandlerContext
+from broker.partitions.fetch_waiters import FetchWaiters, Waiter
+from broker.quotas.service import Quotas
 from broker.runtime.deferred import Deferred
+from broker.runtime.memory_account import MemoryAccount
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
 from protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -33,6 +40,7 @@ from protocol.apis.fetch import (
     PartitionData,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.env import Clock
 from storage.files.file_slice import Unverified
 
 CONSUMER = -1
@@ -43,9 +51,24 @@ TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
 
 
-def handle(
-    request: FetchRequest, context: HandlerContext
-) -> FetchResponse | Deferred[FetchResponse]:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    probes: BrokerProbes
+    clock: Clock
+    quotas: Quotas
+    waiters: FetchWaiters
+    fetch_sessions: FetchSessions
+    damage: DamageMet
+    memory: MemoryAccount
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: FetchRequest, context: Context) -> FetchResponse | Deferred[FetchResponse]:
     """Answers at once when there is enough to tell, else when there is or `max_wait_ms` is over."""
     if _replica_id(request, context) != CONSUMER:
         return _refuse_replica(request, context)
@@ -55,7 +78,7 @@ def handle(
         context.count_error(error.code)
         return FetchResponse(error_code=error.code, session_id=NO_SESSION)
     if context.api_version < FORMAT_2_SINCE_VERSION:
-        deadline = context.broker.clock.monotonic() + request.max_wait_ms / 1000
+        deadline = context.services.clock.monotonic() + request.max_wait_ms / 1000
         return OldFetch(fetch.plan, deadline, context).convert(fetch.begin())
     return fetch.begin()
 
@@ -73,7 +96,7 @@ class _Fetch:
         "waits_since",
     )
 
-    def __init__(self, request: FetchRequest, context: HandlerContext) -> None:
+    def __init__(self, request: FetchRequest, context: Context) -> None:
         """Finds or ends the session; raises the KafkaError that answers the whole request."""
         self.request = request
         self.context = context
@@ -83,14 +106,14 @@ class _Fetch:
         self.starts_session = False
         wanted = _wanted(request.topics)
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
-            context.broker.fetch_sessions.close(request.session_id)
+            context.services.fetch_sessions.close(request.session_id)
             self.starts_session = (
                 request.session_epoch == INITIAL_EPOCH and version >= SESSIONS_SINCE_VERSION
             )
         else:
             wanted = self._resume(wanted, by_id=by_id)
-        max_bytes = min(request.max_bytes, context.broker.config.broker_config.fetch_max_bytes)
-        enforced = context.broker.quotas.enforced
+        max_bytes = min(request.max_bytes, context.services.config.broker_config.fetch_max_bytes)
+        enforced = context.services.quotas.enforced
         if enforced is not None:
             max_bytes = enforced.fetch_max_bytes(context, max_bytes)
         self.plan = FetchPlan(
@@ -107,7 +130,7 @@ class _Fetch:
 
     def begin(self) -> FetchResponse | Deferred[FetchResponse]:
         """The first reading; the answer if it is enough."""
-        result = self.plan.read(self.context.broker.catalog.image)
+        result = self.plan.read(self.context.services.topics.image)
         if not result.doubts and (self.wait_ms <= 0 or self.plan.is_enough(result)):
             return self._respond(result)
         answer: Deferred[FetchResponse] = Deferred()
@@ -117,7 +140,7 @@ class _Fetch:
     def _go_on(self, answer: Deferred[FetchResponse], result: FetchResult) -> None:
         """Not yet: some bytes have to be checked first, or there is not enough."""
         if result.doubts:
-            settle_doubts(self.context.broker, result.doubts, partial(self._settled, answer))
+            self.context.services.damage.settle(result.doubts, partial(self._settled, answer))
         elif self.wait_ms <= 0 or answer.is_urgent or self.plan.is_enough(result):
             answer.resolve(self._respond(result))
         else:
@@ -125,11 +148,11 @@ class _Fetch:
 
     def _settled(self, answer: Deferred[FetchResponse], unreadable: Collection[Unverified]) -> None:
         if not answer.abandoned:
-            image = self.context.broker.catalog.image
+            image = self.context.services.topics.image
             self._go_on(answer, self.plan.read(image, unreadable))
 
     def _resume(self, changed: list[FollowedPartition], *, by_id: bool) -> list[FollowedPartition]:
-        sessions = self.context.broker.fetch_sessions
+        sessions = self.context.services.fetch_sessions
         session = sessions.resume(self.request.session_id, self.request.session_epoch, by_id=by_id)
         sessions.update(session, changed, _forgotten(self.request))
         if session.partitions:
@@ -139,8 +162,8 @@ class _Fetch:
         return list(session.partitions.values())
 
     def _wait(self, answer: Deferred[FetchResponse], result: FetchResult) -> None:
-        waiters = self.context.broker.waiters
-        self.waits_since = self.context.broker.probes.monotonic()
+        waiters = self.context.services.waiters
+        self.waits_since = self.context.services.probes.monotonic()
         waiter = waiters.register(
             result.watched,
             self.plan.min_bytes - result.size_bytes,
@@ -151,27 +174,27 @@ class _Fetch:
         answer.when_hurried(lambda: waiters.give_up(waiter))
 
     def _look_again(self, answer: Deferred[FetchResponse], waiter: Waiter) -> None:
-        waiters = self.context.broker.waiters
-        waited = self.context.broker.probes.monotonic() - self.waits_since
+        waiters = self.context.services.waiters
+        waited = self.context.services.probes.monotonic() - self.waits_since
         self.context.waited_seconds += waited
         self.wait_ms = 0 if waiter.is_over else waiters.remaining_ms(waiter)
-        self._go_on(answer, self.plan.read(self.context.broker.catalog.image))
+        self._go_on(answer, self.plan.read(self.context.services.topics.image))
 
     def _respond(self, result: FetchResult) -> FetchResponse:
         """A session hears only what is new to it: the plan has left out the rest."""
-        enforced = self.context.broker.quotas.enforced
+        enforced = self.context.services.quotas.enforced
         if enforced is not None:
             throttle_ms = enforced.fetched(self.context, result.size_bytes)
             if throttle_ms:
                 return self._nothing_yet(throttle_ms)
         for damage in result.damage:
-            self.context.broker.damage.met(*damage)
+            self.context.services.damage.met(*damage)
         for answer in result.answers:
             self._count(answer)
             if self.session is not None and answer.size_bytes:
                 self.session.served(answer.wanted.key)
         if self.starts_session:
-            self.session = self.context.broker.fetch_sessions.create(
+            self.session = self.context.services.fetch_sessions.create(
                 self.plan.wanted, by_id=self.plan.by_id
             )
         for answer in result.answers:
@@ -191,11 +214,11 @@ class _Fetch:
         if data.error_code:
             self.context.count_error(data.error_code)
             if answer.partition is not None:
-                self.context.broker.probes.read_failed(answer.partition.topic)
+                self.context.services.probes.read_failed(answer.partition.topic)
             if self.context.api_version < STORAGE_ERROR_SINCE_VERSION:
                 data.error_code = _known_to_old_clients(data.error_code)
         elif answer.partition is not None:
-            self.context.broker.probes.fetched(answer.partition.topic, answer.size_bytes)
+            self.context.services.probes.fetched(answer.partition.topic, answer.size_bytes)
 
 
 def _known_to_old_clients(code: int) -> int:
@@ -259,13 +282,13 @@ def _forgotten(request: FetchRequest) -> list[PartitionKey]:
     ]
 
 
-def _replica_id(request: FetchRequest, context: HandlerContext) -> int:
+def _replica_id(request: FetchRequest, context: Context) -> int:
     if context.api_version >= REPLICA_STATE_SINCE_VERSION:
         return CONSUMER if request.replica_state is None else request.replica_state.replica_id
     return request.replica_id
 
 
-def _refuse_replica(request: FetchRequest, context: HandlerContext) -> FetchResponse:
+def _refuse_replica(request: FetchRequest, context: Context) -> FetchResponse:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     context.count_error(code)
     answers = [

@@ -6,9 +6,14 @@ API's presence as a sign that lz4 is understood.
 """
 
 from collections.abc import Awaitable
+from typing import NamedTuple
 
-from broker.requests.services import HandlerContext
+from broker.groups.coordinator import GroupCoordinator
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.server.endpoints import AdvertisedEndpoints
 from broker.state.state_topic import StateTopic
+from broker.transactions.coordinator import TransactionCoordinator
 from protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -20,8 +25,21 @@ GROUP, TRANSACTION = 0, 1
 KEY_LIST_SINCE_VERSION = 4
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+    node_id: int
+    endpoints: AdvertisedEndpoints
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: FindCoordinatorRequest, context: HandlerContext
+    request: FindCoordinatorRequest, context: Context
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """This node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
     topic = _topic(request, context)
@@ -30,19 +48,19 @@ def handle(
     return _answer(request, context, None)
 
 
-def _topic(request: FindCoordinatorRequest, context: HandlerContext) -> StateTopic | None:
+def _topic(request: FindCoordinatorRequest, context: Context) -> StateTopic | None:
     """Where such keys are remembered."""
     match request.key_type:
         case 0:  # GROUP
-            return context.broker.groups.topic
+            return context.services.groups.topic
         case 1:
-            return context.broker.transactions.topic
+            return context.services.transactions.topic
         case _:
             return None
 
 
 async def _make_and_answer(
-    topic: StateTopic, request: FindCoordinatorRequest, context: HandlerContext
+    topic: StateTopic, request: FindCoordinatorRequest, context: Context
 ) -> FindCoordinatorResponse:
     try:
         await topic.make()
@@ -51,14 +69,14 @@ async def _make_and_answer(
     return _answer(request, context, None)
 
 
-def _keys(request: FindCoordinatorRequest, context: HandlerContext) -> list[str]:
+def _keys(request: FindCoordinatorRequest, context: Context) -> list[str]:
     if context.api_version >= KEY_LIST_SINCE_VERSION:
         return list(dict.fromkeys(request.coordinator_keys))
     return [request.key]
 
 
 def _answer(
-    request: FindCoordinatorRequest, context: HandlerContext, fault: KafkaError | None
+    request: FindCoordinatorRequest, context: Context, fault: KafkaError | None
 ) -> FindCoordinatorResponse:
     found = [_coordinator(key, request.key_type, context, fault) for key in _keys(request, context)]
     if context.api_version >= KEY_LIST_SINCE_VERSION:
@@ -74,20 +92,20 @@ def _answer(
 
 
 def _coordinator(
-    key: str, key_type: int, context: HandlerContext, fault: KafkaError | None
+    key: str, key_type: int, context: Context, fault: KafkaError | None
 ) -> Coordinator:
     if key_type not in {GROUP, TRANSACTION}:
         text = f"There is no coordinator of kind {key_type}"
         return _refusal(key, KafkaError(ErrorCode.INVALID_REQUEST, text), context)
     if fault is not None:
         return _refusal(key, fault, context)
-    host, port = context.broker.advertised(context)
+    host, port = context.services.endpoints.of(context.peer)
     return Coordinator(
-        key=key, node_id=context.broker.node_id, host=host, port=port, error_message=""
+        key=key, node_id=context.services.node_id, host=host, port=port, error_message=""
     )
 
 
-def _refusal(key: str, error: KafkaError, context: HandlerContext) -> Coordinator:
+def _refusal(key: str, error: KafkaError, context: Context) -> Coordinator:
     context.count_error(error.code)
     return Coordinator(
         key=key,

@@ -4,16 +4,30 @@ While the group is being read after a start the member is told that all is well 
 would only join anew for nothing.
 """
 
+from typing import NamedTuple
+
 from broker.groups.classic.members import MemberClaim
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.errors import ErrorCode, KafkaError
 
 
-def handle(request: HeartbeatRequest, context: HandlerContext) -> HeartbeatResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    groups: GroupCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     """NONE, or why the member has to do something."""
-    groups = context.broker.groups
+    groups = context.services.groups
     try:
         check_group_id(request.group_id)
         group = groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)

@@ -1,9 +1,17 @@
 """IncrementalAlterConfigs: sets, deletes, or edits lists; what is not named stays as it is."""
 
-from broker.requests.services import HandlerContext
-from broker.topics.config_resources import TOPIC, alter_each, alter_responses, settings_of
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.config_resources import (
+    TOPIC,
+    ConfigResources,
+    alter_responses,
+    settings_of,
+)
 from config.alter import Alteration, Operation
-from config.store import SettingsChange
+from config.store import ConfigStore, SettingsChange
 from protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -14,11 +22,22 @@ from protocol.apis.incremental_alter_configs import (
 from protocol.errors import ErrorCode, KafkaError
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    config: ConfigStore
+    probes: BrokerProbes
+    resources: ConfigResources
+
+
+Context = RequestContext[Services]
+
+
 async def handle(
-    request: IncrementalAlterConfigsRequest, context: HandlerContext
+    request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:
     """All keys of a resource change together or not at all."""
-    config = context.broker.config
+    config = context.services.config
 
     def prepare(resource: AlterConfigsResource) -> SettingsChange:
         alterations = [_alteration(each) for each in settings_of(resource)]
@@ -26,8 +45,8 @@ async def handle(
             return config.prepare_topic_alteration(resource.resource_name, alterations)
         return config.prepare_broker_alteration(resource.resource_name, alterations)
 
-    outcomes = await alter_each(
-        request.resources, prepare, context.broker, validate_only=request.validate_only
+    outcomes = await context.services.resources.alter_each(
+        request.resources, prepare, validate_only=request.validate_only
     )
     responses = alter_responses(AlterConfigsResourceResponse, request.resources, outcomes, context)
     return IncrementalAlterConfigsResponse(responses=responses)

@@ -4,7 +4,12 @@ An idempotent one gets a fresh id. With a transactional id it is the owner of th
 one before is fenced, and what it left open is aborted before the answer goes.
 """
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.producer_ids import ProducerIds
 from broker.transactions.requests import told
 from protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.errors import ErrorCode, KafkaError
@@ -14,14 +19,25 @@ NONE = -1
 FENCED_SINCE_VERSION = 4
 
 
-async def handle(request: InitProducerIdRequest, context: HandlerContext) -> InitProducerIdResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+    producer_ids: ProducerIds
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
     """A fresh id with epoch 0, or the next epoch of a transactional id."""
     try:
         expected = _expected(request)
         if request.transactional_id is None:
-            producer_id, epoch = await context.broker.producer_ids.allocate(), 0
+            producer_id, epoch = await context.services.producer_ids.allocate(), 0
         else:
-            producer_id, epoch = await context.broker.transactions.begin(
+            producer_id, epoch = await context.services.transactions.begin(
                 request.transactional_id, request.transaction_timeout_ms, expected
             )
     except (KafkaError, StorageError) as error:

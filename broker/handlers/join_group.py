@@ -4,13 +4,17 @@ Memory is bounded here: a member that says too much of itself is not taken in.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 from broker.groups.classic.group import Group
 from broker.groups.classic.members import Joining, JoinResult, Protocol
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
-from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from config.store import ConfigStore
 from protocol.apis.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -24,8 +28,19 @@ NULL_PROTOCOL_SINCE_VERSION = 7
 SKIP_ASSIGNMENT_SINCE_VERSION = 9
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    config: ConfigStore
+    groups: GroupCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: JoinGroupRequest, context: HandlerContext
+    request: JoinGroupRequest, context: Context
 ) -> JoinGroupResponse | Deferred[JoinGroupResponse]:
     """The new generation, or at once an error."""
     try:
@@ -38,8 +53,8 @@ def handle(
     return respond(result)
 
 
-def _join(request: JoinGroupRequest, context: HandlerContext) -> JoinResult | Deferred[JoinResult]:
-    groups, settings = context.broker.groups, context.broker.config.broker_config
+def _join(request: JoinGroupRequest, context: Context) -> JoinResult | Deferred[JoinResult]:
+    groups, settings = context.services.groups, context.services.config.broker_config
     check_group_id(request.group_id)
     shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest <= request.session_timeout_ms <= longest:
@@ -53,9 +68,9 @@ def _join(request: JoinGroupRequest, context: HandlerContext) -> JoinResult | De
 
 
 def _taken_in(
-    group: Group, joining: Joining, context: HandlerContext
+    group: Group, joining: Joining, context: Context
 ) -> JoinResult | Deferred[JoinResult]:
-    groups = context.broker.groups
+    groups = context.services.groups
     try:
         groups.check_memory(sum(len(each.name) + len(each.metadata) for each in joining.protocols))
         return groups.membership.join(group, joining)
@@ -64,7 +79,7 @@ def _taken_in(
         raise
 
 
-def _joining(request: JoinGroupRequest, context: HandlerContext) -> Joining:
+def _joining(request: JoinGroupRequest, context: Context) -> Joining:
     version = context.api_version
     has_timeout = version >= REBALANCE_TIMEOUT_SINCE_VERSION
     timeout = request.rebalance_timeout_ms if has_timeout else request.session_timeout_ms
@@ -83,7 +98,7 @@ def _joining(request: JoinGroupRequest, context: HandlerContext) -> Joining:
     )
 
 
-def _respond(context: HandlerContext, result: JoinResult) -> JoinGroupResponse:
+def _respond(context: Context, result: JoinResult) -> JoinGroupResponse:
     context.count_error(result.error)
     name = result.protocol_name
     if name is None and context.api_version < NULL_PROTOCOL_SINCE_VERSION:
@@ -107,7 +122,5 @@ def _respond(context: HandlerContext, result: JoinResult) -> JoinGroupResponse:
     )
 
 
-def _refusal(
-    request: JoinGroupRequest, context: HandlerContext, error: KafkaError
-) -> JoinGroupResponse:
+def _refusal(request: JoinGroupRequest, context: Context, error: KafkaError) -> JoinGroupResponse:
     return _respond(context, JoinResult(error.code, request.member_id))

@@ -1,7 +1,11 @@
 """LeaveGroup: members go; from version 3 on several at once, static ones by their instance id."""
 
+from typing import NamedTuple
+
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
-from broker.requests.services import HandlerContext
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -13,14 +17,24 @@ from protocol.errors import ErrorCode, KafkaError
 LIST_SINCE_VERSION = 3
 
 
-def handle(request: LeaveGroupRequest, context: HandlerContext) -> LeaveGroupResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    groups: GroupCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
     """What became of each; the error of the only one stands for the whole in older versions."""
     leaving = request.members
     if context.api_version < LIST_SINCE_VERSION:
         leaving = [MemberIdentity(member_id=request.member_id)]
     try:
         check_group_id(request.group_id)
-        group = context.broker.groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        group = context.services.groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
     except KafkaError as error:
         context.count_error(error.code)
         return LeaveGroupResponse(error_code=error.code)
@@ -28,7 +42,7 @@ def handle(request: LeaveGroupRequest, context: HandlerContext) -> LeaveGroupRes
     for each in leaving:
         code: int = ErrorCode.NONE
         try:
-            context.broker.groups.membership.leave(group, each.member_id, each.group_instance_id)
+            context.services.groups.membership.leave(group, each.member_id, each.group_instance_id)
         except KafkaError as error:
             code = error.code
             context.count_error(code)

@@ -1,17 +1,31 @@
 """ListGroups: all groups, or those of some states and types (classic, consumer)."""
 
+from typing import NamedTuple
+
 from broker.groups.classic.group import Group
 from broker.groups.classic.subscription import CONSUMER
-from broker.requests.services import HandlerContext
+from broker.groups.coordinator import GroupCoordinator
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.errors import ErrorCode
 
 CLASSIC = "classic"
 
 
-def handle(request: ListGroupsRequest, context: HandlerContext) -> ListGroupsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    groups: GroupCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
     """COORDINATOR_LOAD_IN_PROGRESS (14) while some are still being read: half a list is wrong."""
-    groups = context.broker.groups
+    groups = context.services.groups
     if groups.loading.is_under_way:
         context.count_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

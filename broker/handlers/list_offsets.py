@@ -7,13 +7,15 @@ a match at or above the high watermark (or the last stable offset) is no match.
 
 from collections import Counter
 from functools import partial
+from typing import NamedTuple
 
 from broker.partitions.partition import Partition, last_fetchable
-from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
 from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.runtime.unpacking import too_much_of_a_request
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -22,6 +24,7 @@ from protocol.apis.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.env import Clock
 from storage.search.file_times import visible_to_consumers
 from storage.segment.log_snapshot import TimestampOffset
 from storage.validation.unpacking import TooMuchWork
@@ -46,8 +49,19 @@ Found = TimestampOffset | None
 Answer = ListOffsetsPartitionResponse | Deferred[ListOffsetsPartitionResponse]
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+    clock: Clock
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: ListOffsetsRequest, context: HandlerContext
+    request: ListOffsetsRequest, context: Context
 ) -> ListOffsetsResponse | Deferred[ListOffsetsResponse]:
     """One answer per partition asked for; one that is asked for twice is refused."""
     twice = _asked_twice(request)
@@ -78,28 +92,28 @@ def _answer(
     name: str,
     query: ListOffsetsPartition,
     request: ListOffsetsRequest,
-    context: HandlerContext,
+    context: Context,
     *,
     is_twice: bool,
     at_once: bool,
 ) -> Answer:
     try:
         _check_asked_once(is_twice=is_twice)
-        partition = context.broker.catalog.image.require(name, query.partition_index)
+        partition = context.services.topics.image.require(name, query.partition_index)
         partition.check_leader_epoch(query.current_leader_epoch)
         if context.api_version <= OFFSET_LISTS_UNTIL_VERSION:
             return _listed(partition, query, request, context)
-        started = context.broker.probes.monotonic()
+        started = context.services.probes.monotonic()
         found = _find(partition, query.timestamp, request, context, at_once=at_once)
     except KafkaError as error:
         return _refusal(query, context, error)
     if isinstance(found, Deferred):
-        succeed = partial(_found, query, context.broker.probes, started)
+        succeed = partial(_found, query, context.services.probes, started)
         return after(_told(found, context), succeed, partial(_refusal, query, context))
-    return _found(query, context.broker.probes, started, found)
+    return _found(query, context.services.probes, started, found)
 
 
-def _told(found: Deferred[Found], context: HandlerContext) -> Deferred[Found]:
+def _told(found: Deferred[Found], context: Context) -> Deferred[Found]:
     """A search beyond the request's budget has a code that clients ask again for (as KIP-207)."""
     answer: Deferred[Found] = Deferred()
     is_known = context.api_version >= NOT_AVAILABLE_SINCE_VERSION
@@ -120,7 +134,7 @@ def _listed(
     partition: Partition,
     query: ListOffsetsPartition,
     request: ListOffsetsRequest,
-    context: HandlerContext,
+    context: Context,
 ) -> Deferred[ListOffsetsPartitionResponse]:
     """Version 0: starts of segments (semantics.md 5.5)."""
     if query.timestamp < EARLIEST:
@@ -128,7 +142,7 @@ def _listed(
             ErrorCode.UNSUPPORTED_VERSION,
             f"Timestamp {query.timestamp} means nothing in ListOffsets version 0",
         )
-    now_ms = context.broker.clock.now_ms()
+    now_ms = context.services.clock.now_ms()
     starts = partition.find_segment_starts(query.timestamp, query.max_num_offsets, now_ms)
 
     def answer(offsets: list[int]) -> ListOffsetsPartitionResponse:
@@ -150,7 +164,7 @@ def _find(
     partition: Partition,
     timestamp: int,
     request: ListOffsetsRequest,
-    context: HandlerContext,
+    context: Context,
     *,
     at_once: bool,
 ) -> Found | Deferred[Found]:
@@ -202,7 +216,7 @@ def _found(
 
 
 def _refusal(
-    query: ListOffsetsPartition, context: HandlerContext, error: KafkaError
+    query: ListOffsetsPartition, context: Context, error: KafkaError
 ) -> ListOffsetsPartitionResponse:
     context.count_error(error.code)
     return ListOffsetsPartitionResponse(

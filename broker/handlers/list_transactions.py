@@ -3,23 +3,39 @@
 While some are still being read after the start the answer says so, and lists the others.
 """
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.transaction import Facts, TransactionState
 from protocol.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from protocol.apis.list_transactions import TransactionState as ListedTransaction
 from protocol.errors import ErrorCode
+from storage.env import Clock
 
 KNOWN_STATES = {state.value for state in TransactionState}
 
 
-def handle(request: ListTransactionsRequest, context: HandlerContext) -> ListTransactionsResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+    clock: Clock
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
     """Those that fit all filters; an empty one fits everything."""
-    transactions = context.broker.transactions
+    transactions = context.services.transactions
     code = ErrorCode.NONE
     if transactions.loading.is_under_way:
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         context.count_error(code)
-    now_ms = context.broker.clock.now_ms()
+    now_ms = context.services.clock.now_ms()
     unknown = [name for name in dict.fromkeys(request.state_filters) if name not in KNOWN_STATES]
     states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
     found = [

@@ -4,14 +4,19 @@ A topic that does not exist is created when both the client and `auto.create.top
 """
 
 from collections.abc import Awaitable
+from typing import NamedTuple
 
 from broker.partitions.partition import Partition
-from broker.requests.services import HandlerContext
-from broker.runtime.admin_trail import AdminChange
+from broker.runtime.admin_trail import AdminChange, AdminTrail
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.server.admin_actions import who_asks
-from broker.topics.creation import auto_create
+from broker.server.endpoints import AdvertisedEndpoints
+from broker.topics.creation import TopicRules
 from broker.topics.metadata_image import MetadataImage, TopicImage
 from broker.topics.names import fault_in_name
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
 from protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -22,16 +27,33 @@ from protocol.apis.metadata import (
 )
 from protocol.errors import ErrorCode
 from protocol.wire import ZERO_UUID
+from storage.directory.log_manager import LogManager
 
 EMPTY_LIST_MEANS_NONE_SINCE_VERSION = 1
 IDS_ASKED_FOR_SINCE_VERSION = 12  # answers have them since 10
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    probes: BrokerProbes
+    node_id: int
+    endpoints: AdvertisedEndpoints
+    trail: AdminTrail
+    logs: LogManager
+    rules: TopicRules
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: MetadataRequest, context: HandlerContext
+    request: MetadataRequest, context: Context
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     """All topics for a null list (v0: an empty one), else those asked for, by name or by id."""
-    image = context.broker.catalog.image
+    image = context.services.topics.image
     wanted = request.topics
     if wanted is None or (not wanted and context.api_version < EMPTY_LIST_MEANS_NONE_SINCE_VERSION):
         return _respond([_describe(topic, context) for topic in image.topics.values()], context)
@@ -41,8 +63,8 @@ def handle(
     return _respond(_described(wanted, {}, context), context)
 
 
-def _may_create(context: HandlerContext) -> bool:
-    return context.broker.config.broker_config.auto_create_topics_enable
+def _may_create(context: Context) -> bool:
+    return context.services.config.broker_config.auto_create_topics_enable
 
 
 def _missing(wanted: list[MetadataRequestTopic], image: MetadataImage) -> list[str]:
@@ -51,21 +73,21 @@ def _missing(wanted: list[MetadataRequestTopic], image: MetadataImage) -> list[s
 
 
 async def _create_and_answer(
-    missing: list[str], wanted: list[MetadataRequestTopic], context: HandlerContext
+    missing: list[str], wanted: list[MetadataRequestTopic], context: Context
 ) -> MetadataResponse:
-    there = context.broker.catalog.image.topics
-    refused = await auto_create(missing, context.broker)
+    there = context.services.topics.image.topics
+    refused = await context.services.rules.auto_create(missing)
     for name in missing:
-        if name not in there and name in context.broker.catalog.image.topics:
+        if name not in there and name in context.services.topics.image.topics:
             made = AdminChange("create topic", name, "auto.create.topics.enable")
-            context.broker.trail.noted(who_asks(context), made)
+            context.services.trail.noted(who_asks(context), made)
     return _respond(_described(wanted, refused, context), context)
 
 
 def _described(
-    wanted: list[MetadataRequestTopic], refused: dict[str, int], context: HandlerContext
+    wanted: list[MetadataRequestTopic], refused: dict[str, int], context: Context
 ) -> list[MetadataResponseTopic]:
-    image = context.broker.catalog.image
+    image = context.services.topics.image
     distinct = {(each.name, each.topic_id): each for each in wanted}
     return [_one(each, refused, image, context) for each in distinct.values()]
 
@@ -74,7 +96,7 @@ def _one(
     wanted: MetadataRequestTopic,
     refused: dict[str, int],
     image: MetadataImage,
-    context: HandlerContext,
+    context: Context,
 ) -> MetadataResponseTopic:
     fault = _fault_in_question(wanted, context)
     found = None if fault else image.topic(wanted.name, wanted.topic_id)
@@ -89,7 +111,7 @@ def _one(
     )
 
 
-def _fault_in_question(wanted: MetadataRequestTopic, context: HandlerContext) -> int:
+def _fault_in_question(wanted: MetadataRequestTopic, context: Context) -> int:
     """The code for a question that names no topic, or one in a way its version has not; else 0.
 
     As a running Kafka 4.3 answers; there, null ends the answers for the request's other topics too.
@@ -112,19 +134,19 @@ def _why_not_found(wanted: MetadataRequestTopic, refused: dict[str, int]) -> int
     return refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _told_name(wanted: MetadataRequestTopic, context: HandlerContext) -> str | None:
+def _told_name(wanted: MetadataRequestTopic, context: Context) -> str | None:
     """Null where it was asked for by id, and the version can say so."""
     if context.api_version < IDS_ASKED_FOR_SINCE_VERSION:
         return wanted.name or ""
     return wanted.name or (None if wanted.topic_id != ZERO_UUID else "")
 
 
-def _describe(topic: TopicImage, context: HandlerContext) -> MetadataResponseTopic:
-    node = [context.broker.node_id]
+def _describe(topic: TopicImage, context: Context) -> MetadataResponseTopic:
+    node = [context.services.node_id]
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.name in context.broker.catalog.internal_topics,
+        is_internal=topic.name in context.services.topics.internal_topics,
         partitions=[_partition(partition, node) for partition in topic.partitions],
     )
 
@@ -139,12 +161,12 @@ def _partition(partition: Partition, node: list[int]) -> MetadataResponsePartiti
     )
 
 
-def _respond(topics: list[MetadataResponseTopic], context: HandlerContext) -> MetadataResponse:
-    broker = context.broker
-    host, port = context.broker.advertised(context)
+def _respond(topics: list[MetadataResponseTopic], context: Context) -> MetadataResponse:
+    services = context.services
+    host, port = context.services.endpoints.of(context.peer)
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port)],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        brokers=[MetadataResponseBroker(node_id=services.node_id, host=host, port=port)],
+        cluster_id=services.logs.cluster_id,
+        controller_id=services.node_id,
         topics=topics,
     )

@@ -5,17 +5,23 @@ pass are stored as one batch.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 from broker.groups.classic.group import Group, Place
 from broker.groups.classic.members import MemberClaim
 from broker.groups.consumer.commits import CommitAsked
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.records.classic import NONE, OffsetCommitValue
 from broker.groups.requests import topic_of
-from broker.requests.services import HandlerContext
+from broker.runtime.admin_trail import AdminTrail
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.server.admin_actions import change, who_asks
 from broker.topics.metadata_image import TopicImage
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
 from protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,6 +31,7 @@ from protocol.apis.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.env import Clock
 
 NO_GROUP_SINCE_VERSION = 9
 SET_OFFSET = "set offset"
@@ -33,8 +40,22 @@ Judged = list[tuple[OffsetCommitRequestTopic, list[tuple[int, int]]]]
 """Topics as asked for, with the numbers of their partitions and the codes so far."""
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    groups: GroupCoordinator
+    probes: BrokerProbes
+    clock: Clock
+    trail: AdminTrail
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: OffsetCommitRequest, context: HandlerContext
+    request: OffsetCommitRequest, context: Context
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     """One code for each offset."""
     offsets: dict[Place, OffsetCommitValue] = {}
@@ -46,16 +67,16 @@ def handle(
     except KafkaError as error:
         return respond(error.code)
     if not offsets:
-        context.broker.groups.drop_unused(group)
+        context.services.groups.drop_unused(group)
         return respond(ErrorCode.NONE)
-    stored = context.broker.groups.commits.store(group, offsets, size_bytes)
+    stored = context.services.groups.commits.store(group, offsets, size_bytes)
     return after(stored, lambda _: respond(ErrorCode.NONE), lambda error: respond(_code_of(error)))
 
 
 def _group(
-    request: OffsetCommitRequest, offsets: dict[Place, OffsetCommitValue], context: HandlerContext
+    request: OffsetCommitRequest, offsets: dict[Place, OffsetCommitValue], context: Context
 ) -> Group:
-    groups, generation = context.broker.groups, request.generation_id_or_member_epoch
+    groups, generation = context.services.groups, request.generation_id_or_member_epoch
     if generation < 0:
         group = groups.find_or_make(request.group_id)
     else:
@@ -68,13 +89,13 @@ def _group(
     return group
 
 
-def _grown(group: Group, offsets: dict[Place, OffsetCommitValue], context: HandlerContext) -> int:
+def _grown(group: Group, offsets: dict[Place, OffsetCommitValue], context: Context) -> int:
     """How many bytes more these take; INVALID_COMMIT_OFFSET_SIZE (28) if there is no room."""
-    growth = context.broker.groups.commits.growth(group, offsets)
+    growth = context.services.groups.commits.growth(group, offsets)
     try:
-        context.broker.groups.check_offsets_room(group, growth)
+        context.services.groups.check_offsets_room(group, growth)
     except KafkaError:
-        context.broker.groups.drop_unused(group)
+        context.services.groups.drop_unused(group)
         raise
     return growth[1]
 
@@ -83,11 +104,11 @@ def _judge(
     topic: OffsetCommitRequestTopic,
     request: OffsetCommitRequest,
     offsets: dict[Place, OffsetCommitValue],
-    context: HandlerContext,
+    context: Context,
 ) -> list[tuple[int, int]]:
     """The codes of a topic's partitions; what may be stored goes into `offsets`."""
     try:
-        image = topic_of(context, topic.name, topic.topic_id)
+        image = topic_of(context.services.topics.image, topic.name, topic.topic_id)
     except KafkaError as error:
         return [(each.partition_index, error.code) for each in topic.partitions]
     codes = []
@@ -99,10 +120,10 @@ def _judge(
     return codes
 
 
-def _code(each: OffsetCommitRequestPartition, image: TopicImage, context: HandlerContext) -> int:
+def _code(each: OffsetCommitRequestPartition, image: TopicImage, context: Context) -> int:
     if image.partition(each.partition_index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    limit = context.broker.config.broker_config.offset_metadata_max_bytes
+    limit = context.services.config.broker_config.offset_metadata_max_bytes
     if len((each.committed_metadata or "").encode()) > limit:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
@@ -112,9 +133,9 @@ def _value(
     each: OffsetCommitRequestPartition,
     image: TopicImage,
     request: OffsetCommitRequest,
-    context: HandlerContext,
+    context: Context,
 ) -> OffsetCommitValue:
-    now_ms, retention_ms = context.broker.clock.now_ms(), request.retention_time_ms
+    now_ms, retention_ms = context.services.clock.now_ms(), request.retention_time_ms
     return OffsetCommitValue(
         offset=each.committed_offset,
         leader_epoch=each.committed_leader_epoch,
@@ -132,7 +153,7 @@ def _code_of(error: KafkaError) -> int:
 
 
 def _respond(
-    request: OffsetCommitRequest, judged: Judged, context: HandlerContext, code: int
+    request: OffsetCommitRequest, judged: Judged, context: Context, code: int
 ) -> OffsetCommitResponse:
     """`code` is that of all offsets that were not refused by themselves."""
     context.count_error(code)
@@ -155,11 +176,9 @@ def _respond(
     return response
 
 
-def _note(
-    request: OffsetCommitRequest, response: OffsetCommitResponse, context: HandlerContext
-) -> None:
+def _note(request: OffsetCommitRequest, response: OffsetCommitResponse, context: Context) -> None:
     """Who is no member is an administrator, or a consumer that assigns itself."""
-    trail, asker = context.broker.trail, (context.peer.connection_id, context.header.client_id)
+    trail, asker = context.services.trail, (context.peer.connection_id, context.header.client_id)
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for at, each in enumerate(answers.partitions):
             if not trail.counted(asker, SET_OFFSET, each.error_code):

@@ -1,13 +1,17 @@
 """OffsetDelete: forgets how far a group has come, unless its members read that topic."""
 
 from functools import partial
+from typing import NamedTuple
 
 from broker.groups.classic.group import Group, Place
 from broker.groups.classic.subscription import CONSUMER
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
-from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -17,8 +21,19 @@ from protocol.apis.offset_delete import (
 from protocol.errors import ErrorCode, KafkaError
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    groups: GroupCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: OffsetDeleteRequest, context: HandlerContext
+    request: OffsetDeleteRequest, context: Context
 ) -> OffsetDeleteResponse | Deferred[OffsetDeleteResponse]:
     """One code for each partition, or one for all."""
     try:
@@ -39,24 +54,22 @@ def handle(
         )
         for topic in request.topics
     ]
-    done = context.broker.groups.commits.take_back(group, places)
+    done = context.services.groups.commits.take_back(group, places)
     return after(done, lambda _: OffsetDeleteResponse(topics=topics), partial(_refusal, context))
 
 
-def _group(group_id: str, context: HandlerContext) -> Group:
+def _group(group_id: str, context: Context) -> Group:
     """One that nobody uses, or whose members say what they read."""
     check_group_id(group_id)
-    group = context.broker.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    group = context.services.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if group.consumer is None and not group.is_empty and group.protocol_type != CONSUMER:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     return group
 
 
-def _judge(
-    topic: str, index: int, group: Group, places: list[Place], context: HandlerContext
-) -> int:
+def _judge(topic: str, index: int, group: Group, places: list[Place], context: Context) -> int:
     code = ErrorCode.NONE
-    if context.broker.catalog.image.partition(topic, index) is None:
+    if context.services.topics.image.partition(topic, index) is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif not group.is_empty and group.reads(topic):
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
@@ -66,6 +79,6 @@ def _judge(
     return code
 
 
-def _refusal(context: HandlerContext, error: KafkaError) -> OffsetDeleteResponse:
+def _refusal(context: Context, error: KafkaError) -> OffsetDeleteResponse:
     context.count_error(error.code)
     return OffsetDeleteResponse(error_code=error.code)

@@ -6,14 +6,18 @@ Groups, topics and partitions that are named twice are told once.
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from broker.groups.consumer.commits import check_fetch
 from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import topic_of
-from broker.requests.services import HandlerContext
-from broker.runtime.answers import AnswerRoom, asked_once
+from broker.runtime.answers import AnswerRoom, Answers, asked_once
 from broker.runtime.deferred import Deferred
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -38,11 +42,23 @@ AT_A_TIME = 1000  # partitions, before others have their turn
 Offsets = dict[tuple[str, int], OffsetCommitValue]
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    groups: GroupCoordinator
+    probes: BrokerProbes
+    answers: Answers
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: OffsetFetchRequest, context: HandlerContext
+    request: OffsetFetchRequest, context: Context
 ) -> OffsetFetchResponse | Deferred[OffsetFetchResponse]:
     """The offsets of one group, or of many."""
-    answers, stable = context.broker.answers, request.require_stable
+    answers, stable = context.services.answers, request.require_stable
     if context.api_version >= MANY_GROUPS_SINCE_VERSION:
         asked = asked_once(request.groups, lambda each: each.group_id)
         return answers.make(
@@ -57,7 +73,7 @@ def handle(
 
 def _respond_one(
     wanted: OffsetFetchRequestGroup,
-    context: HandlerContext,
+    context: Context,
     groups: list[OffsetFetchResponseGroup],
 ) -> OffsetFetchResponse:
     (group,) = groups
@@ -98,7 +114,7 @@ def _one(topics: Iterable[OffsetFetchResponseTopics]) -> list[OffsetFetchRespons
 
 def _groups(
     asked: Iterable[OffsetFetchRequestGroup],
-    context: HandlerContext,
+    context: Context,
     stable: bool,
     room: AnswerRoom,
 ) -> Iterator[OffsetFetchResponseGroup | None]:
@@ -115,9 +131,9 @@ def _groups(
 
 
 def _topics(
-    wanted: OffsetFetchRequestGroup, context: HandlerContext, room: AnswerRoom
+    wanted: OffsetFetchRequestGroup, context: Context, room: AnswerRoom
 ) -> Generator[None, None, list[OffsetFetchResponseTopics]]:
-    groups = context.broker.groups
+    groups = context.services.groups
     groups.check_loaded(wanted.group_id)
     group = groups.groups.get(wanted.group_id)
     if group is not None and isinstance(group.consumer, ConsumerGroup):
@@ -148,10 +164,10 @@ def _once(topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchRequestTopi
 
 
 def _hide_unstable(
-    group_id: str, topics: Iterable[OffsetFetchResponseTopics], context: HandlerContext
+    group_id: str, topics: Iterable[OffsetFetchResponseTopics], context: Context
 ) -> None:
     """UNSTABLE_OFFSET_COMMIT (88) where an open transaction may change the offset (KIP-447)."""
-    pending = context.broker.groups.pending
+    pending = context.services.groups.pending
     for topic in topics:
         for each in topic.partitions:
             if pending.holds(group_id, (topic.name, each.partition_index)):
@@ -160,9 +176,9 @@ def _hide_unstable(
                 context.count_error(each.error_code)
 
 
-def _all(offsets: Offsets, context: HandlerContext) -> list[OffsetFetchRequestTopics]:
+def _all(offsets: Offsets, context: Context) -> list[OffsetFetchRequestTopics]:
     """As if all partitions with an offset had been asked for."""
-    image = context.broker.catalog.image
+    image = context.services.topics.image
     by_topic: dict[str, list[int]] = {}
     for topic, index in sorted(offsets):
         if _counts(offsets[topic, index], topic, context):
@@ -179,12 +195,12 @@ def _all(offsets: Offsets, context: HandlerContext) -> list[OffsetFetchRequestTo
 
 
 def _topic(
-    wanted: OffsetFetchRequestTopics, offsets: Offsets, context: HandlerContext, room: AnswerRoom
+    wanted: OffsetFetchRequestTopics, offsets: Offsets, context: Context, room: AnswerRoom
 ) -> Generator[None, None, OffsetFetchResponseTopics]:
     name = wanted.name
     if context.api_version >= IDS_SINCE_VERSION:
         try:
-            name = topic_of(context, "", wanted.topic_id).name
+            name = topic_of(context.services.topics.image, "", wanted.topic_id).name
         except KafkaError as error:
             context.count_error(ErrorCode.UNKNOWN_TOPIC_ID)
             return _refused([wanted], error.code and ErrorCode.UNKNOWN_TOPIC_ID)[0]
@@ -200,7 +216,7 @@ def _topic(
 
 
 def _partition(
-    topic: str, index: int, offsets: Offsets, context: HandlerContext
+    topic: str, index: int, offsets: Offsets, context: Context
 ) -> OffsetFetchResponsePartitions:
     value = offsets.get((topic, index))
     if value is None or not _counts(value, topic, context):
@@ -215,9 +231,9 @@ def _partition(
     )
 
 
-def _counts(value: OffsetCommitValue, topic: str, context: HandlerContext) -> bool:
+def _counts(value: OffsetCommitValue, topic: str, context: Context) -> bool:
     """Whether it was committed for the topic that has this name now."""
-    present = context.broker.catalog.image.topics.get(topic)
+    present = context.services.topics.image.topics.get(topic)
     return present is None or value.topic_id in {ZERO_UUID, present.topic_id}
 
 

@@ -1,6 +1,10 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices a log that was cut."""
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -11,9 +15,17 @@ from protocol.apis.offset_for_leader_epoch import (
 from protocol.errors import KafkaError
 
 
-def handle(
-    request: OffsetForLeaderEpochRequest, context: HandlerContext
-) -> OffsetForLeaderEpochResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
     """For each partition the largest epoch up to the one asked for, and its end offset."""
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -26,9 +38,9 @@ def handle(
     )
 
 
-def _answer(name: str, query: OffsetForLeaderPartition, context: HandlerContext) -> EpochEndOffset:
+def _answer(name: str, query: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
     try:
-        partition = context.broker.catalog.image.require(name, query.partition)
+        partition = context.services.topics.image.require(name, query.partition)
         partition.check_leader_epoch(query.current_leader_epoch)
         epoch, end_offset = partition.epoch_end_offset(query.leader_epoch)
     except KafkaError as error:

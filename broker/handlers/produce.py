@@ -7,15 +7,22 @@ What belongs to a transaction goes through `transactions/producing.py` first.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import overload
+from typing import NamedTuple, overload
 
+from broker.guards.admission import Intake
+from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.partition import ACKS_ALL, Partition
-from broker.requests.services import HandlerContext
+from broker.record_times.audit_stream import AuditStream
+from broker.record_times.offenders import DirtyClients
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.topics.names import check_not_internal
+from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions import producing
+from broker.transactions.coordinator import TransactionCoordinator
 from protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -47,7 +54,22 @@ TRANSACTIONAL_BIT = 0x10
 Answer = PartitionProduceResponse | Deferred[PartitionProduceResponse]
 
 
-def handle(request: ProduceRequest, context: HandlerContext) -> producing.Answer:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+    waiters: FetchWaiters
+    dirty_clients: DirtyClients
+    audit: AuditStream | None
+    intake: Intake
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: ProduceRequest, context: Context) -> producing.Answer:
     """Appends every batch of the request; the response follows the request's order."""
     if request.transactional_id is not None:
         return producing.produce(request, context, _find, _append)
@@ -55,14 +77,14 @@ def handle(request: ProduceRequest, context: HandlerContext) -> producing.Answer
 
 
 def _append(
-    request: ProduceRequest, context: HandlerContext, refused: producing.Refused
+    request: ProduceRequest, context: Context, refused: producing.Refused
 ) -> producing.Appended:
     answers = [
         _produce(topic, data, request, context, refused)
         for topic in request.topic_data
         for data in topic.partition_data
     ]
-    context.broker.waiters.answer_woken()
+    context.services.waiters.answer_woken()
     if len(answers) == 1 and not isinstance(answers[0], Deferred):
         return _respond(request, [answers[0]])
     return gather(answers, partial(_respond, request))
@@ -72,7 +94,7 @@ def _produce(
     topic: TopicProduceData,
     data: PartitionProduceData,
     request: ProduceRequest,
-    context: HandlerContext,
+    context: Context,
     refused: producing.Refused,
 ) -> Answer:
     partition = None
@@ -83,11 +105,11 @@ def _produce(
             raise refused[id(data)]
         partition = _find(topic, data, context)
         records = _checked_records(data, request, context.api_version)
-        check_not_internal(partition.log.topic, context.broker.catalog.internal_topics)
+        check_not_internal(partition.log.topic, context.services.topics.internal_topics)
         if request.acks == ACKS_ALL:
             _check_replicas(partition)
-        if context.broker.intake.is_guarded:
-            context.broker.intake.admit(len(records))
+        if context.services.intake.is_guarded:
+            context.services.intake.admit(len(records))
         size_bytes = len(records)
         if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):
             result = partition.append_old(records, request.acks, context)
@@ -108,10 +130,8 @@ def _unknown_acks(acks: int) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
 
 
-def _find(
-    topic: TopicProduceData, data: PartitionProduceData, context: HandlerContext
-) -> Partition:
-    image = context.broker.catalog.image
+def _find(topic: TopicProduceData, data: PartitionProduceData, context: Context) -> Partition:
+    image = context.services.topics.image
     if context.api_version >= TOPIC_IDS_SINCE_VERSION:
         return image.require_by_id(topic.topic_id, data.index)
     return image.require(topic.name, data.index)
@@ -155,7 +175,7 @@ def _success(
     index: int,
     size_bytes: int,
     partition: Partition,
-    context: HandlerContext,
+    context: Context,
     result: AppendResult,
 ) -> PartitionProduceResponse:
     if not result.duplicate:
@@ -163,9 +183,9 @@ def _success(
         dirty = result.dirty
         if dirty is not None:
             count -= dirty.set_aside
-            context.broker.dirty_clients.found(partition.log, dirty, result.base_offset, context)
-        context.broker.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
-        audit = context.broker.audit
+            context.services.dirty_clients.found(partition.log, dirty, result.base_offset, context)
+        context.services.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
+        audit = context.services.audit
         if audit is not None:
             audit.stored(partition, context, result, count, size_bytes)
     return PartitionProduceResponse(
@@ -177,11 +197,11 @@ def _success(
 
 
 def _refusal(
-    index: int, error: KafkaError, partition: Partition | None, context: HandlerContext
+    index: int, error: KafkaError, partition: Partition | None, context: Context
 ) -> PartitionProduceResponse:
     context.count_error(error.code)
     if partition is not None:
-        context.broker.probes.append_failed(partition.topic)
+        context.services.probes.append_failed(partition.topic)
     code = error.code
     if code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE_VERSION:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -190,9 +210,9 @@ def _refusal(
     if isinstance(error, InvalidRecordError):
         record_errors = ListedFaults(error.record_errors)
         if error.dirty is not None and partition is not None:
-            context.broker.dirty_clients.found(partition.log, error.dirty, None, context)
-            if context.broker.audit is not None:
-                context.broker.audit.refused(partition, context, error.dirty)
+            context.services.dirty_clients.found(partition.log, error.dirty, None, context)
+            if context.services.audit is not None:
+                context.services.audit.refused(partition, context, error.dirty)
     return PartitionProduceResponse(
         index=index,
         error_code=code,

@@ -4,13 +4,25 @@ The answer is Kafka's on a PLAINTEXT listener: ILLEGAL_SASL_STATE (34), and no m
 from. What a client makes of it names the two sides' settings, which a closed connection does not.
 """
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
 from broker.runtime.event_log import event
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.errors import ErrorCode
 
 
-def handle(request: SaslHandshakeRequest, context: HandlerContext) -> SaslHandshakeResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+def handle(request: SaslHandshakeRequest, context: Context) -> SaslHandshakeResponse:
     """Refused, with a line for the operator."""
     context.count_error(ErrorCode.ILLEGAL_SASL_STATE)
     event(

@@ -1,20 +1,33 @@
 """SyncGroup: the leader hands in the assignment, every member gets its part when it is stored."""
 
 from functools import partial
+from typing import NamedTuple
 
 from broker.groups.classic.members import MemberClaim, SyncResult
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
-from broker.requests.services import HandlerContext
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.errors import ErrorCode, KafkaError
 
 PROTOCOL_SINCE_VERSION = 5
 
 
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    groups: GroupCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
 def handle(
-    request: SyncGroupRequest, context: HandlerContext
+    request: SyncGroupRequest, context: Context
 ) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
     """The member's part, or at once an error."""
     try:
@@ -27,8 +40,8 @@ def handle(
     return respond(result)
 
 
-def _sync(request: SyncGroupRequest, context: HandlerContext) -> SyncResult | Deferred[SyncResult]:
-    groups = context.broker.groups
+def _sync(request: SyncGroupRequest, context: Context) -> SyncResult | Deferred[SyncResult]:
+    groups = context.services.groups
     check_group_id(request.group_id)
     if context.api_version >= PROTOCOL_SINCE_VERSION and None in {
         request.protocol_type,
@@ -45,7 +58,7 @@ def _sync(request: SyncGroupRequest, context: HandlerContext) -> SyncResult | De
     )
 
 
-def _respond(context: HandlerContext, result: SyncResult) -> SyncGroupResponse:
+def _respond(context: Context, result: SyncResult) -> SyncGroupResponse:
     context.count_error(result.error)
     return SyncGroupResponse(
         error_code=result.error,
@@ -55,5 +68,5 @@ def _respond(context: HandlerContext, result: SyncResult) -> SyncGroupResponse:
     )
 
 
-def _refusal(context: HandlerContext, error: KafkaError) -> SyncGroupResponse:
+def _refusal(context: Context, error: KafkaError) -> SyncGroupResponse:
     return _respond(context, SyncResult(error.code))

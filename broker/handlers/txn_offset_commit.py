@@ -1,17 +1,24 @@
 """TxnOffsetCommit: stores how far a group has come, to count when the transaction is committed."""
 
+from typing import NamedTuple
+
 from broker.groups.classic.group import Group, Place
 from broker.groups.classic.members import MemberClaim
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.pending import bytes_of
 from broker.groups.records.classic import OffsetCommitValue
 from broker.groups.requests import check_group_id
-from broker.requests.services import HandlerContext
 from broker.runtime.gathering import wait_for
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
 from broker.state.state_topic import Transactional
 from broker.topics.names import CONSUMER_OFFSETS
+from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import told
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
+from config.store import ConfigStore
 from protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -20,6 +27,7 @@ from protocol.apis.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.env import Clock
 
 FENCED_SINCE_VERSION = 2
 ABORTABLE_SINCE_VERSION = 4
@@ -28,9 +36,21 @@ JOINS_SINCE_VERSION = 5
 Codes = dict[Place, int]
 
 
-async def handle(
-    request: TxnOffsetCommitRequest, context: HandlerContext
-) -> TxnOffsetCommitResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+    clock: Clock
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
     """One code for each offset; those that pass are stored as one batch."""
     codes, offsets = _judged(request, context)
     try:
@@ -47,14 +67,14 @@ async def handle(
 
 
 def _judged(
-    request: TxnOffsetCommitRequest, context: HandlerContext
+    request: TxnOffsetCommitRequest, context: Context
 ) -> tuple[Codes, dict[Place, OffsetCommitValue]]:
     """What is wrong with each offset by itself, and the values of the others."""
-    limit = context.broker.config.broker_config.offset_metadata_max_bytes
+    limit = context.services.config.broker_config.offset_metadata_max_bytes
     codes: Codes = {}
     offsets: dict[Place, OffsetCommitValue] = {}
     for topic in request.topics:
-        image = context.broker.catalog.image.topics.get(topic.name)
+        image = context.services.topics.image.topics.get(topic.name)
         for each in topic.partitions:
             place = topic.name, each.partition_index
             codes[place] = ErrorCode.NONE
@@ -68,19 +88,19 @@ def _judged(
     return codes, offsets
 
 
-def _value(each: TxnOffsetCommitRequestPartition, context: HandlerContext) -> OffsetCommitValue:
+def _value(each: TxnOffsetCommitRequestPartition, context: Context) -> OffsetCommitValue:
     return OffsetCommitValue(
         offset=each.committed_offset,
         leader_epoch=each.committed_leader_epoch,
         metadata=each.committed_metadata or "",
-        commit_timestamp=context.broker.clock.now_ms(),
+        commit_timestamp=context.services.clock.now_ms(),
     )
 
 
-async def _check_transaction(request: TxnOffsetCommitRequest, context: HandlerContext) -> None:
+async def _check_transaction(request: TxnOffsetCommitRequest, context: Context) -> None:
     """The group's offsets take part in the transaction, by themselves from version 5 on."""
     check_group_id(request.group_id)
-    groups, transactions = context.broker.groups, context.broker.transactions
+    groups, transactions = context.services.groups, context.services.transactions
     groups.check_loaded(request.group_id)
     await groups.topic.make()
     claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
@@ -100,9 +120,9 @@ async def _check_transaction(request: TxnOffsetCommitRequest, context: HandlerCo
 def _group(
     request: TxnOffsetCommitRequest,
     offsets: dict[Place, OffsetCommitValue],
-    context: HandlerContext,
+    context: Context,
 ) -> Group:
-    groups = context.broker.groups
+    groups = context.services.groups
     if request.generation_id < 0:
         group = groups.find_or_make(request.group_id)
     else:
@@ -117,16 +137,16 @@ async def _store(
     group: Group,
     offsets: dict[Place, OffsetCommitValue],
     request: TxnOffsetCommitRequest,
-    context: HandlerContext,
+    context: Context,
 ) -> None:
     transaction = Transactional(request.producer_id, request.producer_epoch)
     try:
         growth = len(offsets), sum(map(bytes_of, offsets.values()))
-        context.broker.groups.check_offsets_room(group, growth)
-        stored = context.broker.groups.transactional_commits.store(group, offsets, transaction)
+        context.services.groups.check_offsets_room(group, growth)
+        stored = context.services.groups.transactional_commits.store(group, offsets, transaction)
         await wait_for(stored)
     except KafkaError:
-        context.broker.groups.drop_unused(group)
+        context.services.groups.drop_unused(group)
         raise
 
 

@@ -3,7 +3,12 @@
 It is how a tool ends a transaction that nobody else ends: `kafka-transactions.sh abort`.
 """
 
-from broker.requests.services import HandlerContext
+from typing import NamedTuple
+
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.request_context import RequestContext
+from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.markers import Ending
 from broker.transactions.transaction import Place
 from protocol.apis.write_txn_markers import (
@@ -17,16 +22,25 @@ from protocol.apis.write_txn_markers import (
 from protocol.errors import ErrorCode
 
 
-async def handle(
-    request: WriteTxnMarkersRequest, context: HandlerContext
-) -> WriteTxnMarkersResponse:
+class Services(NamedTuple):
+    """The services that the answer is made with."""
+
+    topics: TopicCatalog
+    transactions: TransactionCoordinator
+    probes: BrokerProbes
+
+
+Context = RequestContext[Services]
+
+
+async def handle(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
     """One code for each partition, durable when it is 0."""
     return WriteTxnMarkersResponse(
         markers=[await _end(marker, context) for marker in request.markers]
     )
 
 
-async def _end(marker: WritableTxnMarker, context: HandlerContext) -> WritableTxnMarkerResult:
+async def _end(marker: WritableTxnMarker, context: Context) -> WritableTxnMarkerResult:
     ending = Ending(
         marker.producer_id,
         marker.producer_epoch,
@@ -36,7 +50,7 @@ async def _end(marker: WritableTxnMarker, context: HandlerContext) -> WritableTx
     places = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
     codes = {place: _unknown(place, context) for place in places}
     known = [place for place, code in codes.items() if not code]
-    failed = await context.broker.transactions.steps.markers.write(ending, known)
+    failed = await context.services.transactions.steps.markers.write(ending, known)
     codes.update({place: error.code for place, error in failed.items()})
     for code in codes.values():
         context.count_error(code)
@@ -57,6 +71,6 @@ async def _end(marker: WritableTxnMarker, context: HandlerContext) -> WritableTx
     )
 
 
-def _unknown(place: Place, context: HandlerContext) -> int:
-    is_there = context.broker.catalog.image.partition(*place) is not None
+def _unknown(place: Place, context: Context) -> int:
+    is_there = context.services.topics.image.partition(*place) is not None
     return ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -80,11 +80,11 @@ class AdminApi:
     async def _answer(self, request: Request) -> Response:
         route, path = _route_of(request)
         broker = self._broker
-        if not (route.is_early or broker.ready):
+        if not (route.is_early or broker.readiness.is_ready):
             raise ApiError(
                 503,
                 "not_ready",
-                f"The broker is {broker.not_ready_because}: ask again when /readyz says ok",
+                f"The broker is {broker.readiness.reason}: ask again when /readyz says ok",
                 {"Retry-After": "1"},
             )
         fields, settings = understood(

@@ -61,7 +61,7 @@ def _crashes(broker: "MetricsView") -> Iterable[Sample]:
 def _version(broker: "MetricsView") -> Iterable[Sample]:
     from importlib.metadata import version
 
-    return [((version("horolog"), broker.cluster_id, str(broker.node_id)), 1.0)]
+    return [((version("horolog"), broker.logs.cluster_id, str(broker.node_id)), 1.0)]
 
 
 METRICS: tuple[Metric, ...] = (
@@ -75,7 +75,7 @@ METRICS: tuple[Metric, ...] = (
         "horolog_ready",
         "1 when the broker serves clients.",
         (),
-        one(lambda broker: float(broker.ready)),
+        one(lambda broker: float(broker.readiness.is_ready)),
     ),
     counter("horolog_requests", "Requests answered.", ("api",), _requests),
     counter(
@@ -190,13 +190,13 @@ METRICS: tuple[Metric, ...] = (
         "horolog_recovered_logs",
         "Logs that had to be recovered at the start.",
         (),
-        one(lambda broker: broker.log_manager.recovered_logs),
+        one(lambda broker: broker.logs.recovered_logs),
     ),
     counter(
         "horolog_rebuilt_indexes",
         "Segments whose indexes were made anew since the start.",
         (),
-        one(lambda broker: broker.log_manager.rebuilt_indexes),
+        one(lambda broker: broker.logs.rebuilt_indexes),
     ),
     counter(
         "horolog_callback_failures",
@@ -210,12 +210,12 @@ METRICS: tuple[Metric, ...] = (
         ("task",),
         lambda broker: _labelled(broker.probes.failed_tasks),
     ),
-    gauge("horolog_topics", "Topics.", (), one(lambda broker: len(broker.catalog.image.topics))),
+    gauge("horolog_topics", "Topics.", (), one(lambda broker: len(broker.topics.image.topics))),
     gauge(
         "horolog_partitions",
         "Partitions of all topics.",
         (),
-        one(lambda broker: broker.catalog.image.partition_count),
+        one(lambda broker: broker.topics.image.partition_count),
     ),
     *TOPIC_METRICS,
     *PROCESS_METRICS,

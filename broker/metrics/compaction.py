@@ -22,7 +22,7 @@ STUCK = "stuck"
 
 
 def _delays(broker: "MetricsView") -> Iterable[Sample]:
-    now_ms, offsets = broker.clock.now_ms(), broker.log_manager.cleaner_offsets
+    now_ms, offsets = broker.clock.now_ms(), broker.logs.cleaner_offsets
 
     def delay(log: "Log") -> float | None:
         return dirty_age(log, offsets).delay_ms(now_ms) / 1000 if has_bound(log) else None
@@ -60,7 +60,7 @@ def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[MetricsView], Itera
     def samples(broker: "MetricsView") -> Iterable[Sample]:
         found: dict[tuple[str, ...], float] = {}
         aside = broker.cleaner.set_aside
-        for topic in broker.catalog.image.topics.values():
+        for topic in broker.topics.image.topics.values():
             for partition in topic.partitions:
                 log = partition.log
                 because = STUCK if log.compaction.is_stuck else None

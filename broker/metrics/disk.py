@@ -25,7 +25,7 @@ DISK_METRICS: tuple[Metric, ...] = (
         "horolog_disk_ballast_bytes",
         "What can still be given up on a full disk (horolog.disk.ballast.bytes).",
         (),
-        one(lambda broker: broker.log_manager.ballast.size_bytes),
+        one(lambda broker: broker.logs.ballast.size_bytes),
     ),
     gauge(
         "horolog_disk_low",

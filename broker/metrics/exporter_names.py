@@ -23,7 +23,7 @@ GROUP_LABELS = ("consumergroup", "topic", "partition")
 
 
 def _broker(broker: "MetricsView") -> Iterable[Sample]:
-    return [((str(broker.node_id), str(broker.bootstrap)), 1.0)]
+    return [((str(broker.node_id), str(broker.server.bootstrap)), 1.0)]
 
 
 def _counts(broker: "MetricsView") -> Iterable[Sample]:

@@ -34,7 +34,7 @@ LABELS = ("group", "topic", "partition")
 
 def by_place(broker: "MetricsView", read: Callable[[Standing], int]) -> Iterable[Sample]:
     """A number of each committed offset, by group, topic and partition, as bounded as above."""
-    standing = list(standings(broker.groups.groups, broker.catalog.image))
+    standing = list(standings(broker.groups.groups, broker.topics.image))
     if _is_exact(broker):
         return [
             ((each.group, each.topic, str(each.partition)), float(read(each))) for each in standing
@@ -56,7 +56,7 @@ def lag_seconds(broker: "MetricsView") -> Iterable[Sample]:
         return []
     return [
         sample
-        for each in standings(broker.groups.groups, broker.catalog.image)
+        for each in standings(broker.groups.groups, broker.topics.image)
         for sample in _times(each)
     ]
 

@@ -33,13 +33,13 @@ def _meter(bean: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric:
 
 
 def _partitions(broker: "MetricsView") -> float:
-    return broker.catalog.image.partition_count
+    return broker.topics.image.partition_count
 
 
 def _offline(broker: "MetricsView") -> float:
     return sum(
         partition.log.failed is not None
-        for topic in broker.catalog.image.topics.values()
+        for topic in broker.topics.image.topics.values()
         for partition in topic.partitions
     )
 

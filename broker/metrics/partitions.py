@@ -36,7 +36,7 @@ def series(
     merge: Callable[[float, float], float],
 ) -> Iterable[Sample]:
     """The samples of such a gauge, for those that need more than the log to read it."""
-    image = broker.catalog.image
+    image = broker.topics.image
     exact = image.partition_count <= MAX_EXACT
     found: dict[tuple[str, ...], float] = {}
     for position, topic in enumerate(image.topics.values()):

@@ -1,6 +1,6 @@
 """The services that metrics read, and nothing else of the broker."""
 
-from typing import Protocol
+from typing import NamedTuple
 
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
@@ -11,9 +11,9 @@ from broker.partitions.group_commit import GroupCommit
 from broker.quotas.service import Quotas
 from broker.record_times.offenders import DirtyClients
 from broker.record_times.quarantine import Quarantine
-from broker.runtime.endpoint import Endpoint
 from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.probes import BrokerProbes
+from broker.runtime.readiness import Readiness
 from broker.server.server import Server
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.retention import Retention
@@ -27,17 +27,16 @@ from storage.directory.log_manager import LogManager
 from storage.env import Clock, Env
 
 
-class MetricsView(Protocol):
-    """A broker as its metrics see it. Read at a scrape, on a thread."""
+class MetricsView(NamedTuple):
+    """Bound once, at the first scrape; read on a thread."""
 
     env: Env
     clock: Clock
     clock_watch: ClockWatch
     node_id: int
-    cluster_id: str
     log_dir: str
-    catalog: TopicCatalog
-    log_manager: LogManager
+    topics: TopicCatalog
+    logs: LogManager
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -56,8 +55,4 @@ class MetricsView(Protocol):
     cleaner: Cleaner
     scrubber: Scrubber
     served: tuple[Api, ...]
-    ready: bool
-
-    @property
-    def bootstrap(self) -> Endpoint:
-        """The address that a client on this machine dials."""
+    readiness: Readiness

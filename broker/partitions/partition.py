@@ -143,7 +143,7 @@ class Partition(PartitionWrites):
     def on_lane(self, work: Callable[[], T]) -> Deferred[T]:
         """Runs `work`, which reads only, on a lane; it takes no turn."""
         answer: Deferred[T] = Deferred()
-        future = self._serving.lanes.run(self._serving.log_dir, work)
+        future = self._serving.lane.run(work)
         future.add_done_callback(lambda done: settle(answer, done))
         return answer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit
-from broker.runtime.lanes import DiskLanes
+from broker.runtime.lanes import DiskLane
 from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.unpacking import RequestBudget, Unpacking
 from storage.validation.checked_batch import MistimedBatch
@@ -63,8 +63,7 @@ class QuarantineWriter(Protocol):
 class PartitionServices:
     """What the partitions of one log directory share."""
 
-    log_dir: str
-    lanes: DiskLanes
+    lane: DiskLane
     commit: GroupCommit
     waiters: FetchWaiters
     quarantine: QuarantineWriter

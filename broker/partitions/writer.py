@@ -356,7 +356,7 @@ class PartitionWrites:
         return answer
 
     def _run(self, work: Callable[[], T], done: Callable[[Future[T]], None]) -> None:
-        future = self._serving.lanes.run(self._serving.log_dir, work)
+        future = self._serving.lane.run(work)
         future.add_done_callback(done)
 
     def _origin(self, sender: Sender) -> Origin:

@@ -13,7 +13,9 @@ from broker.quotas.quota_file import FILE_NAME, parse, render
 from broker.quotas.table import QuotaTable
 
 if TYPE_CHECKING:
-    from broker.quotas.services import QuotaServices
+    from broker.runtime.lanes import DiskLane
+    from config.store import ConfigStore
+    from storage.env import FileSystem
 
 Enforced = Callable[[Enforcement | None], None]
 
@@ -21,9 +23,21 @@ Enforced = Callable[[Enforcement | None], None]
 class Quotas:
     """Who may do how much. Used from the event loop only, but for `load`."""
 
-    def __init__(self, broker: "QuotaServices", mute: Mute, on_enforced: Enforced) -> None:
-        """`on_enforced` hears when measuring begins and ends; nothing is known until `load`."""
-        self._broker = broker
+    def __init__(
+        self,
+        fs: "FileSystem",
+        lane: "DiskLane",
+        config: "ConfigStore",
+        *,
+        monotonic: Callable[[], float],
+        mute: Mute,
+        on_enforced: Enforced,
+    ) -> None:
+        """Nothing is known until `load`. `on_enforced` is called when measuring begins and ends."""
+        self._fs = fs
+        self._lane = lane
+        self._config = config
+        self._monotonic = monotonic
         self._mute = mute
         self._on_enforced = on_enforced
         self.changing = asyncio.Lock()
@@ -36,24 +50,24 @@ class Quotas:
 
         Raises CorruptCheckpoint or NewerFormat when the file cannot be trusted.
         """
-        fs, path = self._broker.env.fs, self._path()
+        fs, path = self._fs, self._path()
         if fs.exists(path):
             self._publish(parse(path, fs.read_text(path)))
 
     async def store(self, table: QuotaTable) -> None:
         """Makes `table` durable, then lets it count. Hold `changing`. Raises StorageError."""
         if table != self.table:
-            await self._broker.lanes.run(self._broker.log_dir, self._write, table)
+            await self._lane.run(self._write, table)
             self._publish(table)
 
     def _publish(self, table: QuotaTable) -> None:
         self.table = table
         if table.entries and self.enforced is None:
-            settings = self._broker.config.broker_config
+            settings = self._config.broker_config
             self.enforced = Enforcement(
                 windows=settings.quota_window_num,
                 window_ms=settings.quota_window_size_seconds * 1000,
-                monotonic=self._broker.probes.monotonic,
+                monotonic=self._monotonic,
                 mute=self._mute,
                 throttled=self.throttled,
             )
@@ -64,7 +78,7 @@ class Quotas:
         self._on_enforced(self.enforced)
 
     def _write(self, table: QuotaTable) -> None:
-        self._broker.env.fs.write_atomically(self._path(), render(table))
+        self._fs.write_atomically(self._path(), render(table))
 
     def _path(self) -> str:
-        return f"{self._broker.log_dir}/{FILE_NAME}"
+        return f"{self._lane.log_dir}/{FILE_NAME}"

@@ -23,7 +23,6 @@ from broker.record_times.offenders import ANONYMOUS, MAX_CLIENT_ID
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
-from broker.topics.creation import TopicPlan
 from protocol.errors import KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
@@ -35,7 +34,10 @@ if TYPE_CHECKING:
 
     from broker.partitions.partition import Partition
     from broker.partitions.partition_services import Sender
-    from broker.record_times.services import RecordTimeServices
+    from broker.runtime.probes import BrokerProbes
+    from broker.topics.creation import TopicRules
+    from broker.topics.topic_catalog import TopicCatalog
+    from storage.env import Clock
     from storage.segment.log_snapshot import AppendResult
     from storage.validation.dirty_timestamps import DirtyTimes
 
@@ -95,10 +97,20 @@ class Appends:
 class AuditStream:
     """The sums of the running interval, and their way into the topic."""
 
-    def __init__(self, broker: RecordTimeServices, topic: str) -> None:
-        """Nothing is known yet; the topic is made with the first rows."""
+    def __init__(
+        self,
+        topic: str,
+        topics: TopicCatalog,
+        rules: TopicRules,
+        clock: Clock,
+        probes: BrokerProbes,
+    ) -> None:
+        """Nothing is known yet; `topic` is made with the first rows."""
         self.topic = topic
-        self._broker = broker
+        self._topics = topics
+        self._rules = rules
+        self._clock = clock
+        self._probes = probes
         self._writers: dict[Writer, Appends] = {}
 
     def stored(
@@ -147,7 +159,7 @@ class AuditStream:
                 newer.take_in(appends)
 
     def _of(self, partition: Partition, sender: Sender) -> Appends:
-        log, now_ms = partition.log, self._broker.clock.now_ms()
+        log, now_ms = partition.log, self._clock.now_ms()
         writer = Writer(
             log.topic, log.partition, sender.client_id[:MAX_CLIENT_ID], sender.client_host
         )
@@ -160,20 +172,20 @@ class AuditStream:
         return appends
 
     async def _append(self, target: Partition, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         batch = build_batch([(now_ms, *row) for row in rows], codec=Codec.LZ4)
         outcome = target.append_own(own_batch(batch, now_ms), ACKS_LEADER)
         if isinstance(outcome, Deferred):
             await wait_for(outcome)
-        self._broker.probes.appended(target.topic, len(batch), len(rows), None)
+        self._probes.appended(target.topic, len(batch), len(rows), None)
         await asyncio.sleep(0)
 
     async def _partition(self) -> Partition:
         """Where the rows go; the topic is made if it is not there. KafkaError."""
-        catalog = self._broker.catalog
+        catalog = self._topics
         async with catalog.changing:
             if self.topic not in catalog.image.topics:
-                plan = TopicPlan(self._broker)
+                plan = self._rules.plan()
                 plan.add(self.topic, 1, SETTINGS, own=True)
                 await catalog.create(plan.topics)
         return catalog.image.topics[self.topic].partitions[0]

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.topics.creation import TopicPlan
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.segment.log_snapshot import AppendResult
@@ -31,8 +30,10 @@ from storage.validation.batch_rules import refusal
 if TYPE_CHECKING:
     from broker.partitions.partition_services import PendingRewrite
     from broker.partitions.writer import PartitionWrites
-    from broker.record_times.services import RecordTimeServices
+    from broker.runtime.probes import BrokerProbes
+    from broker.topics.creation import TopicRules
     from broker.topics.metadata_image import TopicImage
+    from broker.topics.topic_catalog import TopicCatalog
     from storage.log.log import Log
 
 SUFFIX = ".quarantine"
@@ -65,18 +66,20 @@ class QuarantineWrite:
 class Quarantine:
     """Stores records that are set aside."""
 
-    def __init__(self, broker: RecordTimeServices) -> None:
+    def __init__(self, topics: TopicCatalog, rules: TopicRules, probes: BrokerProbes) -> None:
         """Nothing is looked up before the first record."""
         self.refusals: Counter[str] = Counter()
         """Batches that were refused because of their quarantine: unusable, storage."""
-        self._broker = broker
+        self._topics = topics
+        self._rules = rules
+        self._probes = probes
         self._makers: set[asyncio.Task[None]] = set()
 
     def store(self, origin: Log, remedy: PendingRewrite, acks: int) -> Deferred[AppendResult]:
         """Store what is set aside of a batch, as durably as `acks` asks. Fails with KafkaError."""
         name = remedy.mistimed.remedy.quarantine_topic or origin.topic + SUFFIX
         errand = QuarantineWrite(origin, remedy, name, acks, Deferred())
-        if name in self._broker.catalog.image.topics:
+        if name in self._topics.image.topics:
             self._append(errand)
         else:
             maker = asyncio.get_running_loop().create_task(self._make(errand))
@@ -106,15 +109,15 @@ class Quarantine:
             return
         aside = errand.remedy.remedied.aside
         assert aside is not None
-        self._broker.probes.appended(errand.name, len(aside.records), aside.facts.count, None)
+        self._probes.appended(errand.name, len(aside.records), aside.facts.count, None)
         errand.answer.resolve(result)
 
     def _partition(self, errand: QuarantineWrite) -> PartitionWrites:
         origin, name = errand.origin, errand.name
-        topic: TopicImage | None = self._broker.catalog.image.topics.get(name)
+        topic: TopicImage | None = self._topics.image.topics.get(name)
         if name == origin.topic:
             raise Unusable("a topic cannot be its own quarantine")
-        if name in self._broker.catalog.internal_topics:
+        if name in self._topics.internal_topics:
             raise Unusable("it is the broker's own")
         if topic is None:
             raise Unusable("it was deleted at this moment")
@@ -131,17 +134,17 @@ class Quarantine:
         return partition
 
     async def _make(self, errand: QuarantineWrite) -> None:
-        broker, name = self._broker, errand.name
+        topics, name = self._topics, errand.name
         settings = {**SETTINGS, "horolog.durability": errand.origin.config.horolog_durability}
-        async with broker.catalog.changing:
-            if name in broker.catalog.image.topics:
+        async with topics.changing:
+            if name in topics.image.topics:
                 return
-            plan = TopicPlan(broker)
+            plan = self._rules.plan()
             try:
                 plan.add(name, 1, settings)
             except KafkaError as error:
                 raise Unusable(error.message) from error
-            await broker.catalog.create(plan.topics)
+            await topics.create(plan.topics)
         event("quarantine_made", topic=name)
 
     def _made(self, errand: QuarantineWrite, maker: asyncio.Task[None]) -> None:

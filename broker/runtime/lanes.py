@@ -1,7 +1,7 @@
 """Where blocking work runs. Each log directory has its own lanes: a sick disk queues only itself.
 
 - Inline, on the loop: hot appends, reads from the page cache, index look-ups in memory.
-- `DiskLanes`: a few threads per log directory for cold reads, recovery, deletion, inflating.
+- `DiskLane`: a few threads per log directory for cold reads, recovery, deletion, inflating.
 - `GroupCommit` (broker/partitions/group_commit.py): one thread per log directory, for nothing but
   fsync.
 - `patient_threads`: work that nobody waits for and that takes a core as long as it lasts.
@@ -34,6 +34,10 @@ class DiskLanes:
         self._executors: dict[str, ThreadPoolExecutor] = {}
         self._closed = False
 
+    def lane(self, log_dir: str) -> "DiskLane":
+        """The lane of a log directory."""
+        return DiskLane(self, log_dir)
+
     def run(self, log_dir: str, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
         """Runs `work(*args)` on a thread of `log_dir`; the future has its result or its error."""
         assert not self._closed, "work was given to closed lanes"
@@ -49,6 +53,21 @@ class DiskLanes:
         for executor in self._executors.values():
             await self._loop.run_in_executor(None, _shut_down, executor)
         self._executors.clear()
+
+
+class DiskLane:
+    """The threads of one log directory, for work that reads or writes there."""
+
+    __slots__ = ("_lanes", "log_dir")
+
+    def __init__(self, lanes: DiskLanes, log_dir: str) -> None:
+        """Work of this lane runs on the threads that `lanes` has for `log_dir`, a path."""
+        self._lanes = lanes
+        self.log_dir = log_dir
+
+    def run(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        """Runs `work(*args)` on a thread; the future has its result or its error."""
+        return self._lanes.run(self.log_dir, work, *args)
 
 
 def patient_threads(count: int, name: str) -> ThreadPoolExecutor:

@@ -1,8 +1,8 @@
 """What a handler knows about one request besides the message itself.
 
 `Peer` holds what is fixed for a connection; `RequestContext` adds the request's header and gives
-access to the broker's services. It is made once per request and must stay cheap: two references
-and a header. It must not know how bytes arrive or leave.
+access to the services that its handler names. It is made once per request and must stay cheap: two
+references and a header. It must not know how bytes arrive or leave.
 """
 
 from dataclasses import dataclass
@@ -30,27 +30,29 @@ class Peer:
 
 
 class ContextServices(Protocol):
-    """The least that an answer takes of the broker."""
+    """The least that an answer takes."""
 
-    probes: BrokerProbes
+    @property
+    def probes(self) -> BrokerProbes:
+        """What is counted."""
 
 
-B_co = TypeVar("B_co", bound=ContextServices, covariant=True)
+S_co = TypeVar("S_co", bound=ContextServices, covariant=True)
 
 
-class RequestContext(Generic[B_co]):
-    """The facts of one request, given to `handle(request, context)`, and the services `B_co`."""
+class RequestContext(Generic[S_co]):
+    """The facts of one request, given to `handle(request, context)`, and the services `S_co`."""
 
-    __slots__ = ("_budget", "broker", "charge", "header", "peer", "waited_seconds")
+    __slots__ = ("_budget", "charge", "header", "peer", "services", "waited_seconds")
 
     charge: tuple[int, float]
     """Bytes of the request and seconds of work: set only while quotas are enforced."""
 
-    def __init__(self, header: RequestHeader, peer: Peer, broker: B_co) -> None:
+    def __init__(self, header: RequestHeader, peer: Peer, services: S_co) -> None:
         """Joins the three; nothing is copied."""
         self.header = header
         self.peer = peer
-        self.broker = broker
+        self.services = services
         self._budget: RequestBudget | None = None
         self.waited_seconds = 0.0
         """For how long the answer waited for what its client asked to wait for: new records."""
@@ -95,7 +97,7 @@ class RequestContext(Generic[B_co]):
     def count_error(self, code: int) -> None:
         """Counts an error code of this API's answer (nothing for NONE)."""
         if code:
-            self.broker.probes.refused(self.header.api_key, code)
+            self.services.probes.refused(self.header.api_key, code)
 
     def __repr__(self) -> str:
         """For log events and failing tests."""

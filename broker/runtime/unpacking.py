@@ -69,10 +69,10 @@ class RequestBudget:
         return self.bytes_left > given[0] or self.records_left > given[1]
 
 
-class Lanes(Protocol):
+class Lane(Protocol):
     """Threads of a log directory."""
 
-    def run(self, log_dir: str, work: Callable[..., T], *args: object) -> "Future[T]":
+    def run(self, work: Callable[..., T], *args: object) -> "Future[T]":
         """Runs it there."""
 
 
@@ -82,8 +82,7 @@ class Unpacking:
     __slots__ = (
         "_credit",
         "_is_busy",
-        "_lanes",
-        "_log_dir",
+        "_lane",
         "_looked_at",
         "_monotonic",
         "_of_owner",
@@ -92,10 +91,9 @@ class Unpacking:
         "_waiting",
     )
 
-    def __init__(self, lanes: Lanes, log_dir: str, monotonic: Callable[[], float]) -> None:
+    def __init__(self, lane: Lane, monotonic: Callable[[], float]) -> None:
         """Nothing was unpacked."""
-        self._lanes = lanes
-        self._log_dir = log_dir
+        self._lane = lane
         self._monotonic = monotonic
         self._credit = LOOP_BURST_SECONDS
         self._looked_at = monotonic()
@@ -188,7 +186,7 @@ class Unpacking:
                 return
             done(future)
 
-        self._lanes.run(self._log_dir, attempt, work).add_done_callback(tried)
+        self._lane.run(attempt, work).add_done_callback(tried)
 
     def alone(
         self, budget: RequestBudget, attempt: Attempt[T], done: "Callable[[Future[T]], None]"

@@ -53,6 +53,7 @@ class Call:
         "handle",
         "latency",
         "read",
+        "services",
         "unwaited",
         "version",
     )
@@ -68,6 +69,7 @@ class Call:
         self.api = route.api
         self.version = version
         self.handle = route.handle
+        self.services = route.services
         self.read = reader(route.api.request, version, exact=False)
         self.latency = latency
         self.unwaited = unwaited
@@ -164,13 +166,11 @@ class Dispatcher:
     def __init__(
         self,
         routes: Mapping[int, Route],
-        broker: Any,
         probes: BrokerProbes,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """`broker` is what handlers reach through their context."""
+        """Handles requests by `routes`, by API key; coroutines of handlers run on `loop`."""
         self._routes = routes
-        self._broker = broker
         self._probes = probes
         self._loop = loop
         self._monotonic = probes.monotonic
@@ -191,7 +191,7 @@ class Dispatcher:
             header = parse_request_header(frame, self._versions)
             call = self._calls.get((header.api_key, header.api_version)) or self._call(header)
             request = call.read(frame, header.body_position)
-            context = RequestContext(header, peer, self._broker)
+            context = RequestContext(header, peer, call.services)
             response = call.handle(request, context)
             if self.quotas is not None:
                 self.quotas.handled(context, len(frame), self._monotonic() - started)

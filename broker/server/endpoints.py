@@ -6,9 +6,13 @@ container that holds for clients in the container's networks; those from outside
 published port, and are told that.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.runtime.endpoint import Endpoint
+from broker.runtime.request_context import Peer
+from broker.server.networks import is_outside
+from storage.env import FileSystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +43,18 @@ class BoundListener:
             return self.endpoint_for(self.host, self.port, outside=True)
         local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
         return Endpoint(local.get(self.host, self.host), self.port)
+
+
+class AdvertisedEndpoints:
+    """By listener, and by where the client is. Used on the event loop."""
+
+    def __init__(self, listeners: Mapping[str, BoundListener], fs: FileSystem) -> None:
+        """`listeners` by name, filled while ports are bound; `fs` shows the machine's networks."""
+        self._listeners = listeners
+        self._fs = fs
+
+    def of(self, peer: Peer) -> Endpoint:
+        """The address for the client at the other end of `peer`."""
+        listener = self._listeners[peer.listener_name]
+        outside = listener.published is not None and is_outside(self._fs, peer.client_host)
+        return listener.endpoint_for(peer.local_host, peer.local_port, outside=outside)

@@ -7,7 +7,7 @@ bytes count as cached: waiting now and then is better than a detour for every an
 import asyncio
 from collections.abc import Callable
 
-from broker.runtime.lanes import DiskLanes
+from broker.runtime.lanes import DiskLane
 from storage.env import File
 from storage.errors import DiskError
 from storage.files.file_slice import FileSlice
@@ -20,10 +20,9 @@ BLIND_AFTER = 3  # bytes that were just read and are said not to be there, so ma
 class PageCache:
     """Asks for all senders of a broker. Used from the event loop; `warm` works on a lane."""
 
-    def __init__(self, lanes: DiskLanes, log_dir: str) -> None:
-        """`log_dir` names the lane."""
-        self._lanes = lanes
-        self._log_dir = log_dir
+    def __init__(self, lane: DiskLane) -> None:
+        """Files are read on `lane`."""
+        self._lane = lane
         self._probe = memoryview(bytearray(1))
         self.window = memoryview(bytearray(WINDOW_BYTES))  # whoever sends next overwrites it
         self._wrong_answers = 0
@@ -39,7 +38,7 @@ class PageCache:
         """Reads the beginning of `part` on a lane; `done(bytes now cached, error)` on the loop."""
         size = min(part.size, WARM_BYTES)
         self.visits += 1
-        future = self._lanes.run(self._log_dir, _read, part.file, part.position, size)
+        future = self._lane.run(_read, part.file, part.position, size)
 
         def finished(read: asyncio.Future[int]) -> None:
             if read.cancelled():

@@ -11,7 +11,11 @@ Handler = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One served API. `handle(request, context)` answers, promises an answer, or has none."""
+    """One served API. `handle(request, context)` answers, promises an answer, or has none.
+
+    `services` are what `context` gives it.
+    """
 
     api: Api
     handle: Handler
+    services: Any

@@ -49,7 +49,6 @@ class Server:
         limits: ConnectionLimits,
         probes: BrokerProbes,
         settings: Callable[[], ConnectionSettings],
-        dispatch: Callable[[memoryview, Peer], Parts | Pending | None],
         *,
         page_cache: PageCache,
     ) -> None:
@@ -59,7 +58,7 @@ class Server:
         self.probes = probes
         self.pool: BufferPool = BufferPool(most_bytes=limits.all_received_bytes)
         self.page_cache = page_cache
-        self.dispatch = dispatch
+        self.dispatch: Callable[[memoryview, Peer], Parts | Pending | None]
         self.lockstep = Lockstep(loop, probes.monotonic)
         self.http_address: Endpoint | None = None
         self.connections: set[Connection] = set()
@@ -92,8 +91,16 @@ class Server:
         self.http_address = BoundListener("HTTP", host, bound.getsockname()[1]).dialled
         return bound, self.http_address
 
-    async def accept(self, backlog: int) -> None:
-        """From now on clients may connect."""
+    @property
+    def bootstrap(self) -> Endpoint:
+        """What a client on this machine types."""
+        return next(iter(self.listeners.values())).dialled
+
+    async def accept(
+        self, backlog: int, dispatch: Callable[[memoryview, Peer], Parts | Pending | None]
+    ) -> None:
+        """From now on clients may connect; `dispatch` handles each request."""
+        self.dispatch = dispatch
         for name, bound in self._sockets:
             server = await self.loop.create_server(
                 partial(Connection, self, name), sock=bound, backlog=backlog

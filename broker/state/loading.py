@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.log.log import Log
 
 if TYPE_CHECKING:
-    from broker.state.services import StateServices
+    from broker.runtime.lanes import DiskLane
 
 
 class Found(Protocol):
@@ -40,7 +40,7 @@ class StateLoading(Generic[F]):
 
     def __init__(
         self,
-        broker: "StateServices",
+        lane: "DiskLane",
         topic: StateTopic,
         read: Callable[[Log, int], F],
         restore: Callable[[F], None],
@@ -50,7 +50,7 @@ class StateLoading(Generic[F]):
     ) -> None:
         """`read(log, chunk_bytes)` runs on a lane, all others on the loop."""
         self.unreadable_records = 0
-        self._broker = broker
+        self._lane = lane
         self._topic = topic
         self._read = read
         self._restore = restore
@@ -117,14 +117,11 @@ class StateLoading(Generic[F]):
 
     async def run(self, chunk_bytes: int) -> None:
         """Reads what `begin` found, in pieces of about `chunk_bytes`."""
-        broker = self._broker
         for partition in self._topic.partitions:
             if partition.index not in self._not_loaded:
                 continue
             try:
-                found = await broker.lanes.run(
-                    broker.log_dir, self._read, partition.log, chunk_bytes
-                )
+                found = await self._lane.run(self._read, partition.log, chunk_bytes)
                 self._restore(found)
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
                 self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.partitions.partition import ACKS_ALL, Partition
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.topics.creation import check_partition_limit
-from broker.topics.new_topic import NewTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
@@ -54,18 +52,18 @@ class StateTopic:
     """The topic, as its coordinator writes to it."""
 
     def __init__(
-        self, broker: "StateServices", name: str, plan: "Callable[[BrokerConfig], StateTopicPlan]"
+        self, services: "StateServices", name: str, plan: "Callable[[BrokerConfig], StateTopicPlan]"
     ) -> None:
         """Nothing is looked up before the first write."""
         self.name = name
-        self._broker = broker
+        self._services = services
         self._plan_of = plan
         self._maker: asyncio.Task[None] | None = None
 
     @property
     def partitions(self) -> Sequence[Partition]:
         """Its partitions; none while it does not exist."""
-        topic = self._broker.catalog.image.topics.get(self.name)
+        topic = self._services.topics.image.topics.get(self.name)
         return topic.partitions if topic is not None else ()
 
     @property
@@ -75,7 +73,7 @@ class StateTopic:
 
     @property
     def _plan(self) -> StateTopicPlan:
-        return self._plan_of(self._broker.config.broker_config)
+        return self._plan_of(self._services.config.broker_config)
 
     @property
     def batch_bytes(self) -> int:
@@ -83,7 +81,7 @@ class StateTopic:
         partitions = self.partitions
         if partitions:
             return partitions[0].log.config.max_message_bytes
-        return self._broker.config.topic_config(self.name).max_message_bytes
+        return self._services.config.topic_config(self.name).max_message_bytes
 
     def index_of(self, owner: str) -> int:
         """The number of the partition that remembers a group, or a transactional id."""
@@ -124,7 +122,7 @@ class StateTopic:
         acks: int,
         answer: Deferred[None],
     ) -> None:
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._services.clock.now_ms()
         records = [(now_ms, key, value) for key, value in rows]
         partition = self.partitions[self.index_of(owner)]
         codec = self._plan.codec
@@ -161,7 +159,7 @@ class StateTopic:
             answer.fail(as_coordinator_says(error) if isinstance(error, KafkaError) else error)
             return
         partition, size_bytes, count = written
-        self._broker.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
+        self._services.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
         answer.resolve(None)
 
     # --- making it ---
@@ -172,8 +170,8 @@ class StateTopic:
         return self._maker
 
     async def _make(self) -> None:
-        broker, plan = self._broker, self._plan
-        async with broker.catalog.changing:
+        topics, plan = self._services.topics, self._plan
+        async with topics.changing:
             if self.partitions:
                 return
             overrides = {
@@ -182,9 +180,8 @@ class StateTopic:
                 "segment.bytes": str(plan.segment_bytes),
             }
             try:
-                check_partition_limit(broker, plan.partition_count)
-                topic = NewTopic(self.name, broker.env.rng.uuid(), plan.partition_count, overrides)
-                await broker.catalog.create([topic])
+                rules = self._services.rules
+                await topics.create([rules.own_topic(self.name, plan.partition_count, overrides)])
             except (KafkaError, StorageError) as error:
                 event("state_topic_not_made", "error", topic=self.name, error=error)
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import patient_threads
-from broker.runtime.memory_account import MemoryClass
 from broker.tasks.backoff import SetAside, set_aside
 from broker.tasks.cleaner_tally import CleanerTally, LastRun
 from broker.tasks.throttle import Throttle
@@ -34,7 +33,10 @@ from storage.retention.cleanability import Verdict, first_of
 
 if TYPE_CHECKING:
     from broker.partitions.partition import Partition
-    from broker.tasks.services import TaskServices
+    from broker.topics.topic_catalog import TopicCatalog
+    from config.store import ConfigStore
+    from storage.directory.log_manager import LogManager
+    from storage.env import Env
     from storage.log.log import Log
 
 T = TypeVar("T")
@@ -57,14 +59,37 @@ class Progress(NamedTuple):
 class Cleaner:
     """The rounds, and what they found. Used from the event loop; the scrape may read."""
 
-    def __init__(self, broker: "TaskServices") -> None:
-        """Nothing was looked at; no thread runs."""
-        self._broker = broker
+    def __init__(
+        self,
+        topics: "TopicCatalog",
+        logs: "LogManager",
+        env: "Env",
+        config: "ConfigStore",
+        loop: asyncio.AbstractEventLoop,
+        *,
+        has_to_wait: Callable[[], bool],
+        memory_bytes: Callable[[], int],
+        sync: "Callable[[Log], None]",
+    ) -> None:
+        """Nothing was looked at; no thread runs.
+
+        `has_to_wait` tells a hold of the clock, or of a broker that came out of a loop of crashes.
+        All cleaning together takes `memory_bytes` at most. `sync` has a log synced soon.
+        """
+        self._topics = topics
+        self._logs = logs
+        self._env = env
+        self._clock = env.clock
+        self._config = config
+        self._loop = loop
+        self._has_to_wait = has_to_wait
+        self._most_memory_bytes = memory_bytes
+        self._sync = sync
         self._threads: ThreadPoolExecutor | None = None
         self._thread_count = 0
         self._stopping = asyncio.Event()
         self._throttle = Throttle(
-            broker.loop.time, lambda: self._settings.log_cleaner_io_max_bytes_per_second
+            loop.time, lambda: self._settings.log_cleaner_io_max_bytes_per_second
         )
         self._busy: set[Log] = set()
         self._running: set[Cleaning] = set()
@@ -120,13 +145,13 @@ class Cleaner:
     # --- one worker ---
 
     async def _work(self, worker: int) -> None:
-        while not self._stopping.is_set() and not self._waits():
+        while not self._stopping.is_set() and not self._has_to_wait():
             chosen = await self._choose(worker)
             if chosen is None:
                 return
             partition, verdict = chosen
             try:
-                if self._waits():  # since the log was chosen
+                if self._has_to_wait():  # since the log was chosen
                     return
                 await self._clean(worker, partition, verdict)
             except (StorageError, KafkaError) as error:
@@ -140,9 +165,9 @@ class Cleaner:
         """What could be cleaned of each log now."""
         partitions = self._compacted()
         await self._sync_closed(partitions)
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         verdicts, faults = await self._on_thread(
-            judge_all, partitions, self._broker.log_manager.cleaner_offsets, now_ms
+            judge_all, partitions, self._logs.cleaner_offsets, now_ms
         )
         for partition, error in faults:
             self._put_aside(partition, error)
@@ -173,15 +198,15 @@ class Cleaner:
 
     async def _clean(self, worker: int, partition: "Partition", verdict: Verdict) -> None:
         """One run, slice by slice."""
-        manager = self._broker.log_manager
-        cleaning = Cleaning(partition.log, verdict, self._memory(), self._broker.env)
+        manager = self._logs
+        cleaning = Cleaning(partition.log, verdict, self._memory(), self._env)
         slices = cleaning.slices()
         self._running.add(cleaning)
-        started = self._broker.loop.time()
+        started = self._loop.time()
         try:
             while not self._stopping.is_set():
                 step = await self._on_thread(
-                    _advance, slices, self._broker.loop.time, self._throttle.window_bytes
+                    _advance, slices, self._loop.time, self._throttle.window_bytes
                 )
                 self.tally.moved(step.bytes_read, step.bytes_written)
                 if step.in_turn is not None:
@@ -202,8 +227,8 @@ class Cleaner:
             log: found for log, found in self.set_aside.items() if log is not partition.log
         }
         self.last_runs = {**self.last_runs, partition.log: cleaning}
-        seconds = self._broker.loop.time() - started
-        run = LastRun(self._broker.clock.now_ms(), seconds, cleaning.map_utilisation)
+        seconds = self._loop.time() - started
+        run = LastRun(self._clock.now_ms(), seconds, cleaning.map_utilisation)
         self.tally.ended(worker, run, cleaning.stats)
         self._report(partition, verdict, cleaning, seconds)
 
@@ -214,18 +239,14 @@ class Cleaner:
 
     # --- what a worker needs ---
 
-    def _waits(self) -> bool:
-        """For a clock in doubt, or because the broker came out of a loop of crashes."""
-        return self._broker.clock_watch.look() or self._broker.crash_guard.is_holding
-
     @property
     def _settings(self) -> BrokerConfig:
-        return self._broker.config.broker_config
+        return self._config.broker_config
 
     def _compacted(self) -> "list[Partition]":
         return [
             partition
-            for topic in self._broker.catalog.image.topics.values()
+            for topic in self._topics.image.topics.values()
             for partition in topic.partitions
             if is_compacted(partition.log.config) and partition.log.takes_changes
         ]
@@ -235,12 +256,12 @@ class Cleaner:
         return (
             log not in self._busy
             and not log.compaction.is_stuck
-            and (aside is None or aside.until <= self._broker.clock.monotonic())
+            and (aside is None or aside.until <= self._clock.monotonic())
         )
 
     def _memory(self) -> CleaningMemory:
         settings, share = self._settings, self._settings.log_cleaner_threads
-        most = self._broker.memory.share(MemoryClass.CLEANER) // 2  # the rest is for unpacking
+        most = self._most_memory_bytes() // 2  # the rest is for unpacking
         return CleaningMemory(
             max(min(settings.log_cleaner_dedupe_buffer_size, most) // share, LEAST_MAP_BYTES),
             settings.log_cleaner_io_buffer_load_factor,
@@ -251,7 +272,7 @@ class Cleaner:
         """Have closed segments synced whose topics do not ask for that; wait a little for it."""
         unsynced = [partition.log for partition in partitions if _has_unsynced(partition.log)]
         for log in unsynced:
-            self._broker.commit.written(log, 0)
+            self._sync(log)
         for _ in range(SYNC_LOOKS):
             if not any(_has_unsynced(log) for log in unsynced):
                 return
@@ -261,7 +282,7 @@ class Cleaner:
         log = partition.log
         if log.is_closed:
             return
-        aside = set_aside(self.set_aside.get(log), error, self._broker.clock.monotonic())
+        aside = set_aside(self.set_aside.get(log), error, self._clock.monotonic())
         self.set_aside = {**self.set_aside, log: aside}
         self.tally.failed(aside.kind)
         event(
@@ -292,7 +313,7 @@ class Cleaner:
 
     def _on_thread(self, work: Callable[..., T], *args: object) -> "asyncio.Future[T]":
         assert self._threads is not None
-        return self._broker.loop.run_in_executor(self._threads, work, *args)
+        return self._loop.run_in_executor(self._threads, work, *args)
 
     def _end_threads(self) -> None:
         if self._threads is not None:

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 from broker.runtime.event_log import event
 
 if TYPE_CHECKING:
-    from broker.tasks.services import TaskServices
+    from broker.guards.admission import Intake
+    from broker.guards.disk_space import DiskSpace
+    from broker.runtime.lanes import DiskLane
+    from broker.runtime.probes import BrokerProbes
+    from broker.tasks.runner import TaskRunner
 
 RETENTION_SECONDS = 10.0  # between two rounds of retention while space is short
 SETTLE_SECONDS = 5.0  # a broker that lives shorter needs no ballast
@@ -20,9 +24,23 @@ SETTLE_SECONDS = 5.0  # a broker that lives shorter needs no ballast
 class DiskWatch:
     """One look after the other, each on a lane. Used from the event loop."""
 
-    def __init__(self, broker: "TaskServices") -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        lane: "DiskLane",
+        *,
+        disk_space: "DiskSpace",
+        intake: "Intake",
+        tasks: "TaskRunner",
+        probes: "BrokerProbes",
+    ) -> None:
         """Looks at nothing before `start`."""
-        self._broker = broker
+        self._loop = loop
+        self._lane = lane
+        self._disk_space = disk_space
+        self._intake = intake
+        self._tasks = tasks
+        self._probes = probes
         self._timer: asyncio.TimerHandle | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -31,7 +49,7 @@ class DiskWatch:
 
     def start(self) -> None:
         """Goes on until `stop`."""
-        self._ballast_due = self._broker.loop.time() + SETTLE_SECONDS
+        self._ballast_due = self._loop.time() + SETTLE_SECONDS
         self._wait()
 
     async def stop(self) -> None:
@@ -44,27 +62,27 @@ class DiskWatch:
 
     def _wait(self) -> None:
         if not self._is_stopped:
-            seconds = self._broker.disk_space.next_look_seconds
-            self._timer = self._broker.loop.call_later(seconds, self._begin)
+            seconds = self._disk_space.next_look_seconds
+            self._timer = self._loop.call_later(seconds, self._begin)
 
     def _begin(self) -> None:
-        self._running = self._broker.loop.create_task(self._run())
+        self._running = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
         try:
             await self._look()
         except Exception as error:  # noqa: BLE001 - whatever it was, the next look comes
-            self._broker.probes.task_failed("disk")
+            self._probes.task_failed("disk")
             event("task_failed", "error", task="disk", error=repr(error))
         self._wait()
 
     async def _look(self) -> None:
-        broker, space = self._broker, self._broker.disk_space
-        await broker.lanes.run(broker.log_dir, space.look)
-        broker.intake.look()
-        now = broker.loop.time()
+        space = self._disk_space
+        await self._lane.run(space.look)
+        self._intake.look()
+        now = self._loop.time()
         if space.is_low and now >= self._retention_due:
             self._retention_due = now + RETENTION_SECONDS
-            broker.tasks.hasten("retention")
+            self._tasks.hasten("retention")
         if now >= self._ballast_due:
-            await broker.lanes.run(broker.log_dir, space.trim_ballast)
+            await self._lane.run(space.trim_ballast)

@@ -20,8 +20,12 @@ from storage.retention.plan import Reason, RetentionPlan, SegmentDecision
 from storage.segment.removal import RemovalStep
 
 if TYPE_CHECKING:
+    from broker.guards.clock_guard import ClockWatch
     from broker.partitions.partition import Partition
-    from broker.tasks.services import TaskServices
+    from broker.runtime.lanes import DiskLane
+    from broker.topics.topic_catalog import TopicCatalog
+    from storage.directory.log_manager import LogManager
+    from storage.env import Clock
     from storage.log.log import Log
 
 LOGS_AT_A_TIME = 64
@@ -54,9 +58,20 @@ class InCommit(NamedTuple):
 class Retention:
     """The rounds, and what they found. Used from the event loop."""
 
-    def __init__(self, broker: "TaskServices") -> None:
-        """Nothing was looked at."""
-        self._broker = broker
+    def __init__(
+        self,
+        topics: "TopicCatalog",
+        logs: "LogManager",
+        clock: "Clock",
+        clock_watch: "ClockWatch",
+        lane: "DiskLane",
+    ) -> None:
+        """Nothing was looked at. Times are looked up and plans made on `lane`."""
+        self._topics = topics
+        self._logs = logs
+        self._clock = clock
+        self._clock_watch = clock_watch
+        self._lane = lane
         self.verdicts: dict[Log, RetentionStatus] = {}
         """Read by the scrape, from its own thread: changed by single assignments."""
         self.removed_segments = 0
@@ -66,7 +81,7 @@ class Retention:
         """One round over all logs."""
         partitions = [
             partition
-            for topic in self._broker.catalog.image.topics.values()
+            for topic in self._topics.image.topics.values()
             for partition in topic.partitions
         ]
         for begin in range(0, len(partitions), LOGS_AT_A_TIME):
@@ -85,11 +100,9 @@ class Retention:
     async def _plans(
         self, partitions: Sequence["Partition"]
     ) -> "list[tuple[Partition, RetentionPlan]]":
-        broker = self._broker
         known = await self._with_known_times(partitions)
-        is_held, now_ms = broker.clock_watch.look(), broker.clock.now_ms()
-        plans = await broker.lanes.run(
-            broker.log_dir,
+        is_held, now_ms = self._clock_watch.look(), self._clock.now_ms()
+        plans = await self._lane.run(
             lambda: [plan_retention(each.log, now_ms, is_held=is_held) for each in known],
         )
         found = list(zip(known, plans, strict=True))
@@ -102,7 +115,7 @@ class Retention:
         known: list[Partition] = []
         left = [partition for partition in partitions if partition.log.takes_changes]
         while left:
-            outcomes = await self._broker.lanes.run(self._broker.log_dir, _learn, left)
+            outcomes = await self._lane.run(_learn, left)
             answered = list(zip(left, outcomes, strict=True))
             known += [partition for partition, outcome in answered if outcome is True]
             left = [partition for partition, outcome in answered if outcome is False]
@@ -113,7 +126,7 @@ class Retention:
 
     def _judge(self, partition: "Partition", plan: RetentionPlan, now_ms: int) -> None:
         blocker, before = plan.blocker, self.verdicts.get(partition.log)
-        now = self._broker.clock.monotonic()
+        now = self._clock.monotonic()
         in_commit = _in_commit(plan, before, now)
         passes = in_commit is not None and now - in_commit.since_seconds < COMMIT_SECONDS
         verdict = RetentionStatus(
@@ -132,9 +145,9 @@ class Retention:
         leaving = plan.leaving
         if not leaving:
             return
-        broker, log = self._broker, partition.log
+        log = partition.log
         remove = partial(
-            broker.log_manager.remove_segments, log, plan.start_offset, all_go=plan.rolls_first
+            self._logs.remove_segments, log, plan.start_offset, all_go=plan.rolls_first
         )
         gone: set[int] = set()
         try:

@@ -18,9 +18,15 @@ from storage.errors import StorageError
 from storage.log.lifecycle import knows_roll_deadline, roll_deadline, roll_if_due
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.guards.clock_guard import ClockWatch
     from broker.partitions.partition import Partition
-    from broker.tasks.services import TaskServices
+    from broker.runtime.lanes import DiskLane
     from broker.topics.metadata_image import MetadataImage
+    from broker.topics.topic_catalog import TopicCatalog
+    from storage.env import Clock
+    from storage.log.log import Log
 
 CHECK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 60.0
@@ -30,9 +36,20 @@ LOOKS_AT_A_TIME = 256
 class Rolling:
     """The heap and the rounds. Used from the event loop."""
 
-    def __init__(self, broker: "TaskServices") -> None:
-        """Knows no log."""
-        self._broker = broker
+    def __init__(
+        self,
+        topics: "TopicCatalog",
+        clock: "Clock",
+        clock_watch: "ClockWatch",
+        lane: "DiskLane",
+        rolled: "Callable[[Log], None]",
+    ) -> None:
+        """Knows no log. `rolled` receives each log that has a new segment."""
+        self._topics = topics
+        self._clock = clock
+        self._clock_watch = clock_watch
+        self._lane = lane
+        self._rolled = rolled
         self._heap: list[tuple[float, int, Partition]] = []
         self._numbers = count()
         self._image: MetadataImage | None = None
@@ -41,8 +58,8 @@ class Rolling:
 
     def settings_changed(self, topic: str | None) -> None:
         """Look again at the logs of that topic, or at all."""
-        now = self._broker.clock.monotonic()
-        topics = self._broker.catalog.image.topics
+        now = self._clock.monotonic()
+        topics = self._topics.image.topics
         for name in topics if topic is None else [topic]:
             for partition in topics[name].partitions if name in topics else ():
                 if partition in self._entries:
@@ -51,27 +68,27 @@ class Rolling:
     async def run(self) -> None:
         """Ends what is due; looks at no more logs than are due to be looked at."""
         self._take_in_new()
-        if self._broker.clock_watch.look():
+        if self._clock_watch.look():
             return
-        now = self._broker.clock.monotonic()
+        now = self._clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
             due = self._pop_due(now)
             cold = [each for each in due if not knows_roll_deadline(each.log)]
             if cold:
-                await self._broker.lanes.run(self._broker.log_dir, _learn, cold)
+                await self._lane.run(_learn, cold)
             for partition in due:
                 await self._look(partition, now)
             await asyncio.sleep(0)  # others' turn
 
     def _take_in_new(self) -> None:
-        image = self._broker.catalog.image
+        image = self._topics.image
         if image is self._image:
             return
         self._image = image
         present = {partition for topic in image.topics.values() for partition in topic.partitions}
         for gone in self._entries.keys() - present:
             del self._entries[gone]
-        now = self._broker.clock.monotonic()
+        now = self._clock.monotonic()
         for partition in present - self._entries.keys():
             self._look_at(partition, now)
 
@@ -87,7 +104,7 @@ class Rolling:
     async def _look(self, partition: "Partition", now: float) -> None:
         again = now + LOOK_AGAIN_SECONDS
         if partition.log.takes_changes and knows_roll_deadline(partition.log):
-            now_ms = self._broker.clock.now_ms()
+            now_ms = self._clock.now_ms()
             deadline = roll_deadline(partition.log, now_ms)
             if deadline is not None:
                 left = (deadline + 1 - now_ms) / 1000  # it is due once the deadline is past
@@ -100,9 +117,9 @@ class Rolling:
 
     async def _roll(self, partition: "Partition") -> None:
         log = partition.log
-        if self._broker.clock_watch.look():
+        if self._clock_watch.look():
             return
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         try:
             rolled = await wait_for(partition.in_turn(partial(roll_if_due, log, now_ms)))
         except KafkaError as error:
@@ -110,7 +127,7 @@ class Rolling:
             return
         if rolled:
             self.rolled_segments += 1
-            self._broker.commit.written(log, 0)
+            self._rolled(log)
             event("segment_rolled", log=partition, because="time", base_offset=_base(partition))
 
     def _look_at(self, partition: "Partition", when: float) -> None:

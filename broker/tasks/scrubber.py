@@ -24,7 +24,11 @@ from storage.verify.report import Finding
 from storage.verify.scrub import ScrubFile, ScrubPlace, SegmentScrub, scrubbable
 
 if TYPE_CHECKING:
-    from broker.tasks.services import TaskServices
+    from broker.runtime.lanes import DiskLane
+    from broker.runtime.probes import BrokerProbes
+    from config.store import ConfigStore
+    from storage.directory.log_manager import LogManager
+    from storage.env import Env
 
 T = TypeVar("T")
 
@@ -58,15 +62,29 @@ class ScrubTally:
 class Scrubber:
     """The passes, and what they found. Used from the event loop; the scrape may read."""
 
-    def __init__(self, broker: "TaskServices") -> None:
+    def __init__(
+        self,
+        logs: "LogManager",
+        env: "Env",
+        config: "ConfigStore",
+        *,
+        lane: "DiskLane",
+        loop: asyncio.AbstractEventLoop,
+        probes: "BrokerProbes",
+    ) -> None:
         """Nothing is read before `start`."""
-        self._broker = broker
+        self._logs = logs
+        self._clock = env.clock
+        self._config = config
+        self._lane = lane
+        self._loop = loop
+        self._probes = probes
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._throttle = Throttle(
-            broker.loop.time, lambda: self._settings.horolog_scrub_max_bytes_per_second
+            loop.time, lambda: self._settings.horolog_scrub_max_bytes_per_second
         )
-        self._file = ScrubFile(broker.env.fs, f"{broker.log_dir}/{SCRUB_FILE}")
+        self._file = ScrubFile(env.fs, f"{lane.log_dir}/{SCRUB_FILE}")
         self._place: ScrubPlace | None = None
         self.tally: ScrubTally = ScrubTally()
         self.rot: Mapping[Log, tuple[Rot, ...]] = {}
@@ -87,12 +105,12 @@ class Scrubber:
         segment = segments[index_of(segments, offset)]
         if not any(each.segment is segment for each in self.rot.get(log, ())):
             finding = Finding("damage", segment_name(segment.base_offset, LOG), what)
-            rot = Rot(segment, self._broker.clock.now_ms(), (finding,))
+            rot = Rot(segment, self._clock.now_ms(), (finding,))
             self.rot = {**self.rot, log: (*self.rot.get(log, ()), rot)}
 
     def start(self) -> None:
         """Passes begin by themselves from now on, by the broker's own wall clock."""
-        self._task = self._broker.loop.create_task(self._go_on())
+        self._task = self._loop.create_task(self._go_on())
 
     async def stop(self) -> None:
         """What is under way is given up at the end of its piece."""
@@ -106,7 +124,7 @@ class Scrubber:
             try:
                 await self.run()
             except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
-                self._broker.probes.task_failed("scrubber")
+                self._probes.task_failed("scrubber")
                 event("task_failed", "error", task="scrubber", error=repr(error))
             await self._rest(CHECK_SECONDS)
 
@@ -116,7 +134,7 @@ class Scrubber:
             return
         if self._place is None:
             self._place = await self._on_lane(self._file.load)
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         place = self._place
         if place.is_over:
             if not self._is_due(place, now_ms):
@@ -126,7 +144,7 @@ class Scrubber:
 
     @property
     def _settings(self) -> BrokerConfig:
-        return self._broker.config.broker_config
+        return self._config.broker_config
 
     def _is_due(self, place: ScrubPlace, now_ms: int) -> bool:
         """Also when the clock went back: the next pass must not wait for it."""
@@ -134,8 +152,8 @@ class Scrubber:
 
     async def _pass(self, place: ScrubPlace) -> None:
         self.tally = replace(self.tally, began_ms=place.began_ms)
-        event("scrub_began", logs=len(self._broker.log_manager.logs))
-        logs = self._broker.log_manager.logs
+        event("scrub_began", logs=len(self._logs.logs))
+        logs = self._logs.logs
         for name in sorted(logs):
             if place.done is not None and name <= place.done:
                 continue
@@ -145,7 +163,7 @@ class Scrubber:
             await self._remember(place)
         await self._remember(ScrubPlace(place.began_ms, None, is_over=True))
         self.rot = self.found()
-        self.tally = replace(self.tally, log="", ended_ms=self._broker.clock.now_ms())
+        self.tally = replace(self.tally, log="", ended_ms=self._clock.now_ms())
         event("scrub_ended", faulty_logs=len(self.rot))
 
     async def _scrub(self, log: Log) -> bool:
@@ -181,7 +199,7 @@ class Scrubber:
     def _note(self, log: Log, segment: Segment, findings: tuple[Finding, ...]) -> None:
         others = tuple(each for each in self.rot.get(log, ()) if each.segment is not segment)
         if findings:
-            now_ms = self._broker.clock.now_ms()
+            now_ms = self._clock.now_ms()
             others = (*others, Rot(segment, now_ms, findings))
             for each in findings:
                 is_damage = each.severity == "damage"
@@ -208,4 +226,4 @@ class Scrubber:
             event("scrub_not_remembered", "warning", error=error)
 
     def _on_lane(self, work: Callable[..., T], *args: object) -> "asyncio.Future[T]":
-        return self._broker.lanes.run(self._broker.log_dir, work, *args)
+        return self._lane.run(work, *args)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from broker.topics.creation import config_refusal
 from broker.topics.names import check_name, check_not_internal
-from broker.topics.removal_warning import loss_warning
 from config.errors import ConfigError
 from config.store import SettingsChange
 from protocol.errors import ErrorCode, KafkaError
@@ -18,7 +17,9 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.runtime.request_context import RequestContext
-    from broker.topics.services import TopicServices
+    from broker.topics.removal_warning import RemovalForecast
+    from broker.topics.topic_catalog import TopicCatalog
+    from config.store import ConfigStore
 
 TOPIC, BROKER = 2, 4
 CONFIRM = "horolog.confirm"
@@ -68,79 +69,97 @@ def is_confirmed(resource: Altered[Any]) -> bool:
     )
 
 
-def check_resource(resource: Resource, broker: "TopicServices") -> None:
-    """Raises the error that answers for a resource that is not here."""
-    name = resource.resource_name
-    if resource.resource_type == TOPIC:
-        check_name(name)
-        if name not in broker.catalog.image.topics:
+class ConfigResources:
+    """The topics and the broker as resources with settings. Used on the event loop."""
+
+    def __init__(
+        self,
+        topics: "TopicCatalog",
+        config: "ConfigStore",
+        forecast: "RemovalForecast",
+        node_id: int,
+    ) -> None:
+        """`forecast` says what a change would take."""
+        self._topics = topics
+        self._config = config
+        self._forecast = forecast
+        self._node_id = node_id
+
+    async def alter_each(
+        self,
+        resources: Sequence[R],
+        prepare: Callable[[R], SettingsChange],
+        *,
+        validate_only: bool,
+    ) -> list[KafkaError | str]:
+        """Changes each resource by itself; what became of it stands at its place in the answer.
+
+        Text is for a client that was not refused: with `validate_only`, what would be removed.
+        """
+        asked = Counter(_identities(resources))
+        outcomes: list[KafkaError | str] = []
+        judged: dict[int, SettingsChange] = {}
+        async with self._topics.changing:
+            for resource, identity in zip(resources, _identities(resources), strict=True):
+                try:
+                    _check_asked_once(asked[identity])
+                    self.check(resource)
+                    self._check_not_audit(resource)
+                    change = prepare(resource)
+                    if not validate_only:
+                        await self._check_confirmed(resource, change)
+                        await self._topics.alter_settings(change)
+                except KafkaError as error:
+                    outcomes.append(error)
+                except ConfigError as error:
+                    outcomes.append(_refusal(resource, error))
+                except StorageError as error:
+                    outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+                else:
+                    judged[len(outcomes)] = change
+                    outcomes.append("")
+        if validate_only:
+            for place, change in judged.items():
+                outcomes[place] = await self._forecast.loss_warning(change)
+        return outcomes
+
+    def check(self, resource: Resource) -> None:
+        """Raises the error that answers for a resource that is not here."""
+        name = resource.resource_name
+        if resource.resource_type == TOPIC:
+            check_name(name)
+            if name not in self._topics.image.topics:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+                )
+        elif resource.resource_type == BROKER:
+            if name not in {"", str(self._node_id)}:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Unexpected broker id, expected {self._node_id} or empty string, but received "
+                    f"{name}",
+                )
+        else:
             raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+                ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}"
             )
-    elif resource.resource_type == BROKER:
-        if name not in {"", str(broker.node_id)}:
+
+    async def _check_confirmed(self, resource: Altered[Any], change: SettingsChange) -> None:
+        """POLICY_VIOLATION (44) when a broker's settings would take records and nobody said so."""
+        if resource.resource_type != BROKER or is_confirmed(resource):
+            return
+        text = await self._forecast.loss_warning(change)
+        if text:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {broker.node_id} or empty string, but received "
-                f"{name}",
+                ErrorCode.POLICY_VIOLATION,
+                f"This {text}. If that is meant: add {CONFIRM}=true to the same request",
             )
-    else:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}"
-        )
 
-
-async def alter_each(
-    resources: Sequence[R],
-    prepare: Callable[[R], SettingsChange],
-    broker: "TopicServices",
-    *,
-    validate_only: bool,
-) -> list[KafkaError | str]:
-    """Changes each resource by itself; what became of it stands at its place in the answer.
-
-    Text is for a client that was not refused: with `validate_only`, what the change would remove.
-    """
-    asked = Counter(_identities(resources))
-    outcomes: list[KafkaError | str] = []
-    judged: dict[int, SettingsChange] = {}
-    async with broker.catalog.changing:
-        for resource, identity in zip(resources, _identities(resources), strict=True):
-            try:
-                _check_asked_once(asked[identity])
-                check_resource(resource, broker)
-                _check_not_audit(resource, broker)
-                change = prepare(resource)
-                if not validate_only:
-                    await _check_confirmed(resource, change, broker)
-                    await broker.catalog.alter_settings(change)
-            except KafkaError as error:
-                outcomes.append(error)
-            except ConfigError as error:
-                outcomes.append(_refusal(resource, error))
-            except StorageError as error:
-                outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-            else:
-                judged[len(outcomes)] = change
-                outcomes.append("")
-    if validate_only:
-        for place, change in judged.items():
-            outcomes[place] = await loss_warning(broker, change)
-    return outcomes
-
-
-async def _check_confirmed(
-    resource: Altered[Any], change: SettingsChange, broker: "TopicServices"
-) -> None:
-    """POLICY_VIOLATION (44) when a broker's settings would take records and nobody said so."""
-    if resource.resource_type != BROKER or is_confirmed(resource):
-        return
-    text = await loss_warning(broker, change)
-    if text:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            f"This {text}. If that is meant: add {CONFIRM}=true to the same request",
-        )
+    def _check_not_audit(self, resource: Resource) -> None:
+        """A shorter retention would remove the traces; our other topics may change, as in Kafka."""
+        audit = self._config.broker_config.horolog_audit_topic
+        if audit and resource.resource_type == TOPIC and resource.resource_name == audit:
+            check_not_internal(audit, self._topics.internal_topics)
 
 
 def alter_responses(
@@ -170,13 +189,6 @@ def _refusal(resource: Resource, error: ConfigError) -> KafkaError:
     if resource.resource_type == BROKER:
         return KafkaError(ErrorCode.INVALID_REQUEST, error.message)
     return config_refusal(error)
-
-
-def _check_not_audit(resource: Resource, broker: "TopicServices") -> None:
-    """A shorter retention would remove the traces; others of ours may be changed, as in Kafka."""
-    audit = broker.config.broker_config.horolog_audit_topic
-    if audit and resource.resource_type == TOPIC and resource.resource_name == audit:
-        check_not_internal(audit, broker.catalog.internal_topics)
 
 
 def _check_asked_once(times: int) -> None:

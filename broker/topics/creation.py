@@ -5,8 +5,9 @@ controller, for a cluster of one broker.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from broker.topics.names import check_name, collision_key, find_collision
 from broker.topics.new_topic import NewTopic
@@ -15,7 +16,10 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.topics.services import TopicServices
+    from broker.guards.disk_space import DiskSpace
+    from broker.topics.topic_catalog import TopicCatalog
+    from config.store import ConfigStore
+    from storage.env import Rng
 
 DEFAULT = -1
 MAX_AUTO_CREATED = 1000  # topics that one Metadata request makes
@@ -28,12 +32,13 @@ class TopicPlan:
     Used under the catalog's `changing`, so that what was judged stays true.
     """
 
-    def __init__(self, broker: "TopicServices") -> None:
-        """Nothing is planned yet."""
+    def __init__(self, rules: "TopicRules", taken: Iterable[str], uuid: Callable[[], UUID]) -> None:
+        """Nothing is planned yet; `taken` are the names of the topics that exist."""
         self.topics: list[NewTopic] = []
-        self._broker = broker
+        self._rules = rules
+        self._uuid = uuid
         self._partition_count = 0
-        self._names = {collision_key(name): name for name in broker.catalog.image.topics}
+        self._names = {collision_key(name): name for name in taken}
 
     def add(
         self,
@@ -44,23 +49,16 @@ class TopicPlan:
         own: bool = False,
     ) -> NewTopic:
         """Plans a topic, `own`: one of the broker's; raises the KafkaError that refuses it."""
-        check_name(name)
-        self._broker.disk_space.check_room()
-        if not own and name in self._broker.catalog.internal_topics:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
-            )
-        if name in self._broker.catalog.image.topics:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        self._rules.check_new_name(name, own=own)
         neighbour = find_collision(name, self._names)
         if neighbour is not None:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' collides with existing topic: {neighbour}",
             )
-        check_partition_limit(self._broker, self._partition_count + partition_count)
-        check_overrides(self._broker, name, overrides)
-        topic = NewTopic(name, self._broker.env.rng.uuid(), partition_count, overrides)
+        self._rules.check_partition_limit(self._partition_count + partition_count)
+        self._rules.check_overrides(name, overrides)
+        topic = NewTopic(name, self._uuid(), partition_count, overrides)
         self.topics.append(topic)
         self._partition_count += partition_count
         self._names[collision_key(name)] = name
@@ -72,69 +70,127 @@ class TopicPlan:
             await asyncio.sleep(0)
 
 
-def partition_count_of(
-    broker: "TopicServices",
-    requested: int,
-    replication_factor: int,
-    assignments: Mapping[int, Sequence[int]],
-) -> int:
-    """How many partitions a CreateTopics entry means, by number or by assignment."""
-    if assignments:
-        if replication_factor != DEFAULT or requested != DEFAULT:
+class TopicRules:
+    """The rules for new topics and partitions, for a cluster of one broker."""
+
+    def __init__(
+        self,
+        topics: "TopicCatalog",
+        config: "ConfigStore",
+        disk_space: "DiskSpace",
+        rng: "Rng",
+        node_id: int,
+    ) -> None:
+        """Judges beside the topics that exist when it is asked; `rng` makes topic ids."""
+        self._topics = topics
+        self._config = config
+        self._disk_space = disk_space
+        self._rng = rng
+        self._node_id = node_id
+
+    def plan(self) -> TopicPlan:
+        """An empty plan beside the topics that exist now. Hold the catalog's `changing`."""
+        return TopicPlan(self, self._topics.image.topics, self._rng.uuid)
+
+    def check_new_name(self, name: str, *, own: bool) -> None:
+        """Raises the KafkaError that refuses a topic of this name; `own`: the broker makes it."""
+        check_name(name)
+        self._disk_space.check_room()
+        if not own and name in self._topics.internal_topics:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                "A manual partition assignment was specified, but the replication factor or the "
-                "number of partitions was not set to -1.",
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
             )
-        if sorted(assignments) != list(range(len(assignments))):
+        if name in self._topics.image.topics:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+
+    def own_topic(
+        self, name: str, partition_count: int, overrides: Mapping[str, str | None]
+    ) -> NewTopic:
+        """A topic of a coordinator. Raises POLICY_VIOLATION (44) beyond the limit of partitions."""
+        self.check_partition_limit(partition_count)
+        return NewTopic(name, self._rng.uuid(), partition_count, overrides)
+
+    def partition_count_of(
+        self,
+        requested: int,
+        replication_factor: int,
+        assignments: Mapping[int, Sequence[int]],
+    ) -> int:
+        """How many partitions a CreateTopics entry means, by number or by assignment."""
+        if assignments:
+            if replication_factor != DEFAULT or requested != DEFAULT:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    "A manual partition assignment was specified, but the replication factor or "
+                    "the number of partitions was not set to -1.",
+                )
+            if sorted(assignments) != list(range(len(assignments))):
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    "The manual assignment must name partitions 0, 1, 2 and so on, without a gap.",
+                )
+            self.check_assignments(assignments.values())
+            return len(assignments)
+        if replication_factor not in {DEFAULT, 1}:
             raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "The manual assignment must name partitions 0, 1, 2 and so on, without a gap.",
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Replication factor {replication_factor} is not possible: there is 1 broker.",
             )
-        check_assignments(broker, assignments.values())
-        return len(assignments)
-    if replication_factor not in {DEFAULT, 1}:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Replication factor {replication_factor} is not possible: there is 1 broker.",
-        )
-    if requested == 0 or requested < DEFAULT:
-        raise KafkaError(
-            ErrorCode.INVALID_PARTITIONS,
-            "Number of partitions was set to an invalid non-positive value.",
-        )
-    return broker.config.broker_config.num_partitions if requested == DEFAULT else requested
-
-
-def check_assignments(broker: "TopicServices", assignments: Iterable[Sequence[int]]) -> None:
-    """Every partition must lie on this broker, once."""
-    for replicas in assignments:
-        if list(replicas) != [broker.node_id]:
+        if requested == 0 or requested < DEFAULT:
             raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"The manual assignment {list(replicas)} must be [{broker.node_id}]: "
-                "this broker stands alone.",
+                ErrorCode.INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
+            )
+        return self._config.broker_config.num_partitions if requested == DEFAULT else requested
+
+    def check_assignments(self, assignments: Iterable[Sequence[int]]) -> None:
+        """Every partition must lie on this broker, once."""
+        for replicas in assignments:
+            if list(replicas) != [self._node_id]:
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"The manual assignment {list(replicas)} must be [{self._node_id}]: "
+                    "this broker stands alone.",
+                )
+
+    def check_partition_limit(self, more: int) -> None:
+        """`horolog.max.partitions` bounds the partitions of all topics together."""
+        limit = self._config.broker_config.horolog_max_partitions
+        if self._topics.image.partition_count + more > limit:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{more} more partitions would be above horolog.max.partitions, which is {limit}.",
             )
 
+    def check_overrides(self, topic: str, overrides: Mapping[str, str | None]) -> None:
+        """Unknown or impossible settings are refused with INVALID_CONFIG (40)."""
+        try:
+            self._config.prepare_topic(topic, overrides)
+        except ConfigError as error:
+            raise config_refusal(error) from error
 
-def check_partition_limit(broker: "TopicServices", more: int) -> None:
-    """`horolog.max.partitions` bounds the partitions of all topics together."""
-    limit = broker.config.broker_config.horolog_max_partitions
-    if broker.catalog.image.partition_count + more > limit:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            f"{more} more partitions would be above horolog.max.partitions, which is {limit}.",
-        )
+    async def auto_create(self, names: Sequence[str]) -> dict[str, int]:
+        """Makes the topics that a Metadata request names; the error codes of those refused.
 
-
-def check_overrides(
-    broker: "TopicServices", topic: str, overrides: Mapping[str, str | None]
-) -> None:
-    """Unknown or impossible settings are refused with INVALID_CONFIG (40)."""
-    try:
-        broker.config.prepare_topic(topic, overrides)
-    except ConfigError as error:
-        raise config_refusal(error) from error
+        Of very many only the first are made: the client asks again for the others, as for any topic
+        that is not there yet.
+        """
+        refused: dict[str, int] = {}
+        count = self._config.broker_config.num_partitions
+        async with self._topics.changing:
+            plan = self.plan()
+            for name in names[:MAX_AUTO_CREATED]:
+                if name in self._topics.image.topics:  # another client was faster
+                    continue
+                try:
+                    plan.add(name, count, {})
+                except KafkaError as error:
+                    refused[name] = error.code
+            try:
+                await self._topics.create(plan.topics)
+            except StorageError:
+                refused.update((topic.name, ErrorCode.KAFKA_STORAGE_ERROR) for topic in plan.topics)
+        return refused
 
 
 def config_refusal(error: ConfigError) -> KafkaError:
@@ -142,27 +198,3 @@ def config_refusal(error: ConfigError) -> KafkaError:
     malformed = isinstance(error, ConfigRequestError)
     code = ErrorCode.INVALID_REQUEST if malformed else ErrorCode.INVALID_CONFIG
     return KafkaError(code, error.message)
-
-
-async def auto_create(names: Sequence[str], broker: "TopicServices") -> dict[str, int]:
-    """Makes the topics that a Metadata request names; the error codes of those refused.
-
-    Of very many only the first are made: the client asks again for the others, as for any topic
-    that is not there yet.
-    """
-    refused: dict[str, int] = {}
-    count = broker.config.broker_config.num_partitions
-    async with broker.catalog.changing:
-        plan = TopicPlan(broker)
-        for name in names[:MAX_AUTO_CREATED]:
-            if name in broker.catalog.image.topics:  # another client was faster
-                continue
-            try:
-                plan.add(name, count, {})
-            except KafkaError as error:
-                refused[name] = error.code
-        try:
-            await broker.catalog.create(plan.topics)
-        except StorageError:
-            refused.update((topic.name, ErrorCode.KAFKA_STORAGE_ERROR) for topic in plan.topics)
-    return refused

@@ -17,7 +17,10 @@ from storage.log.lifecycle import learn_times, limits_of
 
 if TYPE_CHECKING:
     from broker.partitions.partition import Partition
-    from broker.topics.services import TopicServices
+    from broker.runtime.lanes import DiskLane
+    from broker.topics.topic_catalog import TopicCatalog
+    from config.store import ConfigStore
+    from storage.env import Clock
 
 LOGS_AT_A_TIME = 16
 SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane
@@ -32,44 +35,65 @@ class Loss(NamedTuple):
     leaving: Leaving
 
 
-async def loss_warning(broker: "TopicServices", change: SettingsChange) -> str:
-    """What records `change` would take, at the next pass or by compaction; empty for none."""
-    return await removal_warning(broker, change) or compaction_warning(broker, change)
+class RemovalForecast:
+    """Which records a change of settings would take."""
 
+    def __init__(
+        self, topics: "TopicCatalog", config: "ConfigStore", clock: "Clock", lane: "DiskLane"
+    ) -> None:
+        """Judges the logs that exist when it is asked; reads on `lane`."""
+        self._topics = topics
+        self._config = config
+        self._clock = clock
+        self._lane = lane
 
-async def removal_warning(broker: "TopicServices", change: SettingsChange) -> str:
-    """What `change` would remove beside what goes anyway; empty when that is nothing."""
-    affected = list(_affected(broker, change))
-    losses: list[Loss] = []
-    for begin in range(0, len(affected), LOGS_AT_A_TIME):
-        logs = affected[begin : begin + LOGS_AT_A_TIME]
-        while not await broker.lanes.run(broker.log_dir, _learn, [each for each, _ in logs]):
-            pass
-        now_ms = broker.clock.now_ms()
-        losses += await broker.lanes.run(broker.log_dir, _losses, logs, now_ms)
-    return warning_text(losses)
+    async def loss_warning(self, change: SettingsChange) -> str:
+        """What records `change` would take, at the next pass or by compaction; empty for none."""
+        return await self.removal_warning(change) or self.compaction_warning(change)
 
+    async def removal_warning(self, change: SettingsChange) -> str:
+        """What `change` would remove beside what goes anyway; empty when that is nothing."""
+        affected = list(self._affected(change))
+        losses: list[Loss] = []
+        for begin in range(0, len(affected), LOGS_AT_A_TIME):
+            logs = affected[begin : begin + LOGS_AT_A_TIME]
+            while not await self._lane.run(_learn, [each for each, _ in logs]):
+                pass
+            now_ms = self._clock.now_ms()
+            losses += await self._lane.run(_losses, logs, now_ms)
+        return warning_text(losses)
 
-def compaction_warning(broker: "TopicServices", change: SettingsChange) -> str:
-    """Which partitions with records would be compacted from now on; empty when that is none."""
-    begun = [
-        str(each)
-        for name, topic in broker.catalog.image.topics.items()
-        if _begins_compaction(broker, change, name)
-        for each in topic.partitions
-        if each.log.snapshot.log_end_offset > each.log.snapshot.log_start_offset
-    ]
-    if not begun:
-        return ""
-    more = f" and {len(begun) - SHOWN_LOGS} more" if len(begun) > SHOWN_LOGS else ""
-    return f"would begin to compact {', '.join(begun[:SHOWN_LOGS])}{more}"
+    def compaction_warning(self, change: SettingsChange) -> str:
+        """Which partitions with records would be compacted from now on; empty when that is none."""
+        begun = [
+            str(each)
+            for name, topic in self._topics.image.topics.items()
+            if self._begins_compaction(change, name)
+            for each in topic.partitions
+            if each.log.snapshot.log_end_offset > each.log.snapshot.log_start_offset
+        ]
+        if not begun:
+            return ""
+        more = f" and {len(begun) - SHOWN_LOGS} more" if len(begun) > SHOWN_LOGS else ""
+        return f"would begin to compact {', '.join(begun[:SHOWN_LOGS])}{more}"
 
+    def _begins_compaction(self, change: SettingsChange, topic: str) -> bool:
+        config = self._config
+        return is_compacted(config.topic_config_after(change, topic)) and not is_compacted(
+            config.topic_config(topic)
+        )
 
-def _begins_compaction(broker: "TopicServices", change: SettingsChange, topic: str) -> bool:
-    config = broker.config
-    return is_compacted(config.topic_config_after(change, topic)) and not is_compacted(
-        config.topic_config(topic)
-    )
+    def _affected(self, change: SettingsChange) -> "Iterator[tuple[Partition, TopicConfig]]":
+        """The logs in service for which retention would mean something else, and their settings."""
+        topics = self._topics.image.topics
+        for name in topics if change.topic is None else [change.topic]:
+            if name not in topics:
+                continue
+            after = self._config.topic_config_after(change, name)
+            if limits_of(after) != limits_of(self._config.topic_config(name)):
+                for each in topics[name].partitions:
+                    if each.log.takes_changes:
+                        yield each, after
 
 
 def warning_text(losses: list[Loss]) -> str:
@@ -99,21 +123,6 @@ def _log_text(loss: Loss) -> str:
     until = "" if leaving.newest_ms is None else instant(leaving.newest_ms)["iso"] or ""
     times = f", records until {until}" if until else ""
     return f"offsets {leaving.first_offset}-{leaving.start_offset - 1} of {loss.partition}{times}"
-
-
-def _affected(
-    broker: "TopicServices", change: SettingsChange
-) -> "Iterator[tuple[Partition, TopicConfig]]":
-    """The logs in service for which retention would mean something else, and their settings."""
-    topics = broker.catalog.image.topics
-    for name in topics if change.topic is None else [change.topic]:
-        if name not in topics:
-            continue
-        after = broker.config.topic_config_after(change, name)
-        if limits_of(after) != limits_of(broker.config.topic_config(name)):
-            for each in topics[name].partitions:
-                if each.log.takes_changes:
-                    yield each, after
 
 
 def _learn(partitions: "list[Partition]") -> bool:

@@ -18,12 +18,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 from uuid import UUID
 
-from broker.partitions.partition import Partition, PartitionServices
+from broker.partitions.partition import Partition
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
+from broker.runtime.lanes import DiskLane
 from broker.topics.adoption import doomed_logs, reconciled
 from broker.topics.catalog_file import FILE_NAME, CatalogState, TopicEntry, parse, render
 from broker.topics.metadata_image import MetadataImage, TopicImage, image_of
@@ -39,20 +39,19 @@ from storage.env import Env
 from storage.errors import StorageError
 from storage.log.log import Log
 
-T = TypeVar("T")
-
 
 class TopicCatalog:
     """The topics of this broker. Used from the event loop only."""
 
     def __init__(
-        self, env: Env, config: ConfigStore, log_manager: LogManager, serving: PartitionServices
+        self, env: Env, config: ConfigStore, log_manager: LogManager, lane: DiskLane
     ) -> None:
         """Knows nothing until `load`."""
         self._env = env
         self._config = config
         self._logs = log_manager
-        self._serving = serving
+        self._lane = lane
+        self._make_partition: Callable[[Log], Partition]
         self._deleted: frozenset[UUID] = frozenset()
         self.image: MetadataImage = MetadataImage()
         self.internal_topics = internal_topics(config.broker_config.horolog_audit_topic)
@@ -70,8 +69,12 @@ class TopicCatalog:
                 told = error.message + remedy * (error.key != CHECKSUM)
                 raise ConfigError(error.key, told, where=path) from error
 
-    def load(self) -> None:
-        """After the logs are open: joins what the file says and what lies on the disk. Blocks."""
+    def load(self, make_partition: Callable[[Log], Partition]) -> None:
+        """After the logs are open: joins what the file says and what lies on the disk. Blocks.
+
+        `make_partition` puts a log in service, now and for every topic made later.
+        """
+        self._make_partition = make_partition
         stored = self._read_state()
         for log in doomed_logs(stored, self._logs_by_topic()):
             self._logs.delete_log(log.topic, log.partition)
@@ -104,8 +107,8 @@ class TopicCatalog:
         changed_settings = self._config.serialise()
         try:
             if changed_settings != settings:
-                await self._lane(self._write_settings, changed_settings)
-            images = await self._lane(self._make_topics, new)
+                await self._lane.run(self._write_settings, changed_settings)
+            images = await self._lane.run(self._make_topics, new)
         except StorageError:
             self._config.restore(settings)
             raise
@@ -113,7 +116,7 @@ class TopicCatalog:
 
     async def add_partitions(self, counts: Mapping[str, int]) -> None:
         """Extends topics to so many partitions; durable when this returns. Hold `changing`."""
-        grown = await self._lane(self._grow_topics, counts)
+        grown = await self._lane.run(self._grow_topics, counts)
         self.image = self.image.with_topics(grown)
 
     async def delete(self, names: Sequence[str]) -> None:
@@ -127,7 +130,7 @@ class TopicCatalog:
         topics = [self.image.topics[name] for name in names]
         remaining = self.image.without(names)
         deleted = self._deleted | {topic.topic_id for topic in topics}
-        await self._lane(self._write_state, _state_of(remaining, deleted))
+        await self._lane.run(self._write_state, _state_of(remaining, deleted))
         self.image = remaining
         for topic in topics:
             for each in topic.partitions:
@@ -135,7 +138,7 @@ class TopicCatalog:
             await self._remove_logs(topic)
             self._config.remove_topic(topic.name)
         try:
-            await self._lane(self._write_settings, self._config.serialise())
+            await self._lane.run(self._write_settings, self._config.serialise())
         except StorageError as error:
             event("settings_left_behind", "warning", topics=list(names), error=error)
 
@@ -157,11 +160,8 @@ class TopicCatalog:
 
     async def alter_settings(self, change: SettingsChange) -> None:
         """Makes a checked change of settings durable, then lets it count. Hold `changing`."""
-        await self._lane(self._write_settings, change.serialise())
+        await self._lane.run(self._write_settings, change.serialise())
         self._config.commit(change)
-
-    def _lane(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
-        return self._serving.lanes.run(self._serving.log_dir, work, *args)
 
     def _make_topics(self, new: Sequence[NewTopic]) -> list[TopicImage]:
         """On a lane: the file first, then the directories; undone as a whole when one fails."""
@@ -203,7 +203,7 @@ class TopicCatalog:
         for name, count in counts.items():
             topic = self.image.topics[name]
             more = [
-                Partition(self._make_log(name, index, topic.topic_id), self._serving)
+                self._make_partition(self._make_log(name, index, topic.topic_id))
                 for index in range(len(topic.partitions), count)
             ]
             grown.append(TopicImage(name, topic.topic_id, (*topic.partitions, *more)))
@@ -213,7 +213,7 @@ class TopicCatalog:
         return self._logs.create_log(topic, index, topic_id, self._config.topic_config(topic))
 
     def _image_of(self, name: str, topic_id: UUID, logs: Iterable[Log]) -> TopicImage:
-        return TopicImage(name, topic_id, tuple(Partition(log, self._serving) for log in logs))
+        return TopicImage(name, topic_id, tuple(map(self._make_partition, logs)))
 
     def _logs_by_topic(self) -> dict[str, dict[int, Log]]:
         found: dict[str, dict[int, Log]] = defaultdict(dict)
@@ -255,7 +255,7 @@ class TopicCatalog:
         self._logs.ballast.making_room(write)
 
     def _path(self, name: str) -> str:
-        return f"{self._serving.log_dir}/{name}"
+        return f"{self._lane.log_dir}/{name}"
 
 
 def _state_of(image: MetadataImage, deleted: frozenset[UUID]) -> CatalogState:

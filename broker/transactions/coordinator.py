@@ -43,8 +43,11 @@ from broker.transactions.transactional import Transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from broker.guards.clock_guard import ClockWatch
     from broker.partitions.partition import Partition
-    from broker.transactions.services import TransactionServices
+    from broker.state.services import StateServices
+    from broker.transactions.markers import Markers
+    from broker.transactions.producer_ids import ProducerIds
 
 ENDED_TOGETHER = 100  # overdue transactions, which wait for the disk together
 MAX_TRANSACTIONAL_ID_BYTES = 4096  # Kafka: whatever fits a record's key
@@ -58,15 +61,23 @@ class TransactionCoordinator:
     steps: Steps
     loading: StateLoading[RememberedTransactions]
 
-    def __init__(self, broker: "TransactionServices") -> None:
+    def __init__(
+        self,
+        services: "StateServices",
+        clock_watch: "ClockWatch",
+        producer_ids: "ProducerIds",
+        markers: "Markers",
+    ) -> None:
         """Knows nothing until `load`."""
-        self._broker = broker
-        self._settings = broker.config.broker_config
+        self._topics = services.topics
+        self._clock_watch = clock_watch
+        self._producer_ids = producer_ids
+        self._settings = services.config.broker_config
         self.ids = {}
-        self.topic = transaction_state_topic(broker)
-        self.steps = Steps(broker, self.topic)
+        self.topic = transaction_state_topic(services)
+        self.steps = Steps(self.topic, markers, services.clock, clock_watch)
         self.loading = StateLoading(
-            broker,
+            services.lane,
             self.topic,
             remembered,
             self._restore_all,
@@ -162,7 +173,7 @@ class TransactionCoordinator:
             return False
         new_id = NONE
         if version >= VERSION_2 and owner.facts.is_exhausted:
-            new_id = await self._broker.producer_ids.allocate()
+            new_id = await self._producer_ids.allocate()
         facts = prepared(
             owner.facts, self.steps.now_ms, commit=commit, version=version, next_producer_id=new_id
         )
@@ -205,7 +216,7 @@ class TransactionCoordinator:
 
     async def expire(self) -> None:
         """Ids that nobody has used for long are forgotten; never in doubt of the clock."""
-        if self._broker.clock_watch.look():
+        if self._clock_watch.look():
             return
         before = self.steps.now_ms - self._settings.transactional_id_expiration_ms
         for owner in list(self.ids.values()):
@@ -249,7 +260,7 @@ class TransactionCoordinator:
                 f"There are {limit} transactional ids: horolog.max.transactional.ids allows no "
                 "more",
             )
-        producer_id = await self._broker.producer_ids.allocate()
+        producer_id = await self._producer_ids.allocate()
         facts = Facts(producer_id=producer_id, timeout_ms=timeout_ms, updated_ms=self.steps.now_ms)
         return self.ids.setdefault(transactional_id, Transactional(transactional_id, facts))
 
@@ -259,7 +270,7 @@ class TransactionCoordinator:
         if not rules.wants_new_id(facts, expected):
             epoch = None if expected is None else expected[1]
             return next_epoch(facts, epoch, timeout_ms, self.steps.now_ms)
-        producer_id = await self._broker.producer_ids.allocate()
+        producer_id = await self._producer_ids.allocate()
         goes_on = expected is not None
         return next_producer(facts, producer_id, timeout_ms, self.steps.now_ms, goes_on=goes_on)
 
@@ -313,7 +324,7 @@ class TransactionCoordinator:
             for owner in self.steps.open.values()
             for place in owner.facts.partitions
         }
-        for topic in list(self._broker.catalog.image.topics.values()):
+        for topic in list(self._topics.image.topics.values()):
             await asyncio.sleep(0)
             for partition in topic.partitions:
                 place = topic.name, partition.index
@@ -342,7 +353,7 @@ class TransactionCoordinator:
     def _restore(self, transactional_id: str, facts: Facts) -> None:
         owner = self.ids[transactional_id] = Transactional(transactional_id, facts)
         for producer_id in (facts.producer_id, facts.next_producer_id):
-            self._broker.producer_ids.is_used(producer_id)
+            self._producer_ids.is_used(producer_id)
         self.steps.restore(owner)
 
     async def stop(self) -> None:

@@ -20,7 +20,10 @@ from storage.segment.log_snapshot import AppendResult
 from storage.validation.internal_batch import own_batch
 
 if TYPE_CHECKING:
-    from broker.transactions.services import TransactionServices
+    from broker.groups.coordinator import GroupCoordinator
+    from broker.partitions.fetch_waiters import FetchWaiters
+    from broker.topics.topic_catalog import TopicCatalog
+    from storage.env import Clock
 
 AT_ONCE = 50  # partitions, until others may run
 
@@ -37,21 +40,30 @@ class Ending(NamedTuple):
 class Markers:
     """Ends transactions in partitions."""
 
-    def __init__(self, broker: "TransactionServices") -> None:
-        """Nothing is written."""
-        self._broker = broker
+    def __init__(
+        self,
+        topics: "TopicCatalog",
+        waiters: "FetchWaiters",
+        clock: "Clock",
+        groups: "GroupCoordinator",
+    ) -> None:
+        """Nothing is written. `groups` and `waiters` are notified of the end."""
+        self._topics = topics
+        self._waiters = waiters
+        self._clock = clock
+        self._groups = groups
 
     async def write(self, ending: Ending, places: Iterable[Place]) -> dict[Place, KafkaError]:
         """Marks all partitions; the answer are those where that failed."""
         pending: list[tuple[Place, Deferred[AppendResult]]] = []
         failed: dict[Place, KafkaError] = {}
         for number, place in enumerate(sorted(places), 1):
-            partition = self._broker.catalog.image.partition(*place)
+            partition = self._topics.image.partition(*place)
             if partition is not None:
                 pending.append((place, self._append(ending, partition)))
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
-        self._broker.waiters.answer_woken()
+        self._waiters.answer_woken()
         for place, appended in pending:
             error = await _error_of(appended)
             if error is not None:
@@ -70,7 +82,7 @@ class Markers:
             self._counts(ending, partition)
             answer.resolve(result)
 
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         kind = COMMIT if ending.commit else ABORT
         marker = build_marker(
             Marker(kind, ending.coordinator_epoch),
@@ -92,7 +104,7 @@ class Markers:
     def _counts(self, ending: Ending, partition: Partition) -> None:
         """Offsets that were committed in the transaction count, or are forgotten, from now on."""
         if partition.topic == CONSUMER_OFFSETS:
-            self._broker.groups.transaction_ended(
+            self._groups.transaction_ended(
                 partition.index, ending.producer_id, commit=ending.commit
             )
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from broker.runtime.event_log import event
-from broker.runtime.lanes import DiskLanes
+from broker.runtime.lanes import DiskLane
 from config.sealed_json import check_seal, sealed
 from storage.env import Env
 from storage.errors import CorruptCheckpoint, NewerFormat
@@ -31,15 +31,13 @@ class ProducerIds:
     def __init__(
         self,
         env: Env,
-        log_dir: str,
-        lanes: DiskLanes,
+        lane: DiskLane,
         ids_in_logs: Callable[[], Iterable[int]],
     ) -> None:
         """Knows nothing until `load`. `ids_in_logs` tells of all producers, from any thread."""
         self._env = env
-        self._log_dir = log_dir
-        self._path = f"{log_dir}/{FILE_NAME}"
-        self._lanes = lanes
+        self._path = f"{lane.log_dir}/{FILE_NAME}"
+        self._lane = lane
         self._ids_in_logs = ids_in_logs
         self._used_blocks: set[int] = set()
         self._next = 0
@@ -70,8 +68,7 @@ class ProducerIds:
         if self._next >= self._end:
             async with self._reserving:
                 if self._next >= self._end:
-                    run = self._lanes.run
-                    self._next = await run(self._log_dir, self._reserve, self._end)
+                    self._next = await self._lane.run(self._reserve, self._end)
                     self._end = self._next + BLOCK_SIZE
         allocated = self._next
         self._next += 1

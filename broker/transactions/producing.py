@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, Protocol
 from broker.partitions.partition import Partition
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import wait_for
+from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
-from broker.state.services import StateServices
+from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import code_of_place
 from broker.transactions.rules import ProducerClaim
@@ -41,10 +42,20 @@ _MUST_BEGIN_WITH_0 = KafkaError(
 )
 
 
-class ProducingServices(StateServices, Protocol):
+class ProducingServices(Protocol):
     """The services that partitions join a transaction with."""
 
-    transactions: TransactionCoordinator
+    @property
+    def probes(self) -> BrokerProbes:
+        """What is counted."""
+
+    @property
+    def topics(self) -> TopicCatalog:
+        """The partitions that may join."""
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """Whose transactions are open."""
 
 
 Producing = RequestContext[ProducingServices]
@@ -70,7 +81,7 @@ class _Entrant(NamedTuple):
 def produce(request: ProduceRequest, context: Producing, find: Find, append: Append) -> Answer:
     """Appends what may be appended, at once or when the partitions have joined."""
     entrants = list(_entrants(request, context, find))
-    owner = context.broker.transactions.ids.get(request.transactional_id or "")
+    owner = context.services.transactions.ids.get(request.transactional_id or "")
     joins = context.api_version >= JOINS_SINCE_VERSION
     if joins and (entrants or (owner is not None and owner.entering)):
         for topic in request.topic_data:
@@ -107,7 +118,7 @@ def _strays(entrants: list[_Entrant], context: Producing) -> Iterator[tuple[_Ent
     """Batches for partitions that have not joined, and what older clients are told."""
     for each in entrants:
         try:
-            context.broker.transactions.check_joined(each.claim, each.place)
+            context.services.transactions.check_joined(each.claim, each.place)
         except KafkaError as error:
             yield each, _as_told(error, context)
 
@@ -129,7 +140,7 @@ async def _join_and_append(
     entrants: list[_Entrant],
     append: Append,
 ) -> Appended:
-    transactions = context.broker.transactions
+    transactions = context.services.transactions
     refused: dict[int, KafkaError] = {}
     claims = {each.claim for each in entrants}
     if not claims and (owner := transactions.ids.get(request.transactional_id or "")) is not None:
@@ -154,7 +165,7 @@ def _places(
     """Where they may go."""
     places = []
     for each in entrants:
-        code = code_of_place(each.place, context)
+        code = code_of_place(each.place, context.services.topics)
         if code == ErrorCode.NONE:
             places.append(each.place)
         else:

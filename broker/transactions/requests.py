@@ -1,11 +1,11 @@
 """What the requests of transactions share: which partitions may join, and old clients' codes."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from broker.runtime.request_context import RequestContext
-from broker.state.services import StateServices
 from broker.topics.names import check_not_internal
+from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.transaction import Place
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -23,12 +23,12 @@ def places_of(topics: Iterable[NamedPartitions]) -> list[Place]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def code_of_place(place: Place, context: RequestContext[StateServices]) -> int:
+def code_of_place(place: Place, topics: TopicCatalog) -> int:
     """Why a partition cannot take part in a transaction; NONE when it can."""
     topic, index = place
     try:
-        check_not_internal(topic, context.broker.catalog.internal_topics)
-        context.broker.catalog.image.require(topic, index)
+        check_not_internal(topic, topics.internal_topics)
+        topics.image.require(topic, index)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE
@@ -36,7 +36,7 @@ def code_of_place(place: Place, context: RequestContext[StateServices]) -> int:
 
 def told(
     error: KafkaError | StorageError,
-    context: RequestContext[StateServices],
+    context: RequestContext[Any],
     *,
     fenced_since: int,
 ) -> int:

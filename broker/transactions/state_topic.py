@@ -6,13 +6,13 @@ from broker.state.state_topic import StateTopic, StateTopicPlan
 from broker.topics.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
-    from broker.transactions.services import TransactionServices
+    from broker.state.services import StateServices
     from config.broker import BrokerConfig
 
 
-def transaction_state_topic(broker: "TransactionServices") -> StateTopic:
+def transaction_state_topic(services: "StateServices") -> StateTopic:
     """The topic, as transactions write to it."""
-    return StateTopic(broker, TRANSACTION_STATE, _plan)
+    return StateTopic(services, TRANSACTION_STATE, _plan)
 
 
 def _plan(settings: "BrokerConfig") -> StateTopicPlan:

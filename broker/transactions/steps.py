@@ -18,7 +18,8 @@ from broker.transactions.transactional import Transactional
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.transactions.services import TransactionServices
+    from broker.guards.clock_guard import ClockWatch
+    from storage.env import Clock
 
 ACKS_WRITTEN = 1
 ENDED_BY_OTHERS = {ErrorCode.INVALID_PRODUCER_EPOCH}
@@ -34,18 +35,21 @@ class Steps:
     ended: Counter[str]
     """Transactions that ended: committed, aborted, timed_out, fenced, orphaned."""
 
-    def __init__(self, broker: "TransactionServices", topic: StateTopic) -> None:
+    def __init__(
+        self, topic: StateTopic, markers: Markers, clock: "Clock", clock_watch: "ClockWatch"
+    ) -> None:
         """No transaction is open."""
-        self._broker = broker
         self._topic = topic
-        self.markers = Markers(broker)
+        self._clock = clock
+        self._clock_watch = clock_watch
+        self.markers = markers
         self.open = {}
         self.ended = Counter()
 
     @property
     def now_ms(self) -> int:
         """Wall time, which dates moments."""
-        return self._broker.clock.now_ms()
+        return self._clock.now_ms()
 
     async def write(self, owner: Transactional, facts: Facts, *, acks: int = ACKS_ALL) -> None:
         """The next moment counts once written as `acks` asks. KafkaError: all is as before."""
@@ -80,7 +84,7 @@ class Steps:
         """
         facts = owner.facts
         left_ms = facts.started_ms + facts.timeout_ms - self.now_ms
-        if self._broker.clock_watch.look():
+        if self._clock_watch.look():
             left_ms = facts.timeout_ms
         self._time(owner, min(max(left_ms, 0), facts.timeout_ms))
         self.notice(owner)
@@ -88,7 +92,7 @@ class Steps:
     def is_overdue(self, owner: Transactional) -> bool:
         """Whether the time of its open transaction is over."""
         is_open = owner.facts.state is TransactionState.ONGOING
-        return is_open and owner.deadline <= self._broker.clock.monotonic()
+        return is_open and owner.deadline <= self._clock.monotonic()
 
     async def abort(self, owner: Transactional, why: str) -> None:
         """Fences the producer of an open transaction, and ends that."""
@@ -121,7 +125,7 @@ class Steps:
             yield
 
     def _time(self, owner: Transactional, wait_ms: int) -> None:
-        owner.deadline = self._broker.clock.monotonic() + wait_ms / 1000
+        owner.deadline = self._clock.monotonic() + wait_ms / 1000
 
 
 def check_there(owner: Transactional) -> None:

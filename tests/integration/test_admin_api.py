@@ -218,7 +218,7 @@ async def test_what_is_previewed_is_what_goes(world: World) -> None:
     now_ms = START + HOUR
     await world.post("/api/clock/step", by="1h")
     told = await world.get(path, retention_ms=2 * HOUR - 1)
-    world.broker.config.set_topic(
+    world.broker.services.config.set_topic(
         "t", {"internal.segment.bytes": "300", "retention.ms": str(2 * HOUR - 1)}
     )
     await world.post("/api/clock/step", by="5m", every="5m")
@@ -308,7 +308,7 @@ async def test_a_wrong_question_is_answered_in_json(
     assert answered.message
     if status == 405:
         assert answered.headers["Allow"]
-    assert world.broker.probes.http_refusals[code] == 1
+    assert world.broker.services.probes.http_refusals[code] == 1
 
 
 async def test_bodies_have_bounds(world: World) -> None:
@@ -411,14 +411,14 @@ async def test_what_comes_while_it_loads_is_told_to_wait(tmp_path: Path) -> None
     broker = make_broker(tmp_path / "data")
     await broker.start()
     try:
-        broker.ready, broker.not_ready_because = False, "recovering the logs"
+        broker.services.readiness.lost("recovering the logs")
         admin = Admin(str(broker.http))
         refused = await called(admin.ask, "GET", "/api/topics")
         assert (refused.status, refused.code) == (503, "not_ready")
         assert refused.headers["Retry-After"]
         assert (await called(admin.get, "/api/clock"))["hold"] is None
     finally:
-        broker.ready = True
+        broker.services.readiness.reached()
         await broker.stop()
 
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.daemon.routes import routes
+from broker.daemon.routes import served
 from broker.runtime.admin_trail import (
     LINES_PER_SECOND,
     MAX_SUMS,
@@ -24,6 +23,7 @@ from broker.runtime.admin_trail import (
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import LEVELS, journal
 from broker.server.admin_actions import ACTIONS, NO_ACTIONS, watched
+from broker.server.route import Route
 from protocol.apis import (
     alter_client_quotas,
     alter_configs,
@@ -58,10 +58,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Lines]:
 
 
 def test_every_api_is_told_or_has_a_reason_not_to() -> None:
-    served = {route.api.name for route in routes().values()}
-    assert served <= ACTIONS.keys() | NO_ACTIONS.keys()
+    names = {each.api.name for each in served()}
+    assert names <= ACTIONS.keys() | NO_ACTIONS.keys()
     assert not ACTIONS.keys() & NO_ACTIONS.keys()
-    assert ACTIONS.keys() <= served
+    assert ACTIONS.keys() <= names
 
 
 def on_topics() -> list[tuple[Any, int, str, str, str]]:
@@ -161,13 +161,13 @@ async def test_every_change_is_told_with_who_and_what(
     settings = {"offsets.topic.num.partitions": "1"}
     async with running_broker(tmp_path, settings) as broker, client_of(broker) as client:
         for _ in range(200):
-            if not broker.groups.loading.is_under_way:
+            if not broker.services.groups.loading.is_under_way:
                 break
             await asyncio.sleep(0.05)
         for request, version, *said in [*on_topics(), *on_settings(), *on_groups()]:
             before = len(told())
             await client.call(request, version)
-            broker.trail.flush()
+            broker.services.trail.flush()
             lines = told()[before:]
             assert [[e["operation"], e["resource"], e["outcome"]] for e in lines] == [said], request
             (line,) = lines
@@ -259,8 +259,9 @@ async def test_a_request_that_ends_in_an_error_nobody_expected_is_told(
         return answer
 
     handle = {"raised": raised, "awaited": awaited, "deferred": deferred}[how]
-    (key,) = (key for key, route in routes().items() if route.api.name == "CreateTopics")
-    watched_routes = watched({key: replace(routes()[key], handle=handle)}, AdminTrail(lambda: 1.0))
+    (api,) = (each.api for each in served() if each.api.name == "CreateTopics")
+    key = api.key
+    watched_routes = watched({key: Route(api, handle, None)}, AdminTrail(lambda: 1.0))
     context: Any = SimpleNamespace(client_id="me", client_host="10.0.0.1", listener_name="X")
     try:
         answer = watched_routes[key].handle(object(), context)

@@ -99,7 +99,7 @@ async def test_what_is_produced_is_found_by_time_and_fetched(
     client: AsyncWireClient, broker: Broker, version: int, acks: int
 ) -> None:
     topic_id = await make_topic(client)
-    now = broker.clock.now_ms()
+    now = broker.services.clock.now_ms()
     records = build_batch([(now + i, b"k", b"v" * 100) for i in range(10)])
     data = produce.PartitionProduceData(index=0, records=records)
     topic = produce.TopicProduceData(name="t", topic_id=topic_id, partition_data=[data])
@@ -152,7 +152,7 @@ async def test_a_fetch_that_waits_alone_is_answered_when_a_record_comes(
     waiting = await client.send(fetch_of(topic_id, 0, max_wait_ms=3_600_000), 12)
     async with await AsyncWireClient.connect(*broker.bootstrap) as producer:
         data = produce.PartitionProduceData(
-            index=0, records=build_batch([(broker.clock.now_ms(), None, b"v")])
+            index=0, records=build_batch([(broker.services.clock.now_ms(), None, b"v")])
         )
         topic = produce.TopicProduceData(name="t", partition_data=[data])
         await producer.call(produce.ProduceRequest(acks=-1, topic_data=[topic]), 9)
@@ -165,7 +165,7 @@ async def test_pipelined_batches_of_one_producer_keep_their_order_over_lanes(
 ) -> None:
     """Large compressed batches are checked on a thread, small ones on the loop."""
     await make_topic(client)
-    now = broker.clock.now_ms()
+    now = broker.services.clock.now_ms()
     noise = [(now, None, bytes(i * j % 251 for j in range(900))) for i in range(120)]
     sequence, sent = 0, []
     for number in range(40):
@@ -217,11 +217,11 @@ async def test_a_restart_keeps_topics_records_and_settings(tmp_path: Path) -> No
     async with await AsyncWireClient.connect(*broker.bootstrap) as client:
         topic_id = await make_topic(client, partitions=3)
         data = produce.PartitionProduceData(
-            index=0, records=build_batch([(broker.clock.now_ms(), None, b"v")])
+            index=0, records=build_batch([(broker.services.clock.now_ms(), None, b"v")])
         )
         topic = produce.TopicProduceData(name="t", partition_data=[data])
         await client.call(produce.ProduceRequest(acks=-1, topic_data=[topic]), 9)
-    cluster_id = broker.cluster_id
+    cluster_id = broker.services.logs.cluster_id
     assert await broker.stop()
     again = Broker(real_env(), settings(tmp_path), loop)
     await again.start()

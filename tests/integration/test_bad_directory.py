@@ -204,7 +204,7 @@ async def test_what_can_be_mended_costs_no_record(data_dir: Path, name: str, unc
             request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=produced)
             stored = (await client.call(request, 9)).responses[0].partition_responses[0]
             assert (stored.error_code, stored.base_offset) == (0, 20)
-        assert not broker.probes.crashes
+        assert not broker.services.probes.crashes
 
 
 def test_a_locked_directory_is_refused_while_the_other_goes_on(data_dir: Path) -> None:

@@ -38,7 +38,7 @@ COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"}
 async def settle(broker: Broker) -> None:
     """All that is due runs, in order, and again what that made due."""
     async with asyncio.timeout(30):
-        await broker.tasks.settle()
+        await broker.services.tasks.settle()
 
 
 async def pass_time(broker: Broker, clock: MovedClock, seconds: float) -> None:
@@ -72,7 +72,7 @@ async def alter(client: AsyncWireClient, key: str, value: str, *, resource: int 
 
 
 def log_of(broker: Broker) -> Log:
-    return broker.catalog.image.topics["t"].partitions[0].log
+    return broker.services.topics.image.topics["t"].partitions[0].log
 
 
 def values(broker: Broker) -> list[bytes | None]:
@@ -116,7 +116,7 @@ async def test_an_idle_partition_meets_its_lag(
         assert str(CleanReason.OVERDUE) in line
         assert "records_removed=1" in line
         await pass_time(broker, clock, 16)
-        assert broker.cleaner.verdicts[log_of(broker)].delay_ms == 0
+        assert broker.services.cleaner.verdicts[log_of(broker)].delay_ms == 0
         await pass_time(broker, clock, 61)
         assert b"secret" not in raw_bytes(tmp_path)
 
@@ -155,18 +155,18 @@ async def test_a_log_that_cannot_be_cleaned_is_set_aside_and_tried_again(
         log.snapshot.active.file().write_at(bit, bytes([good[0] ^ 1]))
         await pass_time(broker, clock, 61)
         await pass_time(broker, clock, 16)
-        aside = broker.cleaner.set_aside[log]
+        aside = broker.services.cleaner.set_aside[log]
         assert "00000000000000000000.log" in aside.reason
         assert any("log_not_cleaned" in line and "crc" in line for line in lines)
         await pass_time(broker, clock, 30)
-        assert broker.cleaner.set_aside[log] == aside, "not tried again yet"
-        assert broker.cleaner.verdicts[log].delay_ms > 0, "the delay goes on rising"
+        assert broker.services.cleaner.set_aside[log] == aside, "not tried again yet"
+        assert broker.services.cleaner.verdicts[log].delay_ms > 0, "the delay goes on rising"
         log.snapshot.segments[0].file().write_at(bit, good)
         assert await alter(client, "delete.retention.ms", "5") == 0
         await pass_time(broker, clock, 16)
         assert values(broker) == [b"2"]
-        assert broker.cleaner.set_aside == {}
-        assert broker.cleaner.tally.failures == {"damage": 1}
+        assert broker.services.cleaner.set_aside == {}
+        assert broker.services.cleaner.tally.failures == {"damage": 1}
 
 
 async def test_a_bug_ends_no_other_work(
@@ -183,8 +183,8 @@ async def test_a_bug_ends_no_other_work(
         monkeypatch.setattr("storage.cleaner.cleaner.map_keys", fail)
         await pass_time(broker, clock, 61)
         await pass_time(broker, clock, 16)
-        assert broker.cleaner.tally.failures == {"bug": 1}
-        assert "ZeroDivisionError" in broker.cleaner.set_aside[log_of(broker)].reason
+        assert broker.services.cleaner.tally.failures == {"bug": 1}
+        assert "ZeroDivisionError" in broker.services.cleaner.set_aside[log_of(broker)].reason
         assert values(broker) == [b"1", b"2"]
 
 
@@ -264,7 +264,7 @@ async def test_the_rate_and_the_threads_follow_their_settings(
         await alter(client, "log.cleaner.threads", "3", resource=4)
         began = real_env().clock.monotonic()
         await pass_time(broker, clock, 16)
-        moved = broker.cleaner.last_runs[log_of(broker)].stats
+        moved = broker.services.cleaner.last_runs[log_of(broker)].stats
         seconds = real_env().clock.monotonic() - began
         assert moved.bytes_read > 400_000
         assert seconds > (moved.bytes_read + moved.bytes_written) / 400_000 - 0.4

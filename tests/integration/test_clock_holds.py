@@ -55,7 +55,7 @@ def test_every_module_that_reads_wall_time_says_what_for() -> None:
 
 async def test_every_task_says_what_it_does_in_a_hold(broker: Broker) -> None:
     beside = {"disk", "scrubber"}
-    assert {*broker.tasks.names, *beside} == set(TASKS)
+    assert {*broker.services.tasks.names, *beside} == set(TASKS)
 
 
 async def produce_one(client: AsyncWireClient, producer_id: int) -> None:
@@ -86,28 +86,28 @@ def counts(broker: Broker) -> dict[str, Callable[[], int]]:
     """What there is that time may take, or end."""
 
     def log_start() -> int:
-        partition = broker.catalog.image.partition("t", 0)
+        partition = broker.services.topics.image.partition("t", 0)
         assert partition is not None
         return -partition.log.snapshot.log_start_offset
 
     def producers() -> int:
-        partition = broker.catalog.image.partition("t", 0)
+        partition = broker.services.topics.image.partition("t", 0)
         assert partition is not None
         return len(partition.log.producers)
 
     return {
-        "offsets": lambda: broker.groups.commits.stored,
-        "transactional_ids": lambda: len(broker.transactions.ids),
+        "offsets": lambda: broker.services.groups.commits.stored,
+        "transactional_ids": lambda: len(broker.services.transactions.ids),
         "producers": producers,
         "retention": log_start,
-        "rolling": lambda: -broker.rolling.rolled_segments,
+        "rolling": lambda: -broker.services.rolling.rolled_segments,
     }
 
 
 async def run_all(broker: Broker) -> None:
     """Each task runs, due or not; twice, since what one ends another may take."""
     for _ in range(2):
-        await broker.tasks.settle(TASKS)
+        await broker.services.tasks.settle(TASKS)
 
 
 async def test_no_task_takes_anything_by_time_in_a_hold_and_each_does_after_it(
@@ -116,8 +116,8 @@ async def test_no_task_takes_anything_by_time_in_a_hold_and_each_does_after_it(
     async with client_of(broker) as client:
         await fill(client)
         there = {name: count() for name, count in counts(broker).items()}
-        assert broker.held_time is not None
-        clock = broker.held_time.clock
+        assert broker.services.held_time is not None
+        clock = broker.services.held_time.clock
         clock.set_wall(START + 40 * DAY)
         await run_all(broker)
         assert {name: count() for name, count in counts(broker).items()} == there

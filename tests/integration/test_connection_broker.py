@@ -75,7 +75,7 @@ async def test_a_client_is_told_the_address_it_came_by(tmp_path: Path) -> None:
     settings = {"listeners": "IN://127.0.0.1:0,WIDE://:0,OUT://127.0.0.1:0"}
     settings["advertised.listeners"] = "OUT://broker.example.org:19092"
     async with running_broker(tmp_path, settings) as broker:
-        listeners = broker.server.listeners
+        listeners = broker.services.server.listeners
         for name, host in (("IN", "127.0.0.1"), ("WIDE", "127.0.0.2")):
             client = await AsyncWireClient.connect(host, listeners[name].port)
             (node,) = (await client.call(MetadataRequest(), 9)).brokers
@@ -115,10 +115,10 @@ async def test_long_polls_do_not_end_each_other(tmp_path: Path) -> None:
         poll = FetchRequest(max_wait_ms=3_600_000, min_bytes=1, topics=[AT_ITS_START])
         await client.send_raw(request_frame(poll, 11, 1) + request_frame(poll, 11, 2))
         async with asyncio.timeout(20):
-            while len(broker.waiters) < 2:  # noqa: ASYNC110 - the broker has no event for it
+            while len(broker.services.waiters) < 2:  # noqa: ASYNC110 - the broker has no event for it
                 await asyncio.sleep(0.001)
         await asyncio.sleep(0.05)
-        assert len(broker.waiters) == 2
+        assert len(broker.services.waiters) == 2
 
 
 async def test_http_on_the_kafka_port_names_the_http_port(tmp_path: Path) -> None:
@@ -137,11 +137,11 @@ async def test_health_and_metrics(tmp_path: Path) -> None:
         assert status == 200
         assert 'horolog_requests_total{api="Metadata"} 1.0' in text
         assert "horolog_ready 1.0" in text
-        broker.ready, broker.not_ready_because = False, "the test says so"
+        broker.services.readiness.lost("the test says so")
         status, text = await http_get(broker.http, "/readyz")
         assert status == 503
         assert "[-]serving failed: the test says so" in text
-        broker.ready = True
+        broker.services.readiness.reached()
 
 
 async def test_a_taken_port_is_refused_before_the_directory_is_touched(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ async def test_a_second_broker_on_the_same_directory_is_refused(tmp_path: Path) 
 async def test_readiness_tells_what_the_coordinators_could_not_restore(tmp_path: Path) -> None:
     settings = {"offsets.topic.num.partitions": "2"}
     async with running_broker(tmp_path, settings) as broker:
-        topic = broker.groups.topic
+        topic = broker.services.groups.topic
         await topic.make()
         for owner in ("group-0", "group-1", "group-2", "group-3"):
             await wait_for(topic.write(owner, [(group_key(owner), b"\x00\x09")]))
@@ -188,5 +188,5 @@ async def test_readiness_tells_what_the_coordinators_could_not_restore(tmp_path:
 
 async def until_loaded(broker: Broker) -> None:
     async with asyncio.timeout(20):
-        while broker.groups.loading.is_under_way:  # noqa: ASYNC110
+        while broker.services.groups.loading.is_under_way:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

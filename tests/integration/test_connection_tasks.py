@@ -75,7 +75,7 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     async with running_broker(tmp_path, env=env) as broker, client_of(broker) as client:
         await make_topic(client, "orders")
         await produce(client, "orders", producer_id=7)
-        log = broker.catalog.image.topics["orders"].partitions[0].log
+        log = broker.services.topics.image.topics["orders"].partitions[0].log
         assert len(log.producers) == 1
         await pass_time(broker, clock, 3600)
         assert len(log.producers) == 1
@@ -90,7 +90,7 @@ async def test_old_unsynced_data_is_synced_by_flush_ms(tmp_path: Path) -> None:
     async with running_broker(tmp_path, settings, env) as broker, client_of(broker) as client:
         await make_topic(client, "orders")
         await produce(client, "orders")
-        log = broker.catalog.image.topics["orders"].partitions[0].log
+        log = broker.services.topics.image.topics["orders"].partitions[0].log
         await pass_time(broker, clock, 2)
         assert log.durable_offset == 0
         await pass_time(broker, clock, 4)

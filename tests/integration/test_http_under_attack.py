@@ -42,7 +42,7 @@ async def test_a_probe_does_not_wait_behind_scrapes(tmp_path: Path) -> None:
     """60 scrapes of 2,000 topics held /livez up for 5 s."""
     async with running_broker(tmp_path) as broker:
         for number in range(TOPICS):
-            broker.probes.appended(f"t{number}", 1, 1, 1)
+            broker.services.probes.appended(f"t{number}", 1, 1, 1)
         await ask(broker, "/metrics")
         stop = asyncio.Event()
 
@@ -108,7 +108,7 @@ async def test_metrics_and_pages_answer_to_a_name_of_the_broker_alone(tmp_path: 
                 assert (await ask(broker, path, good))[0] == 200
         for path in ("/livez", "/readyz"):
             assert (await ask(broker, path, "evil.example"))[0] == 200
-        assert broker.probes.http_refusals["foreign_host"] > 0
+        assert broker.services.probes.http_refusals["foreign_host"] > 0
 
 
 async def test_where_it_listens_for_others_names_of_containers_are_good(tmp_path: Path) -> None:
@@ -117,7 +117,9 @@ async def test_where_it_listens_for_others_names_of_containers_are_good(tmp_path
         "horolog.http.hosts": "broker.example.org",
     }
     async with running_broker(tmp_path, settings) as broker:
-        broker.server.http_address = broker.server.http_address._replace(host="127.0.0.1")  # type: ignore[union-attr]
+        broker.services.server.http_address = broker.services.server.http_address._replace(
+            host="127.0.0.1"
+        )  # type: ignore[union-attr]
         for host in ("broker:9404", "172.17.0.2:9404", "[::1]:9404", "broker.example.org", None):
             assert (await ask(broker, "/metrics", host))[0] == (400 if host is None else 200), host
         for host in ("evil.example", "evil.example:9404"):
@@ -129,7 +131,9 @@ async def test_a_token_of_any_bytes_is_refused_as_a_wrong_one(tmp_path: Path) ->
     file.write_text("0123456789abcdef")
     settings = {"horolog.http.token.file": str(file), "horolog.http.listener": "0.0.0.0:0"}
     async with running_broker(tmp_path / "data", settings) as broker:
-        broker.server.http_address = broker.server.http_address._replace(host="127.0.0.1")  # type: ignore[union-attr]
+        broker.services.server.http_address = broker.services.server.http_address._replace(
+            host="127.0.0.1"
+        )  # type: ignore[union-attr]
         for word in ("caf\xe9", "\xff\xfe", "0123456789abcde\xe9", "\x80"):
             status, _ = await ask(broker, "/api/topics", Authorization=f"Bearer {word}")
             assert status == 401

@@ -43,7 +43,7 @@ async def alter(client: AsyncWireClient, key: str, value: str | None, node: str 
 
 async def is_served(stack: AsyncExitStack, broker: Broker, listener: str) -> bool:
     """Whether a new connection is answered; it stays open."""
-    host, port = broker.server.listeners[listener].dialled
+    host, port = broker.services.server.listeners[listener].dialled
     client = await stack.enter_async_context(await AsyncWireClient.connect(host, port))
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         await client.call(metadata.MetadataRequest(topics=[]), 9)
@@ -66,7 +66,7 @@ async def test_no_connections_at_all_is_refused(tmp_path: Path, key: str, node: 
 
 async def test_connections_are_kept_for_administrators(tmp_path: Path) -> None:
     async with running_broker(tmp_path, TWO_LISTENERS) as broker, AsyncExitStack() as stack:
-        host, port = broker.server.listeners["ADMIN"].dialled
+        host, port = broker.services.server.listeners["ADMIN"].dialled
         async with await AsyncWireClient.connect(host, port) as admin:
             for key in ("max.connections", "max.connections.per.ip"):
                 assert (await alter(admin, key, "1")).error_code == 0
@@ -85,7 +85,7 @@ async def test_what_a_stranger_set_is_taken_back_by_an_administrator_after_a_res
     async with running_broker(tmp_path, TWO_LISTENERS) as broker, AsyncExitStack() as stack:
         assert await is_served(stack, broker, "PLAINTEXT")
         assert not await is_served(stack, broker, "PLAINTEXT")
-        host, port = broker.server.listeners["ADMIN"].dialled
+        host, port = broker.services.server.listeners["ADMIN"].dialled
         async with await AsyncWireClient.connect(host, port) as admin:
             assert (await alter(admin, "max.connections", None)).error_code == 0
         assert await is_served(stack, broker, "PLAINTEXT")
@@ -105,9 +105,9 @@ async def test_one_listener_has_a_limit_of_its_own(tmp_path: Path) -> None:
             served = [await is_served(stack, broker, "OTHER") for _ in range(3)]
             assert served == [True, True, False]
             assert await is_served(stack, broker, "PLAINTEXT")
-            assert broker.probes.connections_refused["listener_max_connections"] == 1
+            assert broker.services.probes.connections_refused["listener_max_connections"] == 1
     async with running_broker(tmp_path, settings) as broker:
-        assert broker.config.broker_config.listener_max_connections == {"OTHER": 2}
+        assert broker.services.config.broker_config.listener_max_connections == {"OTHER": 2}
 
 
 async def test_a_flag_wins_over_what_was_set_before_and_cannot_be_changed(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ async def test_a_flag_wins_over_what_was_set_before_and_cannot_be_changed(tmp_pa
         assert (await alter(client, "log.retention.hours", "7")).error_code == 0
     flags = {"max.connections": "50", "log.retention.ms": "1d"}
     async with running_broker(tmp_path, flags) as broker, client_of(broker) as client:
-        assert broker.config.broker_config.max_connections == 50
-        assert broker.config.topic_defaults.retention_ms == 86_400_000
+        assert broker.services.config.broker_config.max_connections == 50
+        assert broker.services.config.topic_defaults.retention_ms == 86_400_000
         for key in ("max.connections", "log.retention.ms", "log.retention.hours"):
             refused = await alter(client, key, "9")
             assert refused.error_code == 42
@@ -125,7 +125,7 @@ async def test_a_flag_wins_over_what_was_set_before_and_cannot_be_changed(tmp_pa
             assert "--set" in refused.error_message
         assert (await alter(client, "max.connections", None)).error_code == 0
     async with running_broker(tmp_path) as broker:
-        assert broker.config.broker_config.max_connections == 10_000
+        assert broker.services.config.broker_config.max_connections == 10_000
 
 
 def test_what_a_file_says_gives_way_to_what_clients_set_as_with_kafka(tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ async def test_a_stored_key_is_taken_back_while_the_broker_is_stopped(
     assert main(["config", "unset", "max.connections", *where]) == 0
     assert capsys.readouterr().out.count("is taken back") == 2
     async with running_broker(data) as broker:
-        assert broker.config.broker_config.max_connections == 10_000
-        assert broker.config.topic_defaults.retention_ms == 86_400_000
+        assert broker.services.config.broker_config.max_connections == 10_000
+        assert broker.services.config.topic_defaults.retention_ms == 86_400_000
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ async def test_a_handshake_is_answered_as_by_a_kafka_without_sasl(
     async with running_broker(tmp_path) as broker, client_of(broker) as client:
         answer = await client.call(SaslHandshakeRequest(mechanism="PLAIN"), version)
         assert (answer.error_code, answer.mechanisms) == (34, [])
-        assert broker.probes.errors[17, 34] == 1
+        assert broker.services.probes.errors[17, 34] == 1
     (line,) = [each for each in lines if "no_sasl_here" in each]
     assert "mechanism=PLAIN" in line
     assert "listener=PLAINTEXT" in line

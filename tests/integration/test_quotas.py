@@ -107,7 +107,7 @@ async def test_who_writes_too_fast_is_told_at_once_and_not_read_from(
     rest = first.throttle_time_ms / 1000
     assert 0.3 < rest < 0.6  # 20,000 of 50,000 too many, over one second
     assert answered - began < rest
-    assert broker.quotas.throttled.requests["producer_byte_rate"] == 1
+    assert broker.services.quotas.throttled.requests["producer_byte_rate"] == 1
     assert await rest_after(client, answered) > rest * 0.9
 
 
@@ -130,7 +130,7 @@ async def test_others_are_served_meanwhile(
     await limit(admin, "producer_byte_rate", ALLOWED)
     first = await client.call(produce_request(90_000), 8)
     began = seconds()
-    assert sum(each.is_muted for each in broker.server.connections) == 1
+    assert sum(each.is_muted for each in broker.services.server.connections) == 1
     for number in range(20):
         await admin.send_raw(request_frame(produce_request(9000), 8, number, "another"))
         other = await admin.receive(api_of(type(produce_request(1))), 8, number)
@@ -176,7 +176,7 @@ async def test_the_time_of_requests_is_limited_and_the_rest_bounded(
     answered = seconds()
     assert response.throttle_time_ms == WHOLE_WINDOW_MS
     assert await rest_after(client, answered) > 0.9
-    assert broker.quotas.throttled.requests["request_percentage"] >= 2
+    assert broker.services.quotas.throttled.requests["request_percentage"] >= 2
 
 
 async def test_a_client_that_leaves_while_it_rests_leaves_nothing(
@@ -184,11 +184,11 @@ async def test_a_client_that_leaves_while_it_rests_leaves_nothing(
 ) -> None:
     await limit(admin, "producer_byte_rate", ALLOWED)
     await client.call(produce_request(500_000), 8)
-    (muted,) = [each for each in broker.server.connections if each.is_muted]
+    (muted,) = [each for each in broker.services.server.connections if each.is_muted]
     muted.abort("test")
     await asyncio.sleep(0)
     await admin.call(metadata.MetadataRequest(topics=[]), 8)
-    assert not any(each.is_muted for each in broker.server.connections)
+    assert not any(each.is_muted for each in broker.services.server.connections)
 
 
 async def test_limits_outlive_a_restart(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ async def test_limits_outlive_a_restart(tmp_path: Path) -> None:
         async with await AsyncWireClient.connect(*broker.bootstrap) as admin:
             if not tables:
                 await limit(admin, "producer_byte_rate", ALLOWED)
-        assert broker.quotas.enforced is not None
-        tables.append(broker.quotas.table)
+        assert broker.services.quotas.enforced is not None
+        tables.append(broker.services.quotas.table)
         await broker.stop()
     assert tables[0] == tables[1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.daemon.routes import routes
+from broker.daemon.routes import routes, served
 from broker.quotas.enforcement import Enforcement, Throttled
 from broker.quotas.table import CLIENT_ID, KEYS, QuotaTable
 from broker.runtime.connection_limits import CloseConnection
@@ -31,9 +31,8 @@ class Busy:
         ticks = count(1)
         world.broker.probes.monotonic = lambda: next(ticks) / 100
         self.muted: list[float] = []
-        self.dispatcher = Dispatcher(
-            routes(), world.broker, world.broker.probes, asyncio.get_running_loop()
-        )
+        found = routes(served(), world.broker)
+        self.dispatcher = Dispatcher(found, world.broker.probes, asyncio.get_running_loop())
         enforced = Enforcement(
             windows=2,
             window_ms=WINDOW_MS,
@@ -73,7 +72,7 @@ async def _settled(pending: Pending) -> Any:
 @pytest.mark.parametrize(
     "limits", [{key: 1e-6} for key in KEYS] + [dict.fromkeys(KEYS, 1e-6)], ids=[*KEYS, "all"]
 )
-@pytest.mark.parametrize("api", [route.api for route in routes().values()], ids=lambda a: a.name)
+@pytest.mark.parametrize("api", [each.api for each in served()], ids=lambda a: a.name)
 async def test_who_is_above_a_quota_is_answered_by_every_api(
     api: Api, limits: dict[str, float]
 ) -> None:

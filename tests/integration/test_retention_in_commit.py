@@ -26,7 +26,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
 async def rounds(world: World) -> Retention:
     world.broker.clock_watch = SimpleNamespace(look=lambda: False)
     await world.make_topic(retention_ms=str(HOUR_MS), horolog_retention_clock="record")
-    return Retention(world.broker)  # type: ignore[arg-type]
+    broker = world.broker
+    return Retention(broker.topics, broker.logs, world.clock, broker.clock_watch, broker.lane)
 
 
 def write(world: World) -> Any:

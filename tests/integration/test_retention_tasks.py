@@ -64,7 +64,7 @@ async def alter(client: AsyncWireClient, key: str, value: str) -> None:
 
 
 def log_of(broker: Broker) -> Log:
-    return broker.catalog.image.topics["t"].partitions[0].log
+    return broker.services.topics.image.topics["t"].partitions[0].log
 
 
 def files(tmp_path: Path, pattern: str) -> list[str]:
@@ -202,7 +202,7 @@ async def test_a_sick_partition_does_not_keep_the_others(tmp_path: Path, clock: 
         (tmp_path / "t-0").rename(tmp_path / "elsewhere")
         await pass_time(broker, clock, 31)
         (tmp_path / "elsewhere").rename(tmp_path / "t-0")
-        assert broker.probes.failed_tasks["retention"] == 0
+        assert broker.services.probes.failed_tasks["retention"] == 0
         await pass_time(broker, clock, 301)
         assert log_of(broker).snapshot.log_start_offset == 2
 

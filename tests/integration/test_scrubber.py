@@ -60,7 +60,7 @@ def series_of(broker: Broker, name: str) -> list[str]:
 
 async def pass_ended(broker: Broker) -> None:
     async with asyncio.timeout(20):
-        while broker.scrubber.tally.ended_ms < 0:  # noqa: ASYNC110 - nobody tells when it is over
+        while broker.services.scrubber.tally.ended_ms < 0:  # noqa: ASYNC110 - nobody tells when it is over
             await asyncio.sleep(0.01)
 
 
@@ -94,11 +94,11 @@ async def test_what_rots_is_told_and_left_as_it_is(tmp_path: Path, lines: list[s
         assert all(word in series for word in ('"rotten"', '"0"', '"damage"'))
         assert float(series.rpartition(" ")[2]) == 1
         assert victim.read_bytes() == before
-        assert broker.scrubber.tally.segments_read >= 8
+        assert broker.services.scrubber.tally.segments_read >= 8
 
-        rotten = broker.log_manager.logs["rotten", 0]
+        rotten = broker.services.logs.logs["rotten", 0]
         end = scrubbable(rotten)[-1][1]
-        await asyncio.to_thread(broker.log_manager.remove_segments, rotten, end)
+        await asyncio.to_thread(broker.services.logs.remove_segments, rotten, end)
         assert (await api(broker))["faulty"] == [], "what is gone is no concern any more"
 
 
@@ -107,17 +107,19 @@ async def test_a_restart_goes_on_where_the_pass_was(tmp_path: Path) -> None:
     async with running_broker(data, RESTING) as broker, client_of(broker) as client:
         for name in ("a", "b", "c"):
             await filled(client, name)
-        assert broker.scrubber.tally.bytes_read == 0
+        assert broker.services.scrubber.tally.bytes_read == 0
     began = 1_700_000_000_000
     (data / "horolog-scrub-checkpoint").write_text(f"0\n1\nb 0 {began}\n")
     async with running_broker(data, {**EAGER, "horolog.scrub.interval.ms": "10000d"}) as broker:
         await pass_ended(broker)
-        only_c = broker.scrubber.tally.segments_read
-        assert only_c == len(scrubbable(broker.log_manager.logs["c", 0]))
-        assert broker.scrubber.tally.began_ms == began
+        only_c = broker.services.scrubber.tally.segments_read
+        assert only_c == len(scrubbable(broker.services.logs.logs["c", 0]))
+        assert broker.services.scrubber.tally.began_ms == began
     async with running_broker(data, {**EAGER, "horolog.scrub.interval.ms": "10000d"}) as broker:
         await asyncio.sleep(0.3)
-        assert broker.scrubber.tally.bytes_read == 0, "it is over, and the next one is not due"
+        assert broker.services.scrubber.tally.bytes_read == 0, (
+            "it is over, and the next one is not due"
+        )
 
 
 async def test_it_keeps_to_its_rate_and_stops_at_once(tmp_path: Path) -> None:
@@ -126,5 +128,5 @@ async def test_it_keeps_to_its_rate_and_stops_at_once(tmp_path: Path) -> None:
         await filled(client, "t")
     async with running_broker(tmp_path / "data", slow) as broker:
         await asyncio.sleep(0.5)
-        assert broker.scrubber.tally.segments_read <= 1
-        assert broker.scrubber.tally.ended_ms < 0
+        assert broker.services.scrubber.tally.segments_read <= 1
+        assert broker.services.scrubber.tally.ended_ms < 0

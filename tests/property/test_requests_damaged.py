@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker.daemon.routes import routes
+from broker.daemon.routes import routes, served
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.request_context import Peer
 from broker.server.dispatcher import Dispatcher
@@ -46,7 +46,7 @@ class Attacked:
         self.world = World(horolog_max_partitions="200")
         self.broker = self.world.broker
         loop = asyncio.get_running_loop()
-        self.dispatcher = Dispatcher(routes(), self.broker, self.broker.probes, loop)
+        self.dispatcher = Dispatcher(routes(served(), self.broker), self.broker.probes, loop)
 
     async def take(self, frame: bytes) -> None:
         """One frame, to the end of what becomes of it."""

@@ -79,7 +79,7 @@ def home(seed: int) -> Home:
             await life.write(topic, acks=-1)
             await life.delete_records(topic)
         await life.commit_offset("h", topic, 5)
-        life.world.broker.log_manager.checkpoint()
+        life.world.broker.logs.checkpoint()
         assert await life.world.stop()
         await super(FaultyLife, life)._all_is_durable()
         disk = life.world.fs.after_kill()

@@ -91,7 +91,7 @@ def _topics(world: BrokerWorld, ledger: BrokerLedger) -> list[TopicFacts]:
     """The lives that topics have now; their settings are those of that life."""
     living = []
     for name, fact in ledger.topics.items():
-        image = world.broker.catalog.image.topics.get(name)
+        image = world.broker.topics.image.topics.get(name)
         if image is None:
             assert None in fact.values, f"topic {name} is gone"
             continue
@@ -106,7 +106,7 @@ def _topics(world: BrokerWorld, ledger: BrokerLedger) -> list[TopicFacts]:
         assert settings in life.settings.values, f"{name}: settings {settings}, {life.settings}"
         living.append(life)
     unknown = {
-        name for name in world.broker.catalog.image.topics if not name.startswith("__")
+        name for name in world.broker.topics.image.topics if not name.startswith("__")
     } - ledger.topics.keys()
     assert not unknown, f"topics that nobody made: {unknown}"
     return living

@@ -81,11 +81,11 @@ async def _clean(life: BrokerLife) -> None:
 
 
 async def _checkpoint(life: BrokerLife) -> None:
-    life.world.broker.log_manager.checkpoint()
+    life.world.broker.logs.checkpoint()
 
 
 async def _remove(life: BrokerLife) -> None:
-    life.world.broker.log_manager.remove_deleted()
+    life.world.broker.logs.remove_deleted()
 
 
 async def _restart(life: BrokerLife) -> None:

@@ -83,13 +83,13 @@ class BrokerWorld(TransactionWorld, GroupWorld):
         """What a graceful stop does, in its order; whether it was clean."""
         self.broker.groups.stop()
         await self.broker.transactions.stop()
-        return bool(self.broker.log_manager.close())
+        return bool(self.broker.logs.close())
 
     def log(self, topic: str, partition: int = 0) -> Log:
         return self.partition(topic, partition).log
 
     def logs(self) -> list[Log]:
-        return list(self.broker.log_manager.logs.values())
+        return list(self.broker.logs.logs.values())
 
     # --- requests ---
 
@@ -183,14 +183,14 @@ class BrokerWorld(TransactionWorld, GroupWorld):
         learn_times(log, 1000)
         plan = plan_retention(log, self.clock.now_ms())
         decided(plan.start_offset)
-        manager = self.broker.log_manager
+        manager = self.broker.logs
         while manager.remove_segments(log, plan.start_offset, all_go=plan.rolls_first).has_more:
             continue
         return log.snapshot.log_start_offset
 
     def clean(self, log: Log, dice: random.Random) -> bool:
         """A run of the cleaner, perhaps given up in between; whether it came to its end."""
-        manager = self.broker.log_manager
+        manager = self.broker.logs
         log.roll()
         self.sync(log)
         manager.checkpoint()

@@ -38,7 +38,7 @@ async def pass_time(broker: Broker, clock: SteppedClock, seconds: float) -> None
     """All that is due then runs, in order."""
     clock.ahead += seconds
     async with asyncio.timeout(30):
-        await broker.tasks.settle()
+        await broker.services.tasks.settle()
 
 
 async def make_topic(client: AsyncWireClient, settings: Mapping[str, str], name: str = "t") -> None:
@@ -63,4 +63,4 @@ async def produce(
 
 def log_of(broker: Broker, name: str = "t") -> Log:
     """The topic's only log."""
-    return broker.catalog.image.topics[name].partitions[0].log
+    return broker.services.topics.image.topics[name].partitions[0].log

@@ -57,7 +57,7 @@ def settle_in(value: Any, choice: random.Random, world: World) -> None:
 
 def _options(value: Any, name: str, inner: Any, world: World) -> Sequence[Any]:
     if isinstance(inner, uuid.UUID):
-        return [topic.topic_id for topic in world.broker.catalog.image.topics.values()]
+        return [topic.topic_id for topic in world.broker.topics.image.topics.values()]
     if "Config" in type(value).__name__:
         return {"name": SETTING_NAMES, "value": SETTING_VALUES}.get(name, ())
     if name.endswith("transactional_id"):

@@ -70,13 +70,11 @@ class Echo:
         self.parked: dict[str, Parked] = {}
         self.parts: dict[str, Parts] = {}
         self.probes = BrokerProbes(loop.time)
-        cache = PageCache(DiskLanes(loop), "data")
-        self.server = Server(
-            loop, limits, self.probes, lambda: settings, self._dispatch, page_cache=cache
-        )
+        cache = PageCache(DiskLanes(loop).lane("data"))
+        self.server = Server(loop, limits, self.probes, lambda: settings, page_cache=cache)
         self.port = 0
 
-    def _dispatch(self, frame: memoryview, peer: Peer) -> Any:
+    def dispatch(self, frame: memoryview, peer: Peer) -> Any:
         payload = bytes(frame)
         self.seen.append(payload)
         text = payload.decode("latin-1").strip()
@@ -107,7 +105,7 @@ async def echo_server(
     """A served port; everything is closed at the end."""
     echo = Echo(limits or ConnectionLimits(), settings or Limits())
     echo.port = echo.server.bind("PLAINTEXT", "127.0.0.1", 0, None).port
-    await echo.server.accept(100)
+    await echo.server.accept(100, echo.dispatch)
     try:
         yield echo
     finally:

@@ -114,7 +114,7 @@ class FaultyLife(BrokerLife):
     async def _send_again(self) -> None:
         """After the start: each refused record is taken now, and promised."""
         for (name, index), (topic, row, producer_id, sequence) in self._resends.items():
-            if name not in self.world.broker.catalog.image.topics:
+            if name not in self.world.broker.topics.image.topics:
                 continue
             records = batch(
                 row.value, at=row.at, producer_id=producer_id, producer_epoch=0,
@@ -199,4 +199,4 @@ async def _time_passes(life: BrokerLife) -> None:
     """All is synced, what an earlier sync could not store as well, and checkpoints vouch for it."""
     for topic in life.ledger.living():
         await life.sync(topic)
-    life.world.broker.log_manager.checkpoint()
+    life.world.broker.logs.checkpoint()

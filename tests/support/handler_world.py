@@ -10,7 +10,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from broker.daemon.routes import routes
+from broker.daemon.routes import served
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
 from broker.guards.admission import Intake
@@ -32,8 +32,14 @@ from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer, RequestContext
 from broker.runtime.unpacking import Unpacking
+from broker.server.services import bound
+from broker.state.services import StateServices
+from broker.topics.config_resources import ConfigResources
+from broker.topics.creation import TopicRules
+from broker.topics.removal_warning import RemovalForecast
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.markers import Markers
 from broker.transactions.producer_ids import ProducerIds
 from config.alter import read_setting
 from config.layers import Layer, SettingSource
@@ -51,19 +57,21 @@ from tests.support.simdisk import SimFileSystem
 from tests.support.simenv import SimClock, sim_env
 
 LOG_DIR = "/data"
-SERVED = tuple(route.api for route in routes().values())
+SERVED = tuple(each.api for each in served())
 NODE_ID = 1
 BATCH_TIME = 1_700_000_000_000
 
 
 class InlineLanes:
-    """Work runs inside of `run`; while `held`, it waits for `release`."""
+    """A lane whose work runs inside of `run`; while `held`, it waits for `release`."""
+
+    log_dir = LOG_DIR
 
     def __init__(self) -> None:
         self.held = False
         self.waiting: list[Callable[[], None]] = []
 
-    def run(self, log_dir: str, work: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
+    def run(self, work: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def do() -> None:
@@ -131,11 +139,18 @@ class World:
         self.env = sim_env(seed, fs=self.fs, clock=self.clock)
         self.lanes = InlineLanes()
         self.commit = self.commit_kind()
-        self.broker = SimpleNamespace(
+        self.broker = self._services(settings)
+        self._load()
+
+    def _services(self, settings: dict[str, str]) -> SimpleNamespace:
+        """As `broker.daemon.services` makes them, without threads and network."""
+        broker = SimpleNamespace(
             env=self.env,
             clock=self.clock,
+            rng=self.env.rng,
+            fs=self.fs,
             config=ConfigStore([_layer({"auto_create_topics_enable": "false", **settings})]),
-            lanes=self.lanes,
+            lane=self.lanes,
             waiters=FetchWaiters(asyncio.get_running_loop()),
             fetch_sessions=FetchSessions(self.clock, self.env.rng),
             probes=BrokerProbes(self.clock.monotonic),
@@ -144,54 +159,81 @@ class World:
             answers=Answers(self.clock.monotonic),
             served=SERVED,
             node_id=NODE_ID,
-            cluster_id="test-cluster",
-            log_dir=LOG_DIR,
-            disk_space=DiskSpace(self.fs, LOG_DIR, lambda: self.broker.config.broker_config),
-            advertised=lambda context: Endpoint("broker.test", 9092),
+            endpoints=SimpleNamespace(of=lambda peer: Endpoint("broker.test", 9092)),
+            damage=SimpleNamespace(),
+            audit=None,
             loop=asyncio.get_running_loop(),
         )
-        self.broker.clock_watch = ClockWatch(self.clock, lambda: self.broker.config.broker_config)
-        guard = CrashGuard(self.env, LOG_DIR, lambda: self.broker.config.broker_config)
-        self.broker.intake = Intake(self.broker.disk_space, guard)
-        self.muted: list[tuple[int, float]] = []
-        self.broker.groups = GroupCoordinator(self.broker, self.clock)  # type: ignore[arg-type]
-        self.broker.quotas = Quotas(
-            self.broker,  # type: ignore[arg-type]
-            lambda number, seconds: self.muted.append((number, seconds)),
-            lambda enforced: None,
+        self._make_guards(broker)
+        self._make_topics(broker)
+        self._make_coordinators(broker)
+        return broker
+
+    def _make_guards(self, broker: SimpleNamespace) -> None:
+        config = broker.config
+        broker.disk_space = DiskSpace(self.fs, LOG_DIR, lambda: config.broker_config)
+        broker.clock_watch = self.clock_watch(broker)
+        guard = CrashGuard(self.env, LOG_DIR, lambda: config.broker_config)
+        broker.intake = Intake(broker.disk_space, guard)
+
+    def clock_watch(self, broker: SimpleNamespace) -> Any:
+        """Watches the clock of this world."""
+        return ClockWatch(self.clock, lambda: broker.config.broker_config)
+
+    def _make_topics(self, broker: SimpleNamespace) -> None:
+        config, lane = broker.config, broker.lane
+        broker.logs = LogManager(self.env, LOG_DIR, config.topic_config)
+        broker.topics = TopicCatalog(self.env, config, broker.logs, lane)
+        broker.rules = TopicRules(broker.topics, config, broker.disk_space, self.env.rng, NODE_ID)
+        forecast = RemovalForecast(broker.topics, config, self.clock, lane)
+        broker.resources = ConfigResources(broker.topics, config, forecast, NODE_ID)
+        broker.dirty_clients = DirtyClients(self.clock, broker.probes)
+        broker.quarantine = Quarantine(broker.topics, broker.rules, broker.probes)
+
+    def _make_coordinators(self, broker: SimpleNamespace) -> None:
+        state = StateServices(
+            broker.topics, broker.rules, broker.config, self.clock, broker.lane, broker.probes
         )
-        self.broker.transactions = TransactionCoordinator(self.broker)  # type: ignore[arg-type]
-        self._load()
+        broker.groups = GroupCoordinator(
+            state,
+            broker.clock_watch,
+            machine=self.clock,
+            rng=self.env.rng,
+            loop=broker.loop,
+            memory=broker.memory,
+        )
+        self.muted: list[tuple[int, float]] = []
+        broker.quotas = Quotas(
+            self.fs,
+            broker.lane,
+            broker.config,
+            monotonic=self.clock.monotonic,
+            mute=lambda number, seconds: self.muted.append((number, seconds)),
+            on_enforced=lambda enforced: None,
+        )
+        broker.producer_ids = ProducerIds(self.env, broker.lane, broker.logs.producer_ids)
+        markers = Markers(broker.topics, broker.waiters, self.clock, broker.groups)
+        broker.transactions = TransactionCoordinator(
+            state, broker.clock_watch, broker.producer_ids, markers
+        )
 
     def _load(self) -> None:
         broker = self.broker
         self.fs.make_dir(LOG_DIR)
         self.fs.sync_dir("/")
-        broker.log_manager = LogManager(self.env, LOG_DIR, broker.config.topic_config)
-        broker.dirty_clients = DirtyClients(self.clock, broker.probes)
-        broker.audit = None
-        broker.quarantine = Quarantine(broker)  # type: ignore[arg-type]
-        serving = PartitionServices(
-            LOG_DIR,
-            self.lanes,  # type: ignore[arg-type]
+        shared = PartitionServices(
+            broker.lane,
             self.commit,  # type: ignore[arg-type]
             broker.waiters,
             broker.quarantine,
-            Unpacking(self.lanes, LOG_DIR, self.clock.monotonic),
+            Unpacking(broker.lane, self.clock.monotonic),
             broker.memory,
         )
-        broker.catalog = TopicCatalog(self.env, broker.config, broker.log_manager, serving)
-        broker.log_manager.open_directory("test-cluster", NODE_ID)
-        broker.catalog.restore_settings()
+        broker.logs.open_directory("test-cluster", NODE_ID)
+        broker.topics.restore_settings()
         broker.quotas.load()
-        broker.log_manager.load()
-        broker.catalog.load()
-        broker.producer_ids = ProducerIds(
-            self.env,
-            LOG_DIR,
-            self.lanes,  # type: ignore[arg-type]
-            broker.log_manager.producer_ids,
-        )
+        broker.logs.load()
+        broker.topics.load(lambda log: Partition(log, shared))
         broker.producer_ids.load()
         self.commit.on_durable = self._became_durable
         broker.groups.begin_load()
@@ -203,10 +245,10 @@ class World:
     def begin(self, request: Any, version: int) -> Any:
         """What the handler returns: a response, a Deferred, an awaitable, or None."""
         api = api_of(type(request))
-        handle = import_module(f"broker.handlers.{api.module}").handle
+        handler = import_module(f"broker.handlers.{api.module}")
         sent = bytearray(encode_bytes(request, version))
         received = decode(api.request, version, memoryview(sent))
-        return handle(received, self.context(api, version))
+        return handler.handle(received, self.context(api, version, handler.Services))
 
     async def call(self, request: Any, version: int) -> Any:
         """The response as a client of this version reads it."""
@@ -226,9 +268,12 @@ class World:
         ]
         return decode(api_of(type(request)).response, version, memoryview(b"".join(parts)))
 
-    def context(self, api: Api, version: int) -> RequestContext[Any]:
+    def context(self, api: Api, version: int, services: Any) -> RequestContext[Any]:
+        """With those of the world's services that the handler names."""
         peer = Peer(1, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
-        return RequestContext(RequestHeader(api.key, version, 1, "test", 0), peer, self.broker)
+        return RequestContext(
+            RequestHeader(api.key, version, 1, "test", 0), peer, bound(services, self.broker)
+        )
 
     async def make_topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Any:
         """A topic, by CreateTopics; settings with underscores for dots."""
@@ -257,7 +302,7 @@ class World:
         return response.responses[0].partition_responses[0]
 
     def partition(self, topic: str = "t", index: int = 0) -> Partition:
-        found = self.broker.catalog.image.partition(topic, index)
+        found = self.broker.topics.image.partition(topic, index)
         assert isinstance(found, Partition)
         return found
 

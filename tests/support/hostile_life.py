@@ -147,7 +147,7 @@ class HostileLife:
         self._nothing_escaped()
         await self._take_back()
         await self._check()
-        await self.broker.held_time.advance(DAYS_MS)  # type: ignore[union-attr]
+        await self.broker.services.held_time.advance(DAYS_MS)  # type: ignore[union-attr]
         self._memory_is_back()
 
     # --- what is done to it ---
@@ -182,7 +182,7 @@ class HostileLife:
     def _plant_odd_state(self) -> None:
         """State records that cannot be restored."""
         for topic, key, value in self.dice.sample(ODD_STATE, 2):
-            image = self.broker.catalog.image.topics.get(topic)
+            image = self.broker.services.topics.image.topics.get(topic)
             if image is not None:
                 records = _internal_batch(self.clock.now_ms(), key, value)
                 log = self.dice.choice(image.partitions).log
@@ -247,7 +247,7 @@ class HostileLife:
     async def _all_timers_fire(self) -> None:
         for ms in (MINUTES_MS, HOURS_MS, DAYS_MS):
             async with asyncio.timeout(CHECK_SECONDS):
-                await self.broker.held_time.advance(ms)  # type: ignore[union-attr]
+                await self.broker.services.held_time.advance(ms)  # type: ignore[union-attr]
             await asyncio.sleep(0.01)
         await self._hang_up()
 
@@ -268,13 +268,13 @@ class HostileLife:
         self._nothing_escaped()
 
     async def _advance(self, ms: int) -> None:
-        await self.broker.held_time.advance(ms)  # type: ignore[union-attr]
+        await self.broker.services.held_time.advance(ms)  # type: ignore[union-attr]
 
     async def _memory_is_accounted_for(self) -> None:
         """As soon as what was under way has ended."""
         for _ in range(SETTLES_TRIES):
             await asyncio.sleep(SETTLES_SECONDS)
-            told = sum(self.broker.memory.used(kind) for kind in MemoryClass)
+            told = sum(self.broker.services.memory.used(kind) for kind in MemoryClass)
             grown = held_bytes() - self._memory_before - self.disk.held_bytes
             if grown - told <= MEMORY_BOUND_BYTES:
                 return
@@ -284,7 +284,7 @@ class HostileLife:
     def _nothing_escaped(self) -> None:
         lines, self._lines[:] = self._lines[:], []
         odd = [line for line in lines if any(f"event={name}" in line for name in UNEXPECTED)]
-        crashes = dict(self.broker.probes.crashes)
+        crashes = dict(self.broker.services.probes.crashes)
         if crashes:
             raise FindingError(f"{self.step}: crashes by API {crashes}: {odd[:1]}")
         if odd:
@@ -318,7 +318,7 @@ class HostileLife:
         grown = held_bytes() - self._memory_before - self.disk.held_bytes
         if grown > MEMORY_BOUND_BYTES:
             raise FindingError(f"{self.step}: {grown >> 20} MiB more are held than before")
-        account = self.broker.memory
+        account = self.broker.services.memory
         held = {str(kind): account.used(kind) for kind in MemoryClass}
         if max(held.values()) > ACCOUNT_BOUND_BYTES:
             raise FindingError(f"{self.step}: the account of memory says {held}")

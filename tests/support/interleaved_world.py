@@ -178,13 +178,13 @@ class InterleavedWorld:
             on_failed=lambda log, error: self.partition.went_offline(),
         )
         waiters = FetchWaiters(loop)
+        lane = self.lanes.lane(LOG_DIR)
         serving = PartitionServices(
-            LOG_DIR,
-            self.lanes,
+            lane,
             self.commit,
             waiters,
             None,  # type: ignore[arg-type]
-            Unpacking(self.lanes, LOG_DIR, self.clock.monotonic),
+            Unpacking(lane, self.clock.monotonic),
             MemoryAccount(1 << 32),
         )
         self.partition = Partition(self.log, serving)

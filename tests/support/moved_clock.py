@@ -29,7 +29,7 @@ class MovedClock:
 async def pass_time(broker: Broker, clock: MovedClock, seconds: float) -> None:
     """Time passes; what it makes due runs once, before this returns."""
     clock.ahead += seconds
-    broker.tasks.run_due()
+    broker.services.tasks.run_due()
     async with asyncio.timeout(20):
-        while any(task.running for task in broker.tasks._tasks):  # noqa: ASYNC110
+        while any(task.running for task in broker.services.tasks._tasks):  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -1,6 +1,6 @@
 """The services that the HTTP API shows and moves, and nothing else of the broker."""
 
-from typing import Protocol
+from typing import NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
 from broker.guards.admission import Intake
@@ -8,8 +8,9 @@ from broker.guards.clock_guard import ClockWatch
 from broker.guards.crash_guard import CrashGuard
 from broker.record_times.offenders import DirtyClients
 from broker.runtime.admin_trail import AdminTrail
-from broker.runtime.lanes import DiskLanes
+from broker.runtime.lanes import DiskLane
 from broker.runtime.probes import BrokerProbes
+from broker.runtime.readiness import Readiness
 from broker.server.server import Server
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.retention import Retention
@@ -23,18 +24,17 @@ from storage.directory.log_manager import LogManager
 from storage.env import Clock
 
 
-class HttpServices(Protocol):
-    """A broker as the HTTP API sees it. Used on the event loop, or on a thread where said."""
+class HttpServices(NamedTuple):
+    """Bound once, with the first connection. Used on the event loop, or on a thread where said."""
 
     clock: Clock
     clock_watch: ClockWatch
     config: ConfigStore
-    log_dir: str
-    catalog: TopicCatalog
-    log_manager: LogManager
+    topics: TopicCatalog
+    logs: LogManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
-    lanes: DiskLanes
+    lane: DiskLane
     probes: BrokerProbes
     dirty_clients: DirtyClients
     trail: AdminTrail
@@ -46,5 +46,4 @@ class HttpServices(Protocol):
     cleaner: Cleaner
     scrubber: Scrubber
     held_time: HeldTime | None
-    ready: bool
-    not_ready_because: str
+    readiness: Readiness

@@ -91,7 +91,7 @@ def _compaction(broker: "HttpServices", asked: Asked) -> object:
 
 def _partition(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
     _learn(broker, log)
-    offsets = broker.log_manager.cleaner_offsets
+    offsets = broker.logs.cleaner_offsets
     facts, age = facts_of(log, offsets), dirty_age(log, offsets)
     verdict = judge(facts, limits_of(log.config), now_ms)
     blocker = _fault(broker, log, now_ms) or _switched_off(broker)
@@ -115,7 +115,7 @@ def _partition(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, obj
 
 def _learn(broker: "HttpServices", log: "Log") -> None:
     """Look up the times that nobody has looked at since the start; ApiError 503."""
-    monotonic, offsets = broker.probes.monotonic, broker.log_manager.cleaner_offsets
+    monotonic, offsets = broker.probes.monotonic, broker.logs.cleaner_offsets
     until = monotonic() + LEARNING_SECONDS
     while not (
         learn_ages(log, LEARNED_AT_A_TIME) and learn_dirty_age(log, offsets, LEARNED_AT_A_TIME)

@@ -59,7 +59,7 @@ async def _reset(broker: "HttpServices", asked: Asked) -> object:
     group = find_group(broker, asked.path["group"])
     _check_empty(group)
     targets = _targets(broker, group, asked)
-    steps = await broker.lanes.run(broker.log_dir, partial(_steps, targets, asked))
+    steps = await broker.lane.run(partial(_steps, targets, asked))
     _check_empty(group)  # somebody may have joined meanwhile
     if broker.groups.groups.get(group.group_id) is not group:
         raise ApiError(404, "unknown_group", f"Group {group.group_id!r} is gone")
@@ -92,7 +92,7 @@ def _check_empty(group: Group) -> None:
 def _targets(broker: "HttpServices", group: Group, asked: Asked) -> list[ResetTarget]:
     """All partitions of the topic that is asked for, or those that the group has committed in."""
     committed = dict(group.offsets)
-    topics = broker.catalog.image.topics
+    topics = broker.topics.image.topics
     topic = asked.fields["topic"]
     if topic is not None:
         images = [find_topic(broker, topic)]

@@ -42,7 +42,7 @@ def _groups(broker: "HttpServices", asked: Asked) -> object:
 
 
 def _summary(broker: "HttpServices", group: Group) -> dict[str, object]:
-    behind = [each.records for each in standings_of(group, broker.catalog.image)]
+    behind = [each.records for each in standings_of(group, broker.topics.image)]
     return {
         "group": group.group_id,
         "state": group.state_name,
@@ -57,7 +57,7 @@ def _summary(broker: "HttpServices", group: Group) -> dict[str, object]:
 
 def _group(broker: "HttpServices", asked: Asked) -> object:
     group = find_group(broker, asked.path["group"])
-    found = sorted(standings_of(group, broker.catalog.image), key=_place)
+    found = sorted(standings_of(group, broker.topics.image), key=_place)
     return {
         **_summary(broker, group),
         "member_states": _members(broker, group),

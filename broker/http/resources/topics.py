@@ -31,7 +31,7 @@ TIME_SETTINGS = (
 
 def find_topic(broker: "HttpServices", name: str) -> TopicImage:
     """The topic; ApiError 404 when there is none."""
-    topic = broker.catalog.image.topics.get(name)
+    topic = broker.topics.image.topics.get(name)
     if topic is None:
         raise ApiError(404, "unknown_topic", f"There is no topic {name!r}: see /api/topics")
     return topic
@@ -59,9 +59,9 @@ def settings_of(broker: "HttpServices", topic: str) -> dict[str, dict[str, objec
 
 
 def _topics(broker: "HttpServices", asked: Asked) -> object:
-    names = [name for name in broker.catalog.image.topics if name > asked.fields["after"]]
+    names = [name for name in broker.topics.image.topics if name > asked.fields["after"]]
     page = names[: asked.fields["limit"]]
-    topics = broker.catalog.image.topics
+    topics = broker.topics.image.topics
     return {
         "topics": [_summary(topics[name]) for name in page if name in topics],
         "next": page[-1] if len(names) > len(page) else None,

@@ -66,7 +66,7 @@ def _summary(broker: "HttpServices", owner: Transactional) -> dict[str, object]:
 
 
 def _partition(broker: "HttpServices", topic: str, index: int) -> dict[str, object]:
-    partition = broker.catalog.image.partition(topic, index)
+    partition = broker.topics.image.partition(topic, index)
     snapshot = None if partition is None else partition.log.snapshot
     return {
         "topic": topic,

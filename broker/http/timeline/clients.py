@@ -28,7 +28,7 @@ def furthest_behind(broker: "HttpServices") -> dict[Place, Standing]:
     """Of each partition the group that has most records before it."""
     found: dict[Place, Standing] = {}
     most: dict[Place, int] = {}
-    for seen, each in enumerate(standings(broker.groups.groups, broker.catalog.image)):
+    for seen, each in enumerate(standings(broker.groups.groups, broker.topics.image)):
         place, records = (each.topic, each.partition), each.records
         if records >= most.get(place, 0):
             found[place], most[place] = each, records

@@ -80,7 +80,7 @@ def _roll(log: "Log", now_ms: int) -> Iterator[Event]:
 def _compaction(broker: "HttpServices", log: "Log") -> Iterator[Event]:
     if not has_bound(log):
         return
-    deadline = dirty_age(log, broker.log_manager.cleaner_offsets).deadline_ms
+    deadline = dirty_age(log, broker.logs.cleaner_offsets).deadline_ms
     if deadline >= 0:
         yield {
             "what": COMPACTION,

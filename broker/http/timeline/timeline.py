@@ -86,11 +86,11 @@ def logs_of(broker: "HttpServices", asked: Asked) -> "list[Log]":
 
     `topic`: of this one only. Without it those of the broker's own topics come with `internal`.
     """
-    name, images = asked.fields["topic"], broker.catalog.image.topics
+    name, images = asked.fields["topic"], broker.topics.image.topics
     if name is not None:
         topics = [find_topic(broker, name)]
     else:
-        hidden = () if asked.fields["internal"] else broker.catalog.internal_topics
+        hidden = () if asked.fields["internal"] else broker.topics.internal_topics
         names = sorted(each for each in images if each not in hidden)
         topics = [images[each] for each in names]
     return [partition.log for topic in topics for partition in topic.partitions]
@@ -196,7 +196,7 @@ def _oldest_ms(log: "Log", snapshot: "LogSnapshot") -> int:
 
 def _bars(view: _View, log: "Log", snapshot: "LogSnapshot", decided: RetentionPlan) -> list[Bar]:
     place = log.topic, log.partition
-    offsets = view.broker.log_manager.cleaner_offsets
+    offsets = view.broker.logs.cleaner_offsets
     return bars_of(
         log,
         snapshot,
@@ -233,7 +233,7 @@ def _compaction(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, ob
     """None for a topic that is not compacted."""
     if not is_compacted(log.config):
         return None
-    age = dirty_age(log, broker.log_manager.cleaner_offsets)
+    age = dirty_age(log, broker.logs.cleaner_offsets)
     return {
         "oldest_dirty": instant_or_none(age.oldest_ms),
         "deadline": instant_or_none(age.deadline_ms),

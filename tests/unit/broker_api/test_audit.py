@@ -23,7 +23,8 @@ class Stream(AuditStream):
     """Writes into a list, unless the topic refuses."""
 
     def __init__(self) -> None:
-        super().__init__(SimpleNamespace(clock=SimClock()), "audit")  # type: ignore[arg-type]
+        nothing: Any = None
+        super().__init__("audit", nothing, nothing, SimClock(), nothing)
         self.rows: list[dict[str, Any]] = []
         self.refuses = 0
 

@@ -26,7 +26,8 @@ REFUSED = ErrorCode.INVALID_TOPIC_EXCEPTION
 @pytest.fixture
 async def world() -> World:
     world = World(horolog_audit_topic=AUDIT)
-    stream = AuditStream(world.broker, AUDIT)  # type: ignore[arg-type]
+    broker = world.broker
+    stream = AuditStream(AUDIT, broker.topics, broker.rules, world.clock, broker.probes)
     await stream._partition()
     return world
 
@@ -35,7 +36,7 @@ async def world() -> World:
 async def test_nobody_else_writes_to_it(world: World, acks: int) -> None:
     for version in (3, 9, 12, 13):
         request = produce_request(batch(b"forged"), topic=AUDIT, acks=acks)
-        request.topic_data[0].topic_id = world.broker.catalog.image.topics[AUDIT].topic_id
+        request.topic_data[0].topic_id = world.broker.topics.image.topics[AUDIT].topic_id
         answer = await world.call(request, version)
         assert answer.responses[0].partition_responses[0].error_code == REFUSED
     assert world.partition(AUDIT).log.snapshot.log_end_offset == 0
@@ -70,7 +71,7 @@ async def test_records_set_aside_for_their_times_do_not_land_in_it(world: World)
 
 
 async def test_it_is_neither_made_nor_changed_nor_deleted(world: World) -> None:
-    image = world.broker.catalog.image
+    image = world.broker.topics.image
     made = await world.call(
         create_topics.CreateTopicsRequest(
             topics=[
@@ -93,7 +94,7 @@ async def test_it_is_neither_made_nor_changed_nor_deleted(world: World) -> None:
         (delete_topics.DeleteTopicsRequest(topics=[by_id]), 6),
     ):
         assert (await world.call(request, version)).responses[0].error_code == REFUSED
-    assert world.broker.catalog.image is image
+    assert world.broker.topics.image is image
 
 
 @pytest.mark.parametrize("topic", [AUDIT, "__consumer_offsets"])

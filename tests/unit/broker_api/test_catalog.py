@@ -35,7 +35,7 @@ def shape(world: World) -> dict[str, tuple[int, int]]:
     """Partitions and retention of every topic."""
     return {
         name: (len(topic.partitions), topic.partitions[0].log.config.retention_ms)
-        for name, topic in world.broker.catalog.image.topics.items()
+        for name, topic in world.broker.topics.image.topics.items()
     }
 
 
@@ -101,8 +101,8 @@ async def test_a_directory_without_our_file_is_adopted(world: World) -> None:
     world.fs.remove(f"{LOG_DIR}/{FILE_NAME}")
     world.fs.make_dir(f"{LOG_DIR}/__cluster_metadata-0")
     again = world.restarted()
-    assert list(again.broker.catalog.image.topics) == ["orders"]
-    assert again.broker.catalog.image.topics["orders"].topic_id == made.topic_id
+    assert list(again.broker.topics.image.topics) == ["orders"]
+    assert again.broker.topics.image.topics["orders"].topic_id == made.topic_id
     assert again.partition("orders", 1).log.snapshot.log_end_offset == 1
     assert again.fs.exists(f"{LOG_DIR}/__cluster_metadata-0")
     assert again.fs.exists(f"{LOG_DIR}/{FILE_NAME}")
@@ -136,9 +136,9 @@ async def test_settings_of_topics_that_do_not_exist_are_dropped(world: World) ->
 
 async def test_an_image_that_was_taken_does_not_change(world: World) -> None:
     await world.make_topic("a")
-    before = world.broker.catalog.image
+    before = world.broker.topics.image
     await world.make_topic("b")
     await world.call(DeleteTopicsRequest(topic_names=["a"]), 4)
     assert list(before.topics) == ["a"]
     assert before.partition_count == 1
-    assert list(world.broker.catalog.image.topics) == ["b"]
+    assert list(world.broker.topics.image.topics) == ["b"]

@@ -66,7 +66,7 @@ async def filled(world: World, batches: int = 3, partitions: int = 1) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_all_batches_from_the_offset_on_in_every_version(world: World, version: int) -> None:
     await filled(world)
-    topic_id = world.broker.catalog.image.topics["t"].topic_id
+    topic_id = world.broker.topics.image.topics["t"].topic_id
     response = await world.call(fetch(2, topic_id=topic_id), version)
     answer = partitions_of(response)[0]
     assert offsets_of(answer) == [2, 4]
@@ -142,7 +142,7 @@ async def test_leader_epochs_fence(world: World) -> None:
 @pytest.mark.parametrize("version", [11, 14, 15, 18])
 async def test_who_says_to_be_a_replica_is_refused(world: World, version: int) -> None:
     await filled(world)
-    topic_id = world.broker.catalog.image.topics["t"].topic_id
+    topic_id = world.broker.topics.image.topics["t"].topic_id
     who: dict[str, Any] = (
         {"replica_id": 2} if version < 15 else {"replica_state": ReplicaState(replica_id=2)}
     )
@@ -315,8 +315,8 @@ async def test_an_error_is_told_again_and_its_end_is_news(world: World) -> None:
     for epoch in (1, 2):
         response = await world.call(fetch(session_id=session, session_epoch=epoch), 11)
         assert partitions_of(response)[1].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    async with world.broker.catalog.changing:
-        await world.broker.catalog.add_partitions({"t": 2})
+    async with world.broker.topics.changing:
+        await world.broker.topics.add_partitions({"t": 2})
     well = await world.call(fetch(session_id=session, session_epoch=3), 11)
     assert partitions_of(well)[1].error_code == 0
 

@@ -44,7 +44,7 @@ async def test_all_topics_in_every_version(world: World, version: int) -> None:
     if version >= 7:
         assert partition.leader_epoch == world.partition("b").log.leader_epoch
     if version >= 10:
-        topics = world.broker.catalog.image.topics
+        topics = world.broker.topics.image.topics
         assert response.topics[0].topic_id == topics["a"].topic_id
     if version >= 8:
         assert response.topics[0].topic_authorized_operations == UNKNOWN_OPERATIONS
@@ -128,7 +128,7 @@ async def test_topics_are_made_when_both_sides_agree(
     topic = (await world.call(request, 9)).topics[0]
     assert (topic.error_code == 0) is made
     assert len(topic.partitions) == (3 if made else 0)
-    assert ("new" in world.broker.catalog.image.topics) is made
+    assert ("new" in world.broker.topics.image.topics) is made
 
 
 async def test_automatic_creation_keeps_the_rules() -> None:

@@ -23,7 +23,7 @@ def image_of(topics: int, partitions: int) -> Any:
         for number in range(topics)
     }
     image = SimpleNamespace(topics=all_topics, partition_count=topics * partitions)
-    return SimpleNamespace(catalog=SimpleNamespace(image=image))
+    return SimpleNamespace(topics=SimpleNamespace(image=image))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_of_too_many_groups_those_furthest_behind_are_shown(
     all_groups = {f"g{n}": SimpleNamespace(group_id=f"g{n}", member_count=n) for n in range(count)}
     commits = SimpleNamespace(stored=count)
     coordinator = SimpleNamespace(commits=commits, groups=all_groups)
-    broker: Any = SimpleNamespace(groups=coordinator, catalog=SimpleNamespace(image=None))
+    broker: Any = SimpleNamespace(groups=coordinator, topics=SimpleNamespace(image=None))
     monkeypatch.setattr(groups, "standings", lambda *_: [standing(n, n) for n in range(count)])
     lags = dict(groups.by_place(broker, lambda each: each.records))
     assert sum(lags.values()) == sum(range(count))

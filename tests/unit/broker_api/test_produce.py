@@ -25,7 +25,7 @@ def for_version(request: ProduceRequest, version: int, world: World) -> ProduceR
     """Topic ids in place of names where the version wants them."""
     if version >= 13:
         for topic in request.topic_data:
-            found = world.broker.catalog.image.topics.get(topic.name)
+            found = world.broker.topics.image.topics.get(topic.name)
             topic.topic_id = found.topic_id if found is not None else topic.topic_id
     return request
 

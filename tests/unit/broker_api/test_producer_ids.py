@@ -22,7 +22,9 @@ LAST = 2**63 - 1
 class InlineLanes:
     """Work is done before `run` returns."""
 
-    def run(self, log_dir: str, work: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
+    log_dir = DIR
+
+    def run(self, work: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         try:
             future.set_result(work(*args))
@@ -34,7 +36,7 @@ class InlineLanes:
 def started(env: Env, *in_logs: int) -> ProducerIds:
     env.fs.make_dir(DIR)
     env.fs.sync_dir("/")
-    ids = ProducerIds(env, DIR, InlineLanes(), lambda: in_logs)  # type: ignore[arg-type]
+    ids = ProducerIds(env, InlineLanes(), lambda: in_logs)  # type: ignore[arg-type]
     ids.load()
     return ids
 

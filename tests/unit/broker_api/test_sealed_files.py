@@ -10,7 +10,7 @@ import pytest
 
 from broker.quotas import quota_file
 from broker.quotas.table import Entity, Limits, QuotaTable, alter, entity_of
-from broker.runtime.lanes import DiskLanes
+from broker.runtime.lanes import DiskLane
 from broker.topics import catalog_file
 from broker.topics.catalog_file import CatalogState, TopicEntry
 from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
@@ -64,7 +64,7 @@ def read_producer_ids(data: bytes) -> object:
 def next_producer_id(fs: SimFileSystem) -> int:
     if not fs.exists(LOG_DIR):
         fs.make_dir(LOG_DIR)
-    ids = ProducerIds(sim_env(fs=fs), LOG_DIR, cast("DiskLanes", InlineLanes()), lambda: ())
+    ids = ProducerIds(sim_env(fs=fs), cast("DiskLane", InlineLanes()), lambda: ())
     ids.load()
     return asyncio.run(ids.allocate())
 
@@ -141,5 +141,5 @@ async def test_a_start_refuses_changed_settings_by_name() -> None:
     text = world.broker.config.serialise().replace('"700"', '"500"')
     world.fs.write_atomically(f"{LOG_DIR}/{SETTINGS_FILE}", text.encode())
     with pytest.raises(ConfigError, match=r"horolog-config\.json.*checksum") as refusal:
-        world.broker.catalog.restore_settings()
+        world.broker.topics.restore_settings()
     assert "config unset" not in str(refusal.value)

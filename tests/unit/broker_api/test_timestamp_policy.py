@@ -159,7 +159,7 @@ async def test_a_quarantine_of_ones_own_choice(world: World) -> None:
     await world.produce(b"v", partition=3, at=5)
     assert len(stored(world, "bad-times", 1)) == 1
     assert stored(world, "bad-times", 0) == stored(world, "t", 3) == []
-    assert "t.quarantine" not in world.broker.catalog.image.topics
+    assert "t.quarantine" not in world.broker.topics.image.topics
 
 
 async def test_the_quarantine_is_durable_before_the_rest_is_written(world: World) -> None:

@@ -41,14 +41,14 @@ async def create(world: World, *topics: CreatableTopic, version: int = 7, **how:
 
 
 def names(world: World) -> list[str]:
-    return list(world.broker.catalog.image.topics)
+    return list(world.broker.topics.image.topics)
 
 
 @pytest.mark.parametrize("version", range(2, 8))
 async def test_a_topic_is_made_in_every_version(world: World, version: int) -> None:
     (made,) = await create(world, topic(partitions=2), version=version)
     assert (made.name, made.error_code) == ("t", 0)
-    found = world.broker.catalog.image.topics["t"]
+    found = world.broker.topics.image.topics["t"]
     assert len(found.partitions) == 2
     assert world.fs.exists("/data/t-1")
     if version >= 5:
@@ -61,7 +61,7 @@ async def test_a_topic_is_made_in_every_version(world: World, version: int) -> N
 async def test_what_is_made_outlives_the_process(world: World) -> None:
     (made,) = await create(world, topic(partitions=2, configs=[("retention.ms", "5")]))
     again = world.restarted()
-    found = again.broker.catalog.image.topics["t"]
+    found = again.broker.topics.image.topics["t"]
     assert (found.topic_id, len(found.partitions)) == (made.topic_id, 2)
     assert again.partition("t", 1).log.config.retention_ms == 5
 
@@ -142,7 +142,7 @@ async def test_validation_alone_makes_nothing_and_shows_the_settings(world: Worl
     shown = {each.name: (each.value, each.config_source) for each in judged.configs}
     assert shown["retention.ms"] == ("5", 1)
     assert names(world) == []
-    assert world.restarted().broker.catalog.image.topics == {}
+    assert world.restarted().broker.topics.image.topics == {}
 
 
 async def test_validation_shows_what_the_making_then_shows(world: World) -> None:
@@ -171,7 +171,7 @@ async def test_a_full_disk_makes_nothing_and_later_it_works(world: World) -> Non
     (made,) = await create(world, topic(partitions=3))
     assert made.error_code == 0
     assert world.partition("t", 2).log.config.retention_ms != 5
-    assert len(world.restarted().broker.catalog.image.topics["t"].partitions) == 3
+    assert len(world.restarted().broker.topics.image.topics["t"].partitions) == 3
 
 
 # -- CreatePartitions
@@ -195,7 +195,7 @@ async def test_partitions_are_added_and_stay(world: World) -> None:
     assert (await grow(world, 3)).error_code == 0
     assert (await world.produce(b"new", partition=2)).error_code == 0
     again = world.restarted()
-    assert len(again.broker.catalog.image.topics["t"].partitions) == 3
+    assert len(again.broker.topics.image.topics["t"].partitions) == 3
     assert again.partition("t", 0).log.snapshot.log_end_offset == 1
 
 
@@ -215,7 +215,7 @@ async def test_partitions_are_added_and_stay(world: World) -> None:
 async def test_what_growth_is_refused(world: World, how: dict[str, Any], code: int) -> None:
     await world.make_topic(partitions=2)
     assert (await grow(world, **how)).error_code == code
-    assert len(world.broker.catalog.image.topics["t"].partitions) == 2
+    assert len(world.broker.topics.image.topics["t"].partitions) == 2
 
 
 async def test_a_topic_named_twice_does_not_grow(world: World) -> None:
@@ -229,11 +229,11 @@ async def test_growth_that_failed_half_way_can_be_asked_for_again(world: World) 
     await world.make_topic()
     world.fs.inject("make directory", path="t-2", error="enospc")
     assert (await grow(world, 4)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert len(world.broker.catalog.image.topics["t"].partitions) == 1
+    assert len(world.broker.topics.image.topics["t"].partitions) == 1
     assert (await grow(world, 4)).error_code == 0
     assert (await world.produce(b"new", partition=1)).error_code == 0
     again = world.restarted()
-    assert len(again.broker.catalog.image.topics["t"].partitions) == 4
+    assert len(again.broker.topics.image.topics["t"].partitions) == 4
     assert again.partition("t", 1).log.snapshot.log_end_offset == 1
 
 
@@ -261,7 +261,7 @@ async def test_a_topic_is_deleted_in_every_version(world: World, version: int) -
     assert (gone.name, gone.error_code) == ("t", 0)
     assert names(world) == []
     assert (await world.produce(b"a")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert world.restarted().broker.catalog.image.topics == {}
+    assert world.restarted().broker.topics.image.topics == {}
 
 
 async def test_a_topic_is_deleted_by_id(world: World) -> None:
@@ -321,5 +321,5 @@ async def test_a_directory_that_cannot_be_renamed_is_in_nobody_s_way_for_long(wo
     assert made.error_code == 0
     assert (await world.produce(b"new")).error_code == 0
     again = world.restarted()
-    assert again.broker.catalog.image.topics["t"].topic_id == made.topic_id
+    assert again.broker.topics.image.topics["t"].topic_id == made.topic_id
     assert [again.partition("t", at).log.snapshot.log_end_offset for at in range(3)] == [1, 0, 0]

@@ -104,7 +104,7 @@ async def test_batches_that_wait_for_a_lane_are_charged_and_refused_beyond_the_s
 
 async def test_large_ones_take_turns_between_connections(world: World) -> None:
     order: list[str] = []
-    unpacking = Unpacking(world.lanes, "/d", world.clock.monotonic)  # type: ignore[arg-type]
+    unpacking = Unpacking(world.lanes, world.clock.monotonic)  # type: ignore[arg-type]
 
     def attempt(name: str, work: Work) -> None:
         if work.bytes_left < 32 * MIB:
@@ -127,7 +127,7 @@ async def test_a_connection_has_so_many_batches_on_the_lanes_and_others_go_befor
     world: World,
 ) -> None:
     order: list[str] = []
-    unpacking = Unpacking(world.lanes, "/d", world.clock.monotonic)  # type: ignore[arg-type]
+    unpacking = Unpacking(world.lanes, world.clock.monotonic)  # type: ignore[arg-type]
 
     def attempt(name: str, work: Work) -> None:
         order.append(name)
@@ -146,7 +146,7 @@ async def test_a_connection_has_so_many_batches_on_the_lanes_and_others_go_befor
 
 
 async def test_what_is_unpacked_on_the_lanes_is_in_the_account(world: World) -> None:
-    unpacking = Unpacking(world.lanes, "/d", world.clock.monotonic)  # type: ignore[arg-type]
+    unpacking = Unpacking(world.lanes, world.clock.monotonic)  # type: ignore[arg-type]
     seen = []
 
     def attempt(work: Work) -> None:

@@ -40,7 +40,7 @@ def ask(world: GroupWorld, member: str, epoch: int, **said: Any) -> Promise:
 
 
 def owned(world: GroupWorld, *indexes: int) -> list[Any]:
-    topic_id = world.broker.catalog.image.topics["t"].topic_id
+    topic_id = world.broker.topics.image.topics["t"].topic_id
     return [
         consumer_group_heartbeat.ConsumerGroupHeartbeatTopicPartitions(
             topic_id=topic_id, partitions=list(indexes)

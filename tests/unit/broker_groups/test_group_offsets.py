@@ -72,7 +72,7 @@ async def test_every_version_is_told_of_offsets(version: int) -> None:
 
 async def test_topics_by_their_ids() -> None:
     world = await group_world()
-    topic_id = world.broker.catalog.image.topics["t"].topic_id
+    topic_id = world.broker.topics.image.topics["t"].topic_id
     request = commit_request(("t", 1, 8), ("t", 0, 9))
     request.topics[0].topic_id = topic_id
     answer = world.now(request, 10)

@@ -30,9 +30,9 @@ def answer(request: Any, context: RequestContext[Any]) -> MetadataResponse:
 
 def make(handle: Handler = answer) -> tuple[Dispatcher, BrokerProbes]:
     probes = BrokerProbes(lambda: 0.0)
-    served = [Route(API, handle), Route(api_versions.API, handle)]
+    served = [Route(API, handle, None), Route(api_versions.API, handle, None)]
     routes = {route.api.key: route for route in served}
-    return Dispatcher(routes, object(), probes, asyncio.get_running_loop()), probes
+    return Dispatcher(routes, probes, asyncio.get_running_loop()), probes
 
 
 def frame_of(request: Any, version: int = VERSION) -> memoryview:

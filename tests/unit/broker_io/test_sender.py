@@ -27,7 +27,7 @@ class Line:
         self.broken: list[Exception] = []
         self.loop = asyncio.get_running_loop()
         self.lanes = DiskLanes(self.loop)
-        self.cache = PageCache(self.lanes, "data")
+        self.cache = PageCache(self.lanes.lane("data"))
         self.sender = SocketSender(
             self.near.fileno(),
             self.loop,

@@ -1,6 +1,7 @@
 """Each way to end has its exit status, and a user's mistake never shows a traceback."""
 
 import errno
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,12 +41,11 @@ class FakeBroker:
 
     error: Exception | None = None
     clean = True
-    bootstrap, http, loop = "127.0.0.1:1", None, None
+    bootstrap, http = "127.0.0.1:1", None
 
     def __init__(self, env: Any, config: Any, loop: Any, **_: Any) -> None:
-        self.catalog = self
-        self.image = self
-        self.topics: dict[str, Any] = {}
+        image = SimpleNamespace(topics={})
+        self.services = SimpleNamespace(loop=None, topics=SimpleNamespace(image=image))
 
     async def start(self) -> None:
         if self.error is not None:

@@ -1,0 +1,37 @@
+"""What `/livez` and `/readyz` check."""
+
+from typing import Any
+
+from broker.daemon.services import Services
+from broker.http.port.health import Check
+from broker.state.loading import StateLoading
+
+
+def live_checks() -> list[Check]:
+    """The process answers."""
+    return [Check("ping", lambda: None)]
+
+
+def ready_checks(services: Services) -> list[Check]:
+    """Clients can connect, and what they have stored is served."""
+    readiness, probes = services.readiness, services.probes
+
+    def storage_fault() -> str | None:
+        if probes.fsync_errors:
+            return f"{probes.fsync_errors} fsync failed; see the log for which partition"
+        return None
+
+    return [
+        Check("serving", lambda: None if readiness.is_ready else readiness.reason),
+        Check("storage", storage_fault),
+        Check("disk", lambda: services.disk_space.shortage),
+        Check("starts", lambda: services.crash_guard.fault),
+        Check("connections", services.server.why_full),
+        _loading_check("groups", services.groups.loading),
+        _loading_check("transactions", services.transactions.loading),
+    ]
+
+
+def _loading_check(name: str, loading: StateLoading[Any]) -> Check:
+    """What a coordinator could not read back."""
+    return Check(name, lambda: loading.fault, lambda: loading.note)
