@@ -48,6 +48,10 @@ class CorruptLog(StorageError):
     """The log itself is damaged where good data follows: kept as it is and reported, never cut."""
 
 
+class LogOffline(StorageError):
+    """The log takes no writes: it is closed, damaged, or its disk has failed."""
+
+
 class CorruptCheckpoint(StorageError):
     """A checkpoint, snapshot or properties file cannot be read: absent then, never zero."""
 

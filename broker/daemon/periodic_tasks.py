@@ -148,7 +148,7 @@ async def expire_producers(services: Services) -> None:
             producers = partition.log.producers
             if len(producers):
                 expire = partial(producers.expire, services.clock.now_ms(), expiration_ms)
-                await wait_for(partition.in_turn(expire))
+                await wait_for(partition.writer.in_turn(expire))
 
 
 async def checkpoint(services: Services) -> None:

@@ -275,14 +275,14 @@ class Services:
         """An fsync advanced this log: its partition wakes the fetches that can now see more."""
         partition = self._partition_of(log)
         if partition is not None:
-            partition.became_durable()
+            partition.writer.became_durable()
 
     def _log_failed(self, log: Durable, error: BaseException) -> None:
         """An fsync of this log failed: its partition takes no more writes."""
         event("fsync_failed", "error", log=log, error=error)
         partition = self._partition_of(log)
         if partition is not None:
-            partition.went_offline()
+            partition.writer.went_offline()
 
     def _partition_of(self, durable: Durable) -> Partition | None:
         log: Log = durable  # type: ignore[assignment]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from broker.fetching.sessions import FollowedPartition
 from broker.partitions.partition import Partition
+from broker.runtime.wire_error import wire_error
 from broker.topics.metadata_image import MetadataImage
 from protocol.apis.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from protocol.errors import ErrorCode, KafkaError
@@ -82,14 +83,12 @@ class FetchPlan:
                 if self.news_only and self._is_quiet(wanted, partition):
                     continue
                 data = self._read(wanted, partition, remaining, result, unreadable)
-            except KafkaError as error:
+            except (KafkaError, StorageError) as fault:
+                error = fault if isinstance(fault, KafkaError) else wire_error(fault)
                 data = _refusal(wanted.index, error.code)
                 result.has_error = True
                 if error.code == ErrorCode.CORRUPT_MESSAGE and partition is not None:
                     result.damage.append(DamagedRead(partition, wanted.fetch_offset, error.message))
-            except StorageError:
-                data = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
-                result.has_error = True
             answer = Answer(wanted, partition, data)
             if not self.news_only or _is_news(answer):
                 result.answers.append(answer)
@@ -180,7 +179,7 @@ def _aborted(
         return []
     return [
         AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-        for each in partition.log.aborted_in(wanted.fetch_offset, data)
+        for each in partition.log.search.aborted_in(wanted.fetch_offset, data)
     ]
 
 

@@ -10,6 +10,7 @@ from broker.quotas.service import Quotas
 from broker.quotas.table import LEAST_OF_DEFAULTS, Entity, QuotaTable, alter, entity_of
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.wire_error import wire_error
 from protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -42,7 +43,7 @@ async def handle(request: AlterClientQuotasRequest, context: Context) -> AlterCl
             try:
                 await quotas.store(table)
             except StorageError as fault:
-                error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(fault))
+                error = wire_error(fault)
                 outcomes = {entity: before or error for entity, before in outcomes.items()}
     return AlterClientQuotasResponse(
         entries=[_result(entity, error, context) for entity, error in outcomes.items()]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from broker.guards.disk_space import DiskSpace
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.wire_error import wire_error
 from broker.topics.creation import TopicRules
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
@@ -90,7 +91,7 @@ async def _grow(counts: dict[str, int], errors: dict[str, KafkaError], context: 
     try:
         await context.services.topics.add_partitions(counts)
     except StorageError as error:
-        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        refusal = wire_error(error)
         errors.update(dict.fromkeys(counts, refusal))
 
 

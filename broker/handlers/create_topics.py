@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.wire_error import wire_error
 from broker.topics.creation import TopicPlan, TopicRules
 from broker.topics.new_topic import NewTopic
 from broker.topics.topic_catalog import TopicCatalog
@@ -80,7 +81,7 @@ async def _create(
     try:
         await context.services.topics.create(planned)
     except StorageError as error:
-        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        refusal = wire_error(error)
         for plan in planned:
             results[plan.name] = _refusal(plan.name, refusal, context)
 

@@ -9,6 +9,7 @@ from broker.groups.coordinator import GroupCoordinator
 from broker.record_times.offenders import DirtyClients
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.wire_error import wire_error
 from broker.topics.metadata_image import TopicImage
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
@@ -55,7 +56,7 @@ async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopics
                 context.services.dirty_clients.topic_deleted(name)
             context.services.groups.topics_deleted(doomed)
         except StorageError as error:
-            refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            refusal = wire_error(error)
             results = [
                 each if each.error_code else _refusal(each.name, each.topic_id, refusal, context)
                 for each in results

@@ -64,7 +64,7 @@ def _describe(name: str, index: int, context: Context, room: AnswerRoom) -> Answ
         room.take(1 + len(partition.log.producers))
     except KafkaError as error:
         return refuse(error)
-    producers = partition.in_turn(partial(_states, partition))  # a lane may be appending
+    producers = partition.writer.in_turn(partial(_states, partition))  # a lane may be appending
     return after(producers, partial(_success, index), refuse)
 
 

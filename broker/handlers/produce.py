@@ -112,9 +112,9 @@ def _produce(
             context.services.intake.admit(len(records))
         size_bytes = len(records)
         if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):
-            result = partition.append_old(records, request.acks, context)
+            result = partition.writer.append_old(records, request.acks, context)
         else:
-            result = partition.append(records, request.acks, context)
+            result = partition.writer.append(records, request.acks, context)
     except KafkaError as error:
         return _refusal(data.index, error, partition, context)
     if isinstance(result, Deferred):

@@ -16,8 +16,7 @@ from broker.groups.consumer.group import ConsumerState
 from broker.groups.lag import Standing, standings
 from broker.metrics.declare import Sample, counter, gauge, one
 from broker.runtime.probes import OTHERS
-from protocol.errors import KafkaError
-from storage.log.log_times import lag_of
+from storage.errors import StorageError
 from storage.search.segment_access import NotInMemory
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ def _is_exact(broker: "MetricsView") -> bool:
 def _times(standing: Standing) -> Iterable[Sample]:
     labels = standing.group, standing.topic, str(standing.partition)
     try:
-        lag = lag_of(standing.log, standing.value.offset, may_wait=False)
-    except (NotInMemory, KafkaError):
+        lag = standing.log.search.lag_at(standing.value.offset, may_wait=False)
+    except (NotInMemory, StorageError):
         return
     if lag.record_ms is not None:
         yield (*labels, "record"), lag.record_ms / 1000

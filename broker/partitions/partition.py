@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from broker.partitions.partition_services import PartitionServices
-from broker.partitions.writer import ACKS_ALL, PartitionWrites
+from broker.partitions.writer import ACKS_ALL, PartitionWriter
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
 from broker.runtime.unpacking import RequestBudget
 from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
 from storage.files.file_slice import FetchData
+from storage.log.log import Log
 from storage.producers.leader_epochs import EpochEnd
-from storage.search.file_times import offsets_before
-from storage.search.search_clock import CLOCKS
 from storage.search.segment_access import NotInMemory
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.validation.unpacking import TooMuchWork, Work
@@ -30,10 +30,16 @@ SEARCH_BYTES = 4096
 """What a search on the loop may unpack in any case is what a batch of that size may."""
 
 
-class Partition(PartitionWrites):
+class Partition:
     """One partition as the handlers see it. Used from the event loop only."""
 
-    __slots__ = ()
+    __slots__ = ("_serving", "log", "writer")
+
+    def __init__(self, log: Log, serving: PartitionServices) -> None:
+        """Nothing is read or written."""
+        self.log = log
+        self.writer: PartitionWriter = PartitionWriter(log, serving, self)
+        self._serving = serving
 
     @property
     def topic(self) -> str:
@@ -67,7 +73,7 @@ class Partition(PartitionWrites):
         """Where `epoch` ended; the present one, even if it wrote nothing yet, ends at the end."""
         if epoch == self.log.leader_epoch:
             return EpochEnd(epoch, self.log.snapshot.log_end_offset)
-        return self.log.epoch_end_offset(epoch)
+        return self.log.epochs.end_offset_of(epoch, self.log.snapshot.log_end_offset)
 
     def __repr__(self) -> str:
         """As the directory is called: topic-index."""
@@ -106,17 +112,10 @@ class Partition(PartitionWrites):
         A search that has to touch the disk, or takes long, or need not be `at_once`, runs on a lane
         and comes later. TooMuchWork when it has to unpack more than `budget` has left.
         """
-        log, clock = self.log, CLOCKS[self.log.config.horolog_search_clock]
+        first = self.log.search.first_at_or_after
 
         def search(may_wait: bool, work: Work) -> TimestampOffset | None:
-            return log.reads.offset_for_timestamp(
-                log.snapshot,
-                timestamp_ms,
-                last_fetchable=end,
-                clock=clock,
-                may_wait=may_wait,
-                work=work,
-            )
+            return first(timestamp_ms, below=end, may_wait=may_wait, work=work)
 
         return self._search(search, budget or RequestBudget(), at_once=at_once)
 
@@ -124,10 +123,10 @@ class Partition(PartitionWrites):
         self, *, at_once: bool = True, budget: RequestBudget | None = None
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
         """The first record with the largest record time in the log, whatever the clock."""
-        log = self.log
+        first = self.log.search.first_with_largest
 
         def search(may_wait: bool, work: Work) -> TimestampOffset | None:
-            return log.reads.max_timestamp_offset(log.snapshot, may_wait=may_wait, work=work)
+            return first(may_wait=may_wait, work=work)
 
         return self._search(search, budget or RequestBudget(), at_once=at_once)
 
@@ -135,10 +134,8 @@ class Partition(PartitionWrites):
         self, timestamp_ms: int, max_count: int, now_ms: int
     ) -> Deferred[list[int]]:
         """Offsets by the times of files, the latest first (semantics.md 5.5)."""
-        log = self.log
-        return self.on_lane(
-            lambda: offsets_before(log.snapshot, log.files, timestamp_ms, max_count, now_ms)
-        )
+        starts = self.log.search.segment_starts
+        return self.on_lane(lambda: starts(timestamp_ms, max_count, now_ms))
 
     def on_lane(self, work: Callable[[], T]) -> Deferred[T]:
         """Runs `work`, which reads only, on a lane; it takes no turn."""
@@ -179,7 +176,7 @@ class Partition(PartitionWrites):
                 return self._serving.unpacking.at_once(
                     SEARCH_BYTES, budget, lambda work: search(False, work)
                 )
-            except (NotInMemory, KafkaError, TooMuchWork):
+            except (NotInMemory, StorageError, TooMuchWork):
                 pass
         return self.on_unpacking_lane(lambda work: search(True, work), budget)
 

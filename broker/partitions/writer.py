@@ -10,8 +10,7 @@ crash in between, or a retry, repeats a record in the quarantine and loses none.
 from __future__ import annotations  # functions are made per request: cheap ones
 
 from asyncio import Future
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TypeVar
 
@@ -21,6 +20,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
 from broker.runtime.memory_account import MemoryClass
 from broker.runtime.unpacking import too_much_of_a_request
+from broker.runtime.wire_error import faults_as_wire_errors, wire_error
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CODEC_MASK
 from storage.errors import StorageError
@@ -43,8 +43,8 @@ below it: a copy for the lane and the way there and back take longer than the re
 Outcome = AppendResult | Deferred[AppendResult]
 
 
-class PartitionWrites:
-    """What changes the log of one partition. Used from the event loop only."""
+class PartitionWriter:
+    """Changes the log of one partition. Used from the event loop only."""
 
     __slots__ = (
         "_announced",
@@ -52,13 +52,15 @@ class PartitionWrites:
         "_stable",
         "_turns",
         "_unread_bytes",
+        "_waited_for",
         "awaits_quarantine",
         "log",
     )
 
-    def __init__(self, log: Log, serving: PartitionServices) -> None:
-        """Nothing is read or written."""
+    def __init__(self, log: Log, serving: PartitionServices, waited_for: Hashable) -> None:
+        """Nothing is read or written. `waited_for` is what fetches wait for: the partition."""
         self.log = log
+        self._waited_for = waited_for
         self.awaits_quarantine = False
         """Whether a write here waits for one to a quarantine, and all later ones with it."""
         self._serving = serving
@@ -89,7 +91,7 @@ class PartitionWrites:
         except MistimedBatch as mistimed:
             return self._remedy(mistimed, acks, sender)
         except StorageError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise wire_error(error) from error
         return self._appended(result, size)
 
     def _append_packed(self, records: memoryview, acks: int, sender: Sender) -> Outcome:
@@ -151,19 +153,19 @@ class PartitionWrites:
         self._announced = snapshot.high_watermark
         self._stable = snapshot.last_stable_offset
         if ends:  # a transaction, on which readers of committed records waited
-            self._serving.waiters.wake_all(self)
+            self._serving.waiters.wake_all(self._waited_for)
         else:
-            self._serving.waiters.wake(self, self._unread_bytes)
+            self._serving.waiters.wake(self._waited_for, self._unread_bytes)
         if snapshot.high_watermark == snapshot.log_end_offset:
             self._unread_bytes = 0
 
     def went_offline(self) -> None:
         """The log takes no more writes: whoever waits for data here looks again."""
-        self._serving.waiters.wake_all(self)
+        self._serving.waiters.wake_all(self._waited_for)
 
     def went_away(self) -> None:
         """The partition is deleted: waiting fetches and producers are answered."""
-        self._serving.waiters.wake_all(self)
+        self._serving.waiters.wake_all(self._waited_for)
         self._serving.commit.forget(self.log)
 
     # --- what may run on a lane ---
@@ -171,7 +173,7 @@ class PartitionWrites:
     def _append(
         self, batch: memoryview | CheckedBatch, acks: int, work: Work | None = None
     ) -> AppendResult:
-        with _told():
+        with faults_as_wire_errors():
             return self.log.append(
                 batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch, work=work
             )
@@ -180,7 +182,7 @@ class PartitionWrites:
         return self._append(up_conversion.as_batch(records, self.log.config, work), acks, work)
 
     def _append_own(self, batch: CheckedBatch, acks: int) -> AppendResult:
-        with _told():
+        with faults_as_wire_errors():
             return self.log.append_own(
                 batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
             )
@@ -350,7 +352,7 @@ class PartitionWrites:
             if error is None:
                 answer.resolve(result)
             else:
-                answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+                answer.fail(wire_error(error))
 
         self._serving.commit.request(self.log, result.last_offset + 1, synced)
         return answer
@@ -362,15 +364,6 @@ class PartitionWrites:
     def _origin(self, sender: Sender) -> Origin:
         log = self.log
         return Origin(log.topic, log.partition, sender.client_id, sender.client_host)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Faults of the disk as a client is told of them."""
-    try:
-        yield
-    except StorageError as error:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
 
 def _pass_on(answer: Deferred[T], value: T | None, error: BaseException | None) -> None:

@@ -174,7 +174,7 @@ class AuditStream:
     async def _append(self, target: Partition, rows: Sequence[tuple[bytes, bytes]]) -> None:
         now_ms = self._clock.now_ms()
         batch = build_batch([(now_ms, *row) for row in rows], codec=Codec.LZ4)
-        outcome = target.append_own(own_batch(batch, now_ms), ACKS_LEADER)
+        outcome = target.writer.append_own(own_batch(batch, now_ms), ACKS_LEADER)
         if isinstance(outcome, Deferred):
             await wait_for(outcome)
         self._probes.appended(target.topic, len(batch), len(rows), None)

@@ -29,7 +29,7 @@ from storage.validation.batch_rules import refusal
 
 if TYPE_CHECKING:
     from broker.partitions.partition_services import PendingRewrite
-    from broker.partitions.writer import PartitionWrites
+    from broker.partitions.writer import PartitionWriter
     from broker.runtime.probes import BrokerProbes
     from broker.topics.creation import TopicRules
     from broker.topics.metadata_image import TopicImage
@@ -112,7 +112,7 @@ class Quarantine:
         self._probes.appended(errand.name, len(aside.records), aside.facts.count, None)
         errand.answer.resolve(result)
 
-    def _partition(self, errand: QuarantineWrite) -> PartitionWrites:
+    def _partition(self, errand: QuarantineWrite) -> PartitionWriter:
         origin, name = errand.origin, errand.name
         topic: TopicImage | None = self._topics.image.topics.get(name)
         if name == origin.topic:
@@ -127,11 +127,12 @@ class Quarantine:
             raise Unusable("its own horolog.timestamp.policy is quarantine")
         if "compact" in config.cleanup_policy:
             raise Unusable("its cleanup.policy is compact")
-        if partition.awaits_quarantine:
+        writer = partition.writer
+        if writer.awaits_quarantine:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"The quarantine {name} waits for one of its own"
             )
-        return partition
+        return writer
 
     async def _make(self, errand: QuarantineWrite) -> None:
         topics, name = self._topics, errand.name

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from broker.runtime.deferred import Deferred
+from broker.runtime.wire_error import wire_error
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
@@ -93,7 +94,7 @@ def settle(answer: Deferred[T], future: asyncio.Future[T]) -> None:
     if error is None:
         answer.resolve(future.result())
     elif isinstance(error, StorageError):
-        answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        answer.fail(wire_error(error))
     else:
         answer.fail(error)
 

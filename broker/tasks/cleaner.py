@@ -210,7 +210,7 @@ class Cleaner:
                 )
                 self.tally.moved(step.bytes_read, step.bytes_written)
                 if step.in_turn is not None:
-                    await wait_for(partition.in_turn(step.in_turn))
+                    await wait_for(partition.writer.in_turn(step.in_turn))
                 if step.is_over:
                     break
                 await self._rest(self._throttle.rest(step.bytes_read + step.bytes_written))

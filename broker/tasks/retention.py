@@ -153,7 +153,7 @@ class Retention:
         try:
             step = RemovalStep((), 0, has_more=True)
             while step.has_more:
-                step = await wait_for(partition.in_turn(remove))
+                step = await wait_for(partition.writer.in_turn(remove))
                 gone.update(segment.base_offset for segment in step.segments)
         except KafkaError as error:
             event("retention_failed", "warning", log=partition, error=error)

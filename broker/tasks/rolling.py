@@ -121,7 +121,7 @@ class Rolling:
             return
         now_ms = self._clock.now_ms()
         try:
-            rolled = await wait_for(partition.in_turn(partial(roll_if_due, log, now_ms)))
+            rolled = await wait_for(partition.writer.in_turn(partial(roll_if_due, log, now_ms)))
         except KafkaError as error:
             event("roll_failed", "warning", log=partition, error=error)
             return

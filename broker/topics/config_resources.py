@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from broker.runtime.wire_error import wire_error
 from broker.topics.creation import config_refusal
 from broker.topics.names import check_name, check_not_internal
 from config.errors import ConfigError
@@ -114,7 +115,7 @@ class ConfigResources:
                 except ConfigError as error:
                     outcomes.append(_refusal(resource, error))
                 except StorageError as error:
-                    outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+                    outcomes.append(wire_error(error))
                 else:
                     judged[len(outcomes)] = change
                     outcomes.append("")

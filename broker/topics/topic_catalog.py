@@ -134,7 +134,7 @@ class TopicCatalog:
         self.image = remaining
         for topic in topics:
             for each in topic.partitions:
-                each.went_away()
+                each.writer.went_away()
             await self._remove_logs(topic)
             self._config.remove_topic(topic.name)
         try:
@@ -150,7 +150,9 @@ class TopicCatalog:
         left: list[KafkaError] = []
         for each in topic.partitions:
             try:
-                await wait_for(each.in_turn(partial(self._logs.delete_log, topic.name, each.index)))
+                await wait_for(
+                    each.writer.in_turn(partial(self._logs.delete_log, topic.name, each.index))
+                )
             except KafkaError as error:
                 left.append(error)
         if left:

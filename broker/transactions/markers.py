@@ -91,7 +91,7 @@ class Markers:
             now_ms,
         )
         try:
-            outcome = partition.append_own(own_batch(marker, now_ms), ACKS_ALL)
+            outcome = partition.writer.append_own(own_batch(marker, now_ms), ACKS_ALL)
         except KafkaError as error:
             done(None, error)
             return answer

@@ -180,7 +180,7 @@ def _is_lost(entrant: _Entrant) -> bool:
     """
     partition = entrant.partition
     is_unknown = partition.log.producers.get(entrant.claim.producer_id) is None
-    return is_unknown and entrant.base_sequence != 0 and not partition.is_writing
+    return is_unknown and entrant.base_sequence != 0 and not partition.writer.is_writing
 
 
 def _as_told(error: KafkaError, context: Producing) -> KafkaError:

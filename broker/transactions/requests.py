@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from broker.runtime.request_context import RequestContext
+from broker.runtime.wire_error import wire_error
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.transaction import Place
@@ -42,7 +43,7 @@ def told(
 ) -> int:
     """The code that a client of this version knows; it is counted."""
     if isinstance(error, StorageError):
-        code: int = ErrorCode.KAFKA_STORAGE_ERROR
+        code: int = wire_error(error).code
     elif error.code == ErrorCode.PRODUCER_FENCED and context.api_version < fenced_since:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
     else:

@@ -119,8 +119,8 @@ def learn_ages(log: Log, at_most: int) -> bool:
         if not at_most:
             return False
         at_most -= 1
-        learn_times(segment, segment.size_bytes, *log.lookup)
-        learn_first_times(segment, segment.size_bytes, *log.lookup)
+        learn_times(segment, segment.size_bytes, *log.search.lookup)
+        learn_first_times(segment, segment.size_bytes, *log.search.lookup)
     log.compaction.ages = segments, [_age_of(segment) for segment in segments[:-1]]
     return True
 

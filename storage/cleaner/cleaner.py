@@ -190,7 +190,7 @@ class Cleaning:
 
     def _clean(self, group: Sequence[Segment], cleaner: BatchCleaner) -> Iterator[Slice]:
         """Make one segment of some neighbours and put it in their place."""
-        indexes, rules = self.log.lookup
+        indexes, rules = self.log.search.lookup
         cleaned = CleanedSegment(group, rules)
         swap: SegmentSwap | None = None
         try:
@@ -278,7 +278,7 @@ class Cleaning:
         return [*bases[1:], self._verdict.first_uncleanable] if bases else []
 
     def _index_bytes(self, segment: Segment) -> int:
-        indexes, rules = self.log.lookup
+        indexes, rules = self.log.search.lookup
         offsets, times, _ = indexes.of(segment, segment.size_bytes, rules)
         return max(offsets.size_bytes, times.size_bytes)
 
@@ -295,7 +295,7 @@ class Cleaning:
             raise CorruptLog(segment.file().path, f"the batch at {scan.end_position}: {scan.fault}")
 
     def _aborted(self, offset: int) -> list[AbortedTransaction]:
-        return self.log.aborted_transactions(offset, self._verdict.first_uncleanable)
+        return self.log.search.aborted(offset, self._verdict.first_uncleanable)
 
     def _read(self, size: int, written: int = 0) -> Slice:
         self.stats.bytes_read += size

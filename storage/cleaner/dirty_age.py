@@ -53,7 +53,7 @@ def learn_dirty_age(log: Log, offsets: CleanerOffsets, at_most: int) -> bool:
 
     DiskError, CorruptLog.
     """
-    indexes, rules = log.lookup
+    indexes, rules = log.search.lookup
     for segment, limit in _dirty(log, offsets):
         if _is_known(segment):
             continue

@@ -81,7 +81,9 @@ class LogCheckpoints:
 
     def _save_recovery_points(self) -> None:
         logs = self._logs()
-        self._recovery_points.save({name: log.recovery_point for name, log in logs.items()})
+        self._recovery_points.save(
+            {name: log.durability.recovery_point for name, log in logs.items()}
+        )
 
     def _save_starts(self) -> None:
         self._start_offsets.save(

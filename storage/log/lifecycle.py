@@ -29,7 +29,7 @@ def learn_times(log: Log, at_most: int) -> bool:
     DiskError, CorruptLog.
     """
     snapshot = log.snapshot
-    indexes, rules = log.lookup
+    indexes, rules = log.search.lookup
     for index, segment in enumerate(snapshot.segments):
         limit = snapshot.end_of(index)
         if not limit or knows_times(segment):
@@ -66,7 +66,7 @@ def roll_deadline(log: Log, now_ms: int) -> int | None:
     segment = snapshot.active
     if not snapshot.end_position:
         return None
-    learn_first_times(segment, snapshot.end_position, *log.lookup)
+    learn_first_times(segment, snapshot.end_position, *log.search.lookup)
     return timer_deadline(
         first_record_ms=segment.first_timestamp,
         first_arrival_ms=segment.first_arrival_ms,

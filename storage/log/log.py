@@ -14,24 +14,22 @@ from uuid import UUID
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Env
-from storage.errors import CorruptIndex, CorruptLog, DiskError, NoSpace
+from storage.errors import CorruptLog, DiskError, LogOffline, NoSpace
 from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
-from storage.index.txn_index import AbortedTransaction
 from storage.locks import Lock
 from storage.log.appender import LogAppender
 from storage.log.compaction_state import Compaction
 from storage.log.durability import Durability
 from storage.log.reader import read
-from storage.producers.leader_epochs import EpochEnd, LeaderEpochs
+from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates, RememberedBatch
 from storage.recovery.loading import LoadedLog
-from storage.search.log_search import LogSearch, as_told, told
-from storage.search.search_clock import SearchClock
+from storage.search.log_search import LogSearch
 from storage.segment.log_snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
 from storage.segment.removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
-from storage.segment.segment import IndexRules, Segment
+from storage.segment.segment import Segment
 from storage.segment.trusted_indexes import TrustedIndexes
 from storage.validation.batch_rules import InvalidRecordError
 from storage.validation.checked_batch import CheckedBatch
@@ -47,7 +45,6 @@ class Log:
 
     __slots__ = (
         "_appender",
-        "_durability",
         "_gate",
         "_has_marks",
         "_on_start_moved",
@@ -57,10 +54,11 @@ class Log:
         "compaction",
         "config",
         "corruption",
+        "durability",
         "files",
         "is_closed",
         "partition",
-        "reads",
+        "search",
         "snapshot",
         "topic",
         "topic_id",
@@ -96,8 +94,8 @@ class Log:
         self.corruption = loaded.corruption
         """The damage above which the log is kept as it is, and not written or read; or None."""
         self._appender = LogAppender(loaded, config, env, indexes)
-        self.reads = LogSearch(indexes, config)
-        self._durability = Durability(env.clock, loaded.end_offset, config)
+        self.search: LogSearch = LogSearch(indexes, self)
+        self.durability: Durability = Durability(env.clock, loaded.end_offset, config)
         self._gate, self._has_marks = Lock(), False
         self._tail: Tail | None = None
         self._publish()
@@ -111,27 +109,22 @@ class Log:
     @property
     def failed(self) -> DiskError | None:
         """The first fsync error. It is final: the log takes no more writes until it is reopened."""
-        return self._durability.failed
+        return self.durability.failed
 
     @property
     def durable_offset(self) -> int:
         """Everything below is on the disk."""
-        return self._durability.durable_offset
-
-    @property
-    def recovery_point(self) -> int:
-        """Where recovery would begin: below it log and indexes are durable."""
-        return self._durability.recovery_point
+        return self.durability.durable_offset
 
     @property
     def dirty_bytes(self) -> int:
         """Bytes that were written and not yet synced."""
-        return self._durability.dirty_bytes
+        return self.durability.dirty_bytes
 
     @property
     def first_dirty_at(self) -> float | None:
         """Since when (monotonic seconds) something is unsynced; None if nothing is."""
-        return self._durability.first_dirty_at
+        return self.durability.first_dirty_at
 
     @property
     def producers(self) -> ProducerStates:
@@ -142,8 +135,8 @@ class Log:
         """Follow new settings from the next append on; index sizes from the next segment on."""
         self.config = config
         self._appender.reconfigure(config)
-        self.reads.reconfigure(config)
-        self._durability.reconfigure(config)
+        self.search.reconfigure(config)
+        self.durability.reconfigure(config)
 
     # --- append ---
 
@@ -166,16 +159,16 @@ class Log:
     ) -> AppendResult:  # fmt: skip
         """Append exactly one batch of format 2 from a client; patched in place.
 
-        KafkaError when it is refused (`InvalidRecordError` when for its records), with
-        KAFKA_STORAGE_ERROR (56) when the disk failed; MistimedBatch when it needs its remedy: then
-        what came of it may be appended, as long as nothing else was since; TooMuchWork when it
-        unpacks to more than `work` allows for. Nothing is stored in any of these cases.
+        Raises KafkaError when it is refused (`InvalidRecordError` when for its records);
+        StorageError when the disk failed or the log is offline; MistimedBatch when it needs its
+        remedy: then what came of it may be appended, as long as nothing else was since;
+        TooMuchWork when it unpacks to more than `work` allows for. Nothing is stored then.
         """
         try:
             with self._gate:
                 return self._append(batch, leader_epoch, work, acks_all=acks_all)
-        except (DiskError, CorruptIndex, CorruptLog) as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        except CorruptLog as error:  # its own log, not the batch: nothing can be written
+            raise LogOffline(error.path, error.message) from error
         finally:
             if self._has_marks:
                 self._catch_up()
@@ -183,7 +176,7 @@ class Log:
     def _append(
         self, batch: memoryview | CheckedBatch, epoch: int, work: Work | None, *, acks_all: bool
     ) -> AppendResult:
-        if self._durability.failed is not None or self.corruption is not None or self.is_closed:
+        if self.durability.failed is not None or self.corruption is not None or self.is_closed:
             raise self._offline()
         appender = self._appender
         try:
@@ -191,7 +184,7 @@ class Log:
             if isinstance(placed, RememberedBatch):
                 return self._duplicate(placed, acks_all=acks_all)
             base_offset, last_offset, stamp_ms, segment_base, position, skew_ms, dirty = placed
-            durability = self._durability
+            durability = self.durability
             waits = durability.promises(last_offset, acks_all=acks_all)
             if waits:
                 durability.hide(base_offset, segment_base, position)
@@ -207,22 +200,24 @@ class Log:
         return result
 
     def _duplicate(self, batch: RememberedBatch, *, acks_all: bool) -> AppendResult:
-        last, durability = batch.last_offset, self._durability
+        last, durability = batch.last_offset, self.durability
         waits = durability.durable_offset <= last and durability.promises(last, acks_all=acks_all)
         stored = (batch.base_offset, last, batch.timestamp, self._start_offset)
         end = self._appender.end_offset
         return AppendResult(*stored, duplicate=True, end_offset=end, waits_for_disk=waits)
 
-    def _offline(self) -> KafkaError:
-        reason = self.failed or self.corruption or "the log is closed"
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(reason))
+    def _offline(self) -> LogOffline:
+        reason = self.failed or self.corruption
+        if reason is None:
+            return LogOffline(self.files.path, "the log is closed")
+        return LogOffline(reason.path, reason.message)
 
     # --- publish ---
 
     def _publish(self) -> None:
         appender = self._appender
         segments = appender.segments
-        hidden = self._durability.first_hidden
+        hidden = self.durability.first_hidden
         if hidden is None:
             watermark, place = appender.end_offset, None
         else:
@@ -251,7 +246,7 @@ class Log:
         One caller at a time, on any thread. The first DiskError is final and raised ever after.
         """
         try:
-            return self._durability.sync(self.snapshot)
+            return self.durability.sync(self.snapshot)
         except DiskError:
             if self.is_closed:
                 return self.snapshot.log_end_offset
@@ -260,11 +255,11 @@ class Log:
     def vouch(self) -> None:
         """Leave a mark of what `sync` made durable, for a start after a crash. Blocks."""
         if not self.is_closed:
-            self._durability.vouch(self.files)
+            self.durability.vouch(self.files)
 
     def mark_durable(self, offset: int) -> None:
         """On the loop, with what `sync` returned: hidden batches appear."""
-        self._durability.reached(offset)
+        self.durability.reached(offset)
         self._has_marks = True
         self._catch_up()
 
@@ -276,7 +271,7 @@ class Log:
         while self._has_marks and self._gate.acquire(blocking=False):
             try:
                 self._has_marks = False
-                self._durability.show()
+                self.durability.show()
                 self._publish()
                 self._settle()
             finally:
@@ -293,14 +288,14 @@ class Log:
     def read(self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool) -> FetchData:
         """Whole batches from the one with `offset` to before `up_to`; see `storage.log.reader`.
 
-        KafkaError OFFSET_OUT_OF_RANGE (1) outside of the log, KAFKA_STORAGE_ERROR (56) when the
-        disk refuses, CORRUPT_MESSAGE (2) when the log is damaged there. While `doubt` is set the
-        bytes must not be served: settle it, then ask again.
+        Raises KafkaError OFFSET_OUT_OF_RANGE (1) outside of the log, DiskError, and CorruptLog
+        when the log is damaged there. While `doubt` is set the bytes must not be served: settle
+        it, then ask again.
         """
         try:
             return read(
                 self.snapshot,
-                *self.reads.lookup,
+                *self.search.lookup,
                 offset,
                 max_bytes,
                 up_to=up_to,
@@ -310,39 +305,7 @@ class Log:
             if offset < self._start_offset:  # removed while we looked
                 reason = f"Offset {offset} is before the log start {self._start_offset}"
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason) from error
-            raise as_told(error) from error
-
-    def offset_for_timestamp(
-        self,
-        timestamp_ms: int,
-        *,
-        last_fetchable: int,
-        clock: SearchClock = SearchClock.RECORD,
-        may_wait: bool = True,
-    ) -> TimestampOffset | None:
-        """The smallest offset with a time of at least `timestamp_ms`; see `LogSearch`."""
-        return self.reads.offset_for_timestamp(
-            self.snapshot, timestamp_ms,
-            last_fetchable=last_fetchable, clock=clock, may_wait=may_wait,
-        )  # fmt: skip
-
-    def max_timestamp_offset(self, *, may_wait: bool = True) -> TimestampOffset | None:
-        """The first record with the log's largest record time (KIP-734); see `LogSearch`."""
-        return self.reads.max_timestamp_offset(self.snapshot, may_wait=may_wait)
-
-    def aborted_transactions(self, offset: int, up_to: int) -> list[AbortedTransaction]:
-        """What a READ_COMMITTED fetch of [offset, up_to) must leave out."""
-        return self.reads.aborted_transactions(self.snapshot, offset, up_to)
-
-    def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTransaction]:
-        """What a reader of committed records must leave out of what a fetch from `offset` gave.
-
-        Perhaps some more, which readers allow for. KafkaError KAFKA_STORAGE_ERROR (56).
-        """
-        snapshot = self.snapshot
-        up_to = self.reads.end_of(snapshot, offset, data, snapshot.last_stable_offset)
-        with told():
-            return self.reads.aborted_transactions(snapshot, offset, up_to)
+            raise
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -353,10 +316,6 @@ class Log:
     def leader_epoch(self) -> int:
         """The epoch of this leader: the latest that wrote here, 0 if none did."""
         return self._appender.leader_epoch
-
-    def epoch_end_offset(self, epoch: int) -> EpochEnd:
-        """Where `epoch` ended (OffsetForLeaderEpoch)."""
-        return self.epochs.end_offset_of(epoch, self.snapshot.log_end_offset)
 
     # --- time passes: start offset, segments, end of life ---
 
@@ -386,7 +345,7 @@ class Log:
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
         """One closed segment counts for several from now on; holding the writer gate.
 
-        KafkaError when the log is out of service: nothing has changed.
+        LogOffline when it is out of service: nothing has changed.
         """
         if not self.takes_changes:
             raise self._offline()
@@ -411,11 +370,6 @@ class Log:
     def takes_changes(self) -> bool:
         """Whether it is in service: open, its disk well, without damage."""
         return not self.is_closed and self.failed is None and self.corruption is None
-
-    @property
-    def lookup(self) -> tuple[TrustedIndexes, IndexRules]:
-        """How the indexes of its segments are reached, for those who look at segments."""
-        return self.reads.lookup
 
     def _raise_start(self, offset: int) -> int:
         """Move the start offset up, durably; how many segments may go in one step.
@@ -461,7 +415,7 @@ class Log:
         if not 0 <= before_offset <= watermark:
             reason = f"Offset {before_offset} is above the high watermark {watermark}"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
-        with self._change(), told():
+        with self._change():
             self._move_start(before_offset)
         return self._start_offset
 
@@ -470,7 +424,7 @@ class Log:
         closed = self._appender.segments[:-1]  # a roll by the timer leaves no dirty bytes
         if (
             self._appender.trim()
-            or self._durability.dirty_bytes
+            or self.durability.dirty_bytes
             or not all(each.synced for each in closed)
         ):
             self.mark_durable(self.sync())
@@ -484,7 +438,7 @@ class Log:
         if self.is_closed:
             return
         try:
-            if self._durability.failed is None:
+            if self.durability.failed is None:
                 self.sync_before_close()
                 self.write_before_close()
                 self._appender.sync_out()
@@ -496,5 +450,5 @@ class Log:
         self.is_closed = True
         for segment in self.snapshot.segments:
             self.files.pool.forget(segment.path_of(LOG))
-            self.reads.forget(segment)
+            self.search.forget(segment)
         self._appender.abandon()

@@ -1,21 +1,19 @@
-"""The searches of one log: by time, for the largest time, for aborted transactions.
+"""The searches of one log: by time, for the largest time, for aborted transactions."""
 
-Each works on the snapshot it is given, on any thread, and may block. Disk faults and damage become
-the errors that clients know.
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Protocol
 
 from config.topic import TopicConfig
-from protocol.errors import ErrorCode, KafkaError
-from storage.errors import CorruptLog, StorageError
 from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
+from storage.files.partition_files import PartitionFiles
 from storage.index.txn_index import AbortedTransaction
-from storage.search.search_clock import SearchClock
+from storage.search.file_times import offsets_before
+from storage.search.search_clock import CLOCKS, SearchClock
 from storage.search.segment_access import SegmentAccess
+from storage.search.time_lag import OffsetTimes, TimeLag, lag_at, times_at
+from storage.search.time_range import TimeRange, range_between
 from storage.search.time_search import first_at_or_after, first_with_largest
+from storage.search.time_skew import TimeSkew, skew_of
 from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.segment.segment import IndexRules, Segment
 from storage.segment.segments import index_of
@@ -23,15 +21,31 @@ from storage.segment.trusted_indexes import TrustedIndexes
 from storage.validation.unpacking import Work
 
 
+class SearchedLog(Protocol):
+    """A log as its searches see it."""
+
+    snapshot: LogSnapshot
+    config: TopicConfig
+    files: PartitionFiles
+
+
 class LogSearch:
-    """What a log answers beside its bytes."""
+    """Every question of time that a log answers, and its aborted transactions.
 
-    __slots__ = ("_indexes", "_inflate_limit", "_rules")
+    Each call works on the log's snapshot of that moment, changes nothing, may come from any thread
+    and may block, unless `may_wait` is False: NotInMemory then says to ask again on a lane. `below`
+    is the first offset that is not looked at; None is the high watermark. `clock` None is the
+    topic's (`horolog.search.clock`). Raises StorageError: CorruptLog for a damaged batch that had
+    to be read; TooMuchWork when more has to be unpacked than `work` allows for.
+    """
 
-    def __init__(self, indexes: TrustedIndexes, config: TopicConfig) -> None:
+    __slots__ = ("_indexes", "_inflate_limit", "_log", "_rules")
+
+    def __init__(self, indexes: TrustedIndexes, log: SearchedLog) -> None:
         """Nothing is read."""
         self._indexes = indexes
-        self.reconfigure(config)
+        self._log = log
+        self.reconfigure(log.config)
 
     def reconfigure(self, config: TopicConfig) -> None:
         """Follow the topic's settings."""
@@ -44,7 +58,7 @@ class LogSearch:
         return self._indexes, self._rules
 
     def look(self, *, may_wait: bool = True, work: Work | None = None) -> SegmentAccess:
-        """A way to the segments for one search."""
+        """Segment access of one search, blocking or not."""
         return SegmentAccess(
             self._indexes, self._rules, self._inflate_limit, may_wait=may_wait, work=work
         )
@@ -53,68 +67,98 @@ class LogSearch:
         """The segment is gone."""
         self._indexes.forget(segment)
 
-    def offset_for_timestamp(
+    # --- by time ---
+
+    def first_at_or_after(
         self,
-        snapshot: LogSnapshot,
         timestamp_ms: int,
         *,
-        last_fetchable: int,
-        clock: SearchClock,
-        may_wait: bool,
+        below: int | None = None,
+        clock: SearchClock | None = None,
+        may_wait: bool = True,
         work: Work | None = None,
     ) -> TimestampOffset | None:
-        """The smallest offset with a time of at least `timestamp_ms`, if below `last_fetchable`.
+        """The smallest offset with a time of at least `timestamp_ms`, and its time by the clock."""
+        snapshot = self._log.snapshot
+        return first_at_or_after(
+            snapshot,
+            self.look(may_wait=may_wait, work=work),
+            timestamp_ms,
+            last_fetchable=snapshot.high_watermark if below is None else below,
+            clock=clock or self._clock,
+        )
 
-        The timestamp in the answer is the time by that clock. KafkaError KAFKA_STORAGE_ERROR (56)
-        when the disk refuses, CORRUPT_MESSAGE (2) when the batch that would answer is damaged;
-        NotInMemory when it may not wait and would have to; TooMuchWork when it has to unpack more
-        than `work` allows for.
-        """
-        look = self.look(may_wait=may_wait, work=work)
-        try:
-            return first_at_or_after(
-                snapshot, look, timestamp_ms, last_fetchable=last_fetchable, clock=clock
-            )
-        except StorageError as error:
-            raise as_told(error) from error
-
-    def max_timestamp_offset(
-        self, snapshot: LogSnapshot, *, may_wait: bool, work: Work | None = None
+    def first_with_largest(
+        self, *, may_wait: bool = True, work: Work | None = None
     ) -> TimestampOffset | None:
-        """The first record with the log's largest record time (KIP-734). Errors as above."""
-        with told():
-            return first_with_largest(snapshot, self.look(may_wait=may_wait, work=work))
+        """The first record with the log's largest record time (KIP-734)."""
+        return first_with_largest(self._log.snapshot, self.look(may_wait=may_wait, work=work))
 
-    def aborted_transactions(
-        self, snapshot: LogSnapshot, offset: int, up_to: int
-    ) -> list[AbortedTransaction]:
+    def range_between(
+        self,
+        from_ms: int,
+        to_ms: int,
+        *,
+        below: int | None = None,
+        clock: SearchClock | None = None,
+    ) -> TimeRange:
+        """The records with times in [from_ms, to_ms)."""
+        snapshot = self._log.snapshot
+        end = snapshot.high_watermark if below is None else below
+        return range_between(snapshot, self.look(), from_ms, to_ms, clock or self._clock, end)
+
+    def times_at(self, offset: int) -> OffsetTimes | None:
+        """Both times of the first record at or after `offset`; None when there is none."""
+        return times_at(self._log.snapshot, self.look(), offset)
+
+    def lag_at(self, offset: int, *, below: int | None = None, may_wait: bool = True) -> TimeLag:
+        """How far behind a reader is whose next offset is `offset`: a group's committed one."""
+        snapshot = self._log.snapshot
+        end = snapshot.high_watermark if below is None else below
+        return lag_at(snapshot, self.look(may_wait=may_wait), offset, end)
+
+    def skew(self) -> TimeSkew:
+        """How late the log's records came: arrival - record time."""
+        return skew_of(self._log.snapshot, self.look())
+
+    def segment_starts(self, timestamp_ms: int, at_most: int, now_ms: int) -> list[int]:
+        """Starts of segments by the times of their files, the latest first (semantics.md 5.5)."""
+        log = self._log
+        return offsets_before(log.snapshot, log.files, timestamp_ms, at_most, now_ms)
+
+    @property
+    def _clock(self) -> SearchClock:
+        return CLOCKS[self._log.config.horolog_search_clock]
+
+    # --- aborted transactions ---
+
+    def aborted(self, offset: int, up_to: int) -> list[AbortedTransaction]:
         """What a READ_COMMITTED fetch of [offset, up_to) must leave out.
 
         An abort is noted where its marker lies, which may be far behind `up_to`.
         """
-        found: list[AbortedTransaction] = []
-        segments = snapshot.segments
-        for segment in segments[index_of(segments, offset) :]:
-            search = segment.aborted.search(offset, up_to)
-            found += search.transactions
-            if search.is_complete:
-                break
-        return found
+        return _aborted(self._log.snapshot, offset, up_to)
 
-    def end_of(self, snapshot: LogSnapshot, offset: int, data: FetchData, up_to: int) -> int:
-        """An offset at or behind the end of what a fetch from `offset` gives, at most `up_to`.
+    def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTransaction]:
+        """What a reader of committed records must leave out of what a fetch from `offset` gave.
+
+        Perhaps some more, which readers allow for.
+        """
+        snapshot = self._log.snapshot
+        return _aborted(snapshot, offset, self._end_of(snapshot, offset, data))
+
+    def _end_of(self, snapshot: LogSnapshot, offset: int, data: FetchData) -> int:
+        """An offset at or behind the end of what a fetch from `offset` gives.
 
         By the offset index, as Kafka bounds its list of aborted transactions.
         """
-        piece = data.slices[0]
+        piece, up_to = data.slices[0], snapshot.last_stable_offset
         segments = snapshot.segments
         for number in range(index_of(segments, offset), len(segments)):
             segment = segments[number]
             if segment.path_of(LOG) != piece.file.path:
                 continue
-            limit = snapshot.end_of(number)
-            with told():
-                indexes = self._indexes.of(segment, limit, self._rules)
+            indexes = self._indexes.of(segment, snapshot.end_of(number), self._rules)
             behind = indexes.offsets.first_at_position(piece.position + piece.size)
             if behind is not None:
                 return min(behind.offset, up_to)
@@ -124,17 +168,12 @@ class LogSearch:
         return up_to
 
 
-@contextmanager
-def told() -> Iterator[None]:
-    """Faults of disk and log as a client is told of them."""
-    try:
-        yield
-    except StorageError as error:
-        raise as_told(error) from error
-
-
-def as_told(error: StorageError) -> KafkaError:
-    """The same, of one fault."""
-    is_damage = isinstance(error, CorruptLog)
-    code = ErrorCode.CORRUPT_MESSAGE if is_damage else ErrorCode.KAFKA_STORAGE_ERROR
-    return KafkaError(code, str(error))
+def _aborted(snapshot: LogSnapshot, offset: int, up_to: int) -> list[AbortedTransaction]:
+    found: list[AbortedTransaction] = []
+    segments = snapshot.segments
+    for segment in segments[index_of(segments, offset) :]:
+        search = segment.aborted.search(offset, up_to)
+        found += search.transactions
+        if search.is_complete:
+            break
+    return found

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from config.topic import TopicConfig
-from protocol.errors import KafkaError
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
 from storage.directory.log_manager import LogManager
 from storage.env import Env
@@ -73,7 +72,7 @@ class Life:
         """A part of it lies behind the log's end until somebody cuts it off."""
         self.fs.inject("write", path=".log", error="enospc")
         self.fs.inject("truncate", path=".log", times=self.dice.randrange(2))
-        with pytest.raises(KafkaError):
+        with pytest.raises(DiskError):
             append(log, NOW, value=bytes(range(200)))
         self.fs._faults.clear()
 
@@ -115,7 +114,7 @@ def told(manager: LogManager) -> list[object]:
     return [
         (
             [(each.offset, each.value, each.timestamp) for each in records_of(log)],
-            log.aborted_transactions(0, log.snapshot.log_end_offset),
+            log.search.aborted(0, log.snapshot.log_end_offset),
             log.snapshot.last_stable_offset,
             sorted((key, entry.epoch) for key, entry in log.producers),
             list(log.epochs.entries),
@@ -190,7 +189,7 @@ def test_what_a_failed_sync_of_a_closed_segment_lost_is_not_believed(suffix: str
             for _ in range(3):
                 make_durable(log)
             assert log.failed is None
-            assert log.recovery_point == log.snapshot.log_end_offset
+            assert log.durability.recovery_point == log.snapshot.log_end_offset
         life.manager.checkpoint()
         expected = told(life.manager)
         for cut in range(6):

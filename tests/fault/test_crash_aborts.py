@@ -31,7 +31,7 @@ class AbortWorld(CrashWorld):
     def judge(self, disk: SimFileSystem) -> None:
         log = self.started(disk).logs["t", 0]
         end = log.snapshot.log_end_offset
-        aborted = [each.producer_id for each in log.aborted_transactions(0, end)]
+        aborted = [each.producer_id for each in log.search.aborted(0, end)]
         assert end == 2
         assert aborted == [PRODUCER], "readers of committed data get what was aborted"
 
@@ -46,4 +46,4 @@ def test_a_recovery_point_at_the_end_of_a_segment_passes_no_abort_by(seed: int) 
     world.sync()
     world.manager.checkpoint()
     assert world.points > 100
-    assert world.log.recovery_point == 2
+    assert world.log.durability.recovery_point == 2

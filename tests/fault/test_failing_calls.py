@@ -2,9 +2,8 @@
 
 import pytest
 
-from protocol.errors import KafkaError
 from storage.env import Env
-from storage.errors import DiskError
+from storage.errors import DiskError, StorageError
 from storage.log.log import Log
 from tests.support.logs import append, make_durable, open_log, records_of
 from tests.support.simdisk import SimFileSystem
@@ -24,7 +23,7 @@ def lived(fs: SimFileSystem) -> tuple[Log, list[bytes], int]:
         value = b"%d" % step
         try:
             append(log, 1000 + step, value=value, acks_all=True)
-        except KafkaError:
+        except StorageError:
             refused += 1
         else:
             waiting.append(value)

@@ -37,7 +37,7 @@ def test_flipped_bits_change_no_answer(seed: int) -> None:
         end = log.snapshot.log_end_offset
         assert end == len(original.records)
         for timestamp in original.wanted_times(dice, 4):
-            answer = log.offset_for_timestamp(timestamp, last_fetchable=end)
+            answer = log.search.first_at_or_after(timestamp, below=end)
             found = None if answer is None else (answer.timestamp, answer.offset)
             assert found == original.expected(timestamp), f"{file.path} byte {at}"
         for offset in range(original.start_offset, end, max(1, end // 5)):

@@ -76,9 +76,9 @@ def _read_all(log: Log) -> None:
     offset = snapshot.log_start_offset
     assert 0 <= offset <= snapshot.log_end_offset
     try:
-        log.offset_for_timestamp(NOW, last_fetchable=snapshot.log_end_offset)
-        log.max_timestamp_offset()
-        log.aborted_transactions(offset, snapshot.log_end_offset)
+        log.search.first_at_or_after(NOW, below=snapshot.log_end_offset)
+        log.search.first_with_largest()
+        log.search.aborted(offset, snapshot.log_end_offset)
         log.read(offset, 1 << 20, up_to=snapshot.log_end_offset, min_one_batch=True)
     except KafkaError:
         return  # a damaged log says so

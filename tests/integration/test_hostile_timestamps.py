@@ -89,7 +89,7 @@ def test_a_log_takes_a_million_hostile_times(log: Log) -> None:
     assert len(snapshot.segments) <= 2 + floors, "wild times make no segment of each batch"
     written = snapshot.size_bytes
     for segment in snapshot.segments:
-        indexes, rules = log.lookup
+        indexes, rules = log.search.lookup
         offsets, times, zones = indexes.of(segment, segment.size_bytes, rules)
         assert offsets.entries <= written / rules.interval_bytes + 1
         assert times.entries <= offsets.entries + 1
@@ -110,7 +110,7 @@ def _check_answers(log: Log, first: list[int]) -> None:
     """The first record that is late enough lies in the first batch, whatever follows."""
     for wanted in (0, 1, 2**40, 2**62, INT64_MAX):
         expected = next((index, at) for index, at in enumerate(first) if at >= wanted)
-        found = log.offset_for_timestamp(wanted, last_fetchable=MILLION)
+        found = log.search.first_at_or_after(wanted, below=MILLION)
         assert found is not None
         assert (found.offset, found.timestamp) == expected
 

@@ -146,7 +146,7 @@ class Life:
         """A marker is there while data of its transaction is; what it aborts is in the index."""
         markers = {record.offset for record in records_of(self.log)} - held
         end = self.log.snapshot.log_end_offset
-        aborted = self.log.aborted_transactions(0, end)
+        aborted = self.log.search.aborted(0, end)
         for offset, (producer, first) in self.made.markers.items():
             rows = [
                 r for r in self.made.rows if r.producer == producer and first <= r.offset < offset

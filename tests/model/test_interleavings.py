@@ -30,8 +30,8 @@ def shown_at_once() -> Iterator[None]:
     """The loop publishes what became durable while an append runs on a lane."""
 
     def mark_durable(self: Log, offset: int) -> None:
-        self._durability.reached(offset)
-        self._durability.show()
+        self.durability.reached(offset)
+        self.durability.show()
         self._publish()
         self._settle()
 

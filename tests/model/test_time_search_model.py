@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.log.log_times import find_range, lookup
 from storage.search.search_clock import SearchClock
 from storage.zones.rows import ARRIVAL_ESTIMATED
 from tests.support.logs import append, first_from, open_log
@@ -26,7 +25,7 @@ QUESTIONS = 6
 def found(
     log: TimeLog, timestamp: int, clock: SearchClock = SearchClock.RECORD
 ) -> tuple[int, int] | None:
-    answer = lookup(log.log, timestamp, clock)
+    answer = log.log.search.first_at_or_after(timestamp, clock=clock)
     return None if answer is None else (answer.timestamp, answer.offset)
 
 
@@ -53,7 +52,7 @@ def test_ranges_hold_what_a_full_scan_finds(first: int) -> None:
             edges = sorted(log.wanted_times(dice, 2) + [at + 1 for at, _ in times[:1]])
             low, high = dice.choice(edges), dice.choice(edges)
             inside = [offset for at, offset in times if low <= at < high]
-            answer = find_range(log.log, low, high, clock)
+            answer = log.log.search.range_between(low, high, clock=clock)
             ends = (inside[0], inside[-1]) if inside else (None, None)
             assert (answer.first_offset, answer.last_offset) == ends, f"seed {seed}, {clock}"
             assert answer.is_exact
@@ -73,7 +72,7 @@ def test_arrivals_are_never_stated_too_early_and_late_by_a_zone_at_most(first: i
 def test_the_largest_time_is_that_of_a_full_scan(first: int) -> None:
     for seed in range(first, min(first + PER_TEST, LOGS // 8)):
         log = make_time_log(seed)
-        answer = log.log.max_timestamp_offset()
+        answer = log.log.search.first_with_largest()
         kept = [(at, offset) for at, offset in log.records if offset >= log.start_offset]
         largest = max((at for at, _ in kept), default=-1)
         expected = next(((at, o) for at, o in kept if at == largest >= 0), None)
@@ -100,7 +99,7 @@ def test_small_logs_of_any_shape(
         base = append(log, *times).base_offset
         records += [(at, base + index) for index, at in enumerate(times)]
     expected = next(((at, offset) for at, offset in records if at >= timestamp), None)
-    answer = log.offset_for_timestamp(timestamp, last_fetchable=len(records))
+    answer = log.search.first_at_or_after(timestamp, below=len(records))
     assert (answer and (answer.timestamp, answer.offset)) == expected
 
 
@@ -108,5 +107,5 @@ def test_an_answer_that_may_not_be_fetched_yet_is_none() -> None:
     log = open_log()
     append(log, 1000)
     append(log, 2000)
-    assert log.offset_for_timestamp(1500, last_fetchable=2) is not None
-    assert log.offset_for_timestamp(1500, last_fetchable=1) is None
+    assert log.search.first_at_or_after(1500, below=2) is not None
+    assert log.search.first_at_or_after(1500, below=1) is None

@@ -67,7 +67,7 @@ class Life:
         assert [record.timestamp for record in records_of(log)] == seen
         for wanted in {0, *seen, *(time + 1 for time in seen)}:
             expected = next(((t, n) for n, t in enumerate(seen) if t >= wanted), None)
-            found = log.offset_for_timestamp(wanted, last_fetchable=len(seen))
+            found = log.search.first_at_or_after(wanted, below=len(seen))
             assert (None if found is None else (found.timestamp, found.offset)) == expected
         self._check_retention()
 

@@ -93,7 +93,7 @@ def committed(log: Log) -> dict[bytes | None, bytes | None]:
     """The last value of each key as a reader of committed data gets it."""
     found: dict[bytes | None, bytes | None] = {}
     at, end = log.snapshot.log_start_offset, log.snapshot.high_watermark
-    aborted = log.aborted_transactions(at, end)
+    aborted = log.search.aborted(at, end)
     while at < end:
         data = log.read(at, 1 << 20, up_to=end, min_one_batch=True).read()
         for begin, header in iter_headers(memoryview(data)):
@@ -156,7 +156,7 @@ class AbortingLife:
         slices.close()
 
     def _look(self, call: int, expected: object) -> None:
-        known = LoadHints(is_clean=False, recovery_point=self._log.recovery_point)
+        known = LoadHints(is_clean=False, recovery_point=self._log.durability.recovery_point)
         for cut in range(self._survivals):
             self.points += 1
             disk = self._fs.after_crash(call * 31 + cut)

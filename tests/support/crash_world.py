@@ -11,10 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from config.topic import TopicConfig
-from protocol.errors import KafkaError
 from protocol.records.builder import build_batch
 from storage.directory.log_manager import LogManager
 from storage.env import Env
+from storage.errors import LogOffline
 from storage.log.log import Log
 from tests.support.logs import NO_BOUNDS, make_durable, records_of
 from tests.support.proved_zones import judge_zones
@@ -184,7 +184,7 @@ class CrashWorld:
         data = memoryview(build_batch([(NOW, b"k", b"after")]))
         try:
             result = log.append(data, acks_all=True, leader_epoch=log.leader_epoch)
-        except KafkaError:
+        except LogOffline:
             assert log.corruption is not None
             self.damaged += 1
             return

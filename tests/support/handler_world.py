@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.daemon.routes import served
+from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
 from broker.guards.admission import Intake
@@ -160,10 +161,11 @@ class World:
             served=SERVED,
             node_id=NODE_ID,
             endpoints=SimpleNamespace(of=lambda peer: Endpoint("broker.test", 9092)),
-            damage=SimpleNamespace(),
             audit=None,
             loop=asyncio.get_running_loop(),
         )
+        ledger = SimpleNamespace(met=lambda log, offset, what: None)
+        broker.damage = DamageMet(broker.lane, broker.probes, ledger)
         self._make_guards(broker)
         self._make_topics(broker)
         self._make_coordinators(broker)
@@ -240,7 +242,7 @@ class World:
         broker.transactions.begin_load()
 
     def _became_durable(self, log: Any) -> None:
-        self.partition(log.topic, log.partition).became_durable()
+        self.partition(log.topic, log.partition).writer.became_durable()
 
     def begin(self, request: Any, version: int) -> Any:
         """What the handler returns: a response, a Deferred, an awaitable, or None."""

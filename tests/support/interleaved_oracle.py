@@ -2,6 +2,7 @@
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.scan import scan_batches
+from storage.errors import StorageError
 from storage.files.layout import LOG
 from storage.segment.log_snapshot import LogSnapshot
 from tests.support.interleaved_world import NOW, TOKEN, InterleavedWorld
@@ -76,8 +77,12 @@ class Oracle:
             stable = snapshot.last_stable_offset
             found = {
                 (each.producer_id, each.first_offset, each.last_offset)
-                for each in log.aborted_transactions(snapshot.log_start_offset, stable)
+                for each in log.search.aborted(snapshot.log_start_offset, stable)
             }
+        except StorageError:
+            if world.may_fail:
+                return
+            raise
         except KafkaError as error:
             if error.code == ErrorCode.OFFSET_OUT_OF_RANGE or world.may_fail:
                 return
@@ -106,7 +111,7 @@ class Oracle:
         snapshot = self._log.snapshot
         if offset is None or not snapshot.log_start_offset <= offset < snapshot.high_watermark:
             return
-        found = self._log.offset_for_timestamp(time, last_fetchable=snapshot.high_watermark)
+        found = self._log.search.first_at_or_after(time, below=snapshot.high_watermark)
         if offset >= self._log.snapshot.log_start_offset:
             assert found is not None, f"no record is as late as {time - NOW}"
             assert found.offset == offset, f"{found.offset} is told for {time - NOW}, not {offset}"

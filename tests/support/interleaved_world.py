@@ -174,8 +174,8 @@ class InterleavedWorld:
             interval_seconds=0.1,
             interval_bytes=1 << 20,
             flush_bytes=1 << 30,
-            on_durable=lambda log: self.partition.became_durable(),
-            on_failed=lambda log, error: self.partition.went_offline(),
+            on_durable=lambda log: self.partition.writer.became_durable(),
+            on_failed=lambda log, error: self.partition.writer.went_offline(),
         )
         waiters = FetchWaiters(loop)
         lane = self.lanes.lane(LOG_DIR)
@@ -227,9 +227,9 @@ class InterleavedWorld:
         partition = self.partition
         self._asked(
             lambda: (
-                partition._append_in_turn(data, acks, NOBODY, partition._append)
+                partition.writer._append_in_turn(data, acks, NOBODY, partition.writer._append)
                 if on_lane
-                else partition.append(data, acks)
+                else partition.writer.append(data, acks)
             ),
             answered,
         )
@@ -247,11 +247,11 @@ class InterleavedWorld:
             if kind == ABORT:
                 self.aborted.add((producer, first, result.base_offset))
 
-        self._asked(lambda: self.partition.append_own(marker, -1), answered)
+        self._asked(lambda: self.partition.writer.append_own(marker, -1), answered)
 
     def in_turn(self, work: Callable[[], Any]) -> None:
         """A change of another kind, on a lane."""
-        self._asked(lambda: self.partition.in_turn(work), lambda result: None)
+        self._asked(lambda: self.partition.writer.in_turn(work), lambda result: None)
 
     def on_lane(self, work: Callable[[], Any]) -> None:
         """A look, or a checkpoint, beside the changes."""

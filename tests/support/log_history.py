@@ -178,7 +178,7 @@ class LogHistory(LogTwins):
     def checkpoint(self) -> None:
         """Recovery points and start offsets go to the disk."""
         self.manager.checkpoint()
-        self.checkpointed = self.log.recovery_point
+        self.checkpointed = self.log.durability.recovery_point
 
     def delete_records(self, before: int) -> None:
         """DeleteRecords."""

@@ -89,9 +89,9 @@ class LogTwins:
         found = [(segment.base_offset, segment.size_bytes) for segment in snapshot.segments]
         same(found, [(part.base, part.size_bytes) for part in model.parts], "segments")
         for timestamp in probes:
-            answer = log.offset_for_timestamp(timestamp, last_fetchable=snapshot.high_watermark)
+            answer = log.search.first_at_or_after(timestamp, below=snapshot.high_watermark)
             same(_place(answer), model.first_from(timestamp), f"the first from {timestamp}")
-        same(_place(log.max_timestamp_offset()), model.largest(), "the largest time")
+        same(_place(log.search.first_with_largest()), model.largest(), "the largest time")
 
     def _check_clocks(self) -> None:
         """Search by arrival and by the earlier of both: a record came when its zone was through."""
@@ -113,9 +113,9 @@ class LogTwins:
                 expected = first_from(times, timestamp, model.start)
                 if expected is not None and expected[1] >= model.high_watermark:
                     expected = None
-                answer = self.log.offset_for_timestamp(
+                answer = self.log.search.first_at_or_after(
                     timestamp,
-                    last_fetchable=model.high_watermark,
+                    below=model.high_watermark,
                     clock=SearchClock(clock),
                 )
                 same(_place(answer), expected, f"the first from {timestamp} by {clock}")
@@ -221,7 +221,7 @@ class LogTwins:
         """What a start changes: memory is gone, and what was not in files is made from the log."""
         model, now_ms = self.model, self.clock.now_ms()
         model.hidden.clear()
-        self.checkpointed = self.log.recovery_point
+        self.checkpointed = self.log.durability.recovery_point
         while len(model.parts) > 1 and model.parts[1].base <= model.start:
             model.parts.pop(0)
         model.start = max(model.start, model.parts[0].base)
@@ -287,7 +287,7 @@ class LogTwins:
         """The rows of a segment's zone map, each with the batches that it speaks of."""
         if not any(batch.rows for batch in part.batches):
             return []
-        indexes, rules = self.log.lookup
+        indexes, rules = self.log.search.lookup
         zones = list(indexes.of(segment, part.size_bytes, rules).zones.zones())
         ends = [*(zone.first_offset for zone in zones[1:]), part.batches[-1].last_offset + 1]
         return [

@@ -41,7 +41,7 @@ class TimeLog:
 
     def zones(self) -> list[Zone]:
         """For each record the row of the zone that holds it, read without any search."""
-        indexes, rules = self.log.lookup
+        indexes, rules = self.log.search.lookup
         snapshot = self.log.snapshot
         found: list[Zone] = []
         for index, segment in enumerate(snapshot.segments):

@@ -19,8 +19,7 @@ from broker.runtime.gathering import wait_for
 from broker.runtime.instants import instant, instant_or_none
 from broker.topics.metadata_image import TopicImage
 from protocol.wire import ZERO_UUID
-from storage.log import log_times
-from storage.log.log_times import SearchClock
+from storage.search.search_clock import SearchClock
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -130,7 +129,7 @@ def _steps(targets: list[ResetTarget], asked: Asked) -> list[Step]:
 
 def _step(target: ResetTarget, to_ms: int, clock: SearchClock) -> Step:
     end = target.log.snapshot.high_watermark
-    found = log_times.lookup(target.log, to_ms, clock)
+    found = target.log.search.first_at_or_after(to_ms, clock=clock)
     if found is None or found.offset >= end:
         return Step(target, end, NONE, None)
     return Step(target, found.offset, found.leader_epoch, found.timestamp)

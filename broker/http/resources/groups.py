@@ -13,7 +13,6 @@ from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
 from broker.runtime.instants import instant, instant_or_none
-from storage.log.log_times import find_times, lag_of
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -117,10 +116,10 @@ def _place(standing: Standing) -> tuple[str, int]:
 
 
 def _standing(standing: Standing) -> dict[str, object]:
-    value = standing.value
-    lag = lag_of(standing.log, value.offset)
+    value, search = standing.value, standing.log.search
+    lag = search.lag_at(value.offset)
     is_behind = lag.records > 0
-    times = find_times(standing.log, value.offset) if is_behind else None
+    times = search.times_at(value.offset) if is_behind else None
     return {
         "topic": standing.topic,
         "partition": standing.partition,

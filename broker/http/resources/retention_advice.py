@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.http.resources.offenders import told
 from broker.runtime.instants import instant, instant_or_none
-from protocol.errors import KafkaError
+from storage.errors import StorageError
 from storage.retention.plan import (
     JudgedBy,
     LogFacts,
@@ -17,6 +17,7 @@ from storage.retention.plan import (
     SegmentFacts,
     plan,
 )
+from storage.search.search_clock import SearchClock
 from storage.segment.log_snapshot import LogSnapshot
 
 if TYPE_CHECKING:
@@ -117,10 +118,10 @@ class Freeing:
         if decision.judged_by is not JudgedBy.RECORD:
             return None
         try:
-            found = self.log.offset_for_timestamp(
-                decision.time_ms, last_fetchable=snapshot.log_end_offset
+            found = self.log.search.first_at_or_after(
+                decision.time_ms, below=snapshot.log_end_offset, clock=SearchClock.RECORD
             )
-        except KafkaError:
+        except StorageError:
             return None
         return None if found is None else found.offset
 

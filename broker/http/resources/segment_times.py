@@ -45,7 +45,7 @@ class TimeSpans:
         known = self._spans.get(key)
         if known is not None:
             return known
-        indexes, rules = log.lookup
+        indexes, rules = log.search.lookup
         span = _span(list(indexes.of(segment, limit, rules).zones.zones())) if limit else TimeSpan()
         if not is_active:
             self._remember(key, span)

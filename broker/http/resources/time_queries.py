@@ -12,8 +12,7 @@ from broker.http.port.parameters import INSTANT, Asked, Parameter, count, word
 from broker.http.port.route import HttpRoute
 from broker.http.resources.topics import find_partitions, find_topic
 from broker.runtime.instants import instant, instant_or_none
-from storage.log import log_times
-from storage.log.log_times import SearchClock
+from storage.search.search_clock import SearchClock
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -26,10 +25,10 @@ def _lookup(broker: "HttpServices", asked: Asked) -> object:
     timestamp, clock = asked.fields["timestamp"], SearchClock(asked.fields["clock"])
 
     def look(log: "Log") -> dict[str, object]:
-        found = log_times.lookup(log, timestamp, clock)
+        found = log.search.first_at_or_after(timestamp, clock=clock)
         if found is None:
             return {"found": None}
-        times = log_times.find_times(log, found.offset)
+        times = log.search.times_at(found.offset)
         return {
             "found": {
                 "offset": found.offset,
@@ -52,7 +51,7 @@ def _range(broker: "HttpServices", asked: Asked) -> object:
         raise ApiError(400, "bad_parameter", "from lies after to: a range is from <= time < to")
 
     def look(log: "Log") -> dict[str, object]:
-        found = log_times.find_range(log, from_ms, to_ms, clock)
+        found = log.search.range_between(from_ms, to_ms, clock=clock)
         return {
             "first_offset": found.first_offset,
             "last_offset": found.last_offset,
@@ -72,7 +71,7 @@ def _range(broker: "HttpServices", asked: Asked) -> object:
 
 def _skew(broker: "HttpServices", asked: Asked) -> object:
     def look(log: "Log") -> dict[str, object]:
-        found = log_times.skew(log)
+        found = log.search.skew()
         return {
             "records": found.records,
             "unknown_records": found.unknown_records,

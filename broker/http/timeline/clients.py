@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from broker.groups.lag import Standing, standings
 from broker.http.resources.offenders import told
-from protocol.errors import KafkaError
-from storage.log.log_times import lag_of
+from storage.errors import StorageError
 from storage.search.segment_access import NotInMemory
 
 if TYPE_CHECKING:
@@ -45,8 +44,8 @@ def lag_in_time(standing: Standing | None, *, may_wait: bool) -> dict[str, objec
     if standing is None:
         return None
     try:
-        lag = lag_of(standing.log, standing.value.offset, may_wait=may_wait)
-    except (KafkaError, NotInMemory):
+        lag = standing.log.search.lag_at(standing.value.offset, may_wait=may_wait)
+    except (StorageError, NotInMemory):
         return {"group": standing.group, "records": standing.records, **_NO_TIMES}
     return {
         "group": standing.group,

@@ -10,9 +10,8 @@ from broker.http.port.parameters import INSTANT, Asked, Parameter, word
 from broker.http.port.route import HttpRoute
 from broker.http.timeline.timeline import CHOICE, cursor_behind, logs_of, page_of
 from broker.runtime.instants import instant, instant_or_none
-from protocol.errors import KafkaError
-from storage.log import log_times
-from storage.log.log_times import SearchClock
+from storage.errors import StorageError
+from storage.search.search_clock import SearchClock
 from storage.segment.segments import index_of
 
 if TYPE_CHECKING:
@@ -42,10 +41,10 @@ def _lookup(broker: "HttpServices", asked: Asked) -> object:
 def _landing(log: "Log", timestamp: int, clock: SearchClock) -> dict[str, object]:
     landing: dict[str, object] = {"topic": log.topic, "partition": log.partition}
     try:
-        found = log_times.lookup(log, timestamp, clock)
-        times = None if found is None else log_times.find_times(log, found.offset)
-    except KafkaError as error:
-        return {**landing, "found": None, "fault": error.message}
+        found = log.search.first_at_or_after(timestamp, clock=clock)
+        times = None if found is None else log.search.times_at(found.offset)
+    except StorageError as error:
+        return {**landing, "found": None, "fault": str(error)}
     if found is None:
         return {**landing, "found": None, "fault": None}
     segments = log.snapshot.segments

@@ -415,7 +415,9 @@ async def add_marker(world: World) -> None:
     appender = partition.log._appender
     rules, appender._batch_rules = appender._batch_rules, _NoRules(appender._batch_rules)
     try:
-        partition.append(memoryview(build_batch([(5, b"\0\0\0\1", b"\0" * 6)], control=True)), 1)
+        partition.writer.append(
+            memoryview(build_batch([(5, b"\0\0\0\1", b"\0" * 6)], control=True)), 1
+        )
     finally:
         appender._batch_rules = rules
 

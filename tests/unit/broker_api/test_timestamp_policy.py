@@ -344,11 +344,11 @@ async def test_a_quarantine_that_waits_itself_is_not_waited_for(world: World) ->
     """The settings changed while a batch was under way: the ring is broken all the same."""
     await made(world, "quarantine", "t", horolog_quarantine_topic="u")
     await world.make_topic("u")
-    world.partition("u").awaits_quarantine = True
+    world.partition("u").writer.awaits_quarantine = True
     answer = await produce(world, sent(times_of(world)))
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert world.partition().log.snapshot.log_end_offset == 0
-    world.partition("u").awaits_quarantine = False
+    world.partition("u").writer.awaits_quarantine = False
     assert (await produce(world, sent(times_of(world)))).error_code == 0
 
 
@@ -361,7 +361,7 @@ async def test_a_quarantine_whose_disk_fails_refuses_for_now(world: World) -> No
     assert response.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "quarantine" in response.error_message
     assert world.partition().log.snapshot.log_end_offset == 3
-    assert not world.partition().awaits_quarantine
+    assert not world.partition().writer.awaits_quarantine
     good = await world.produce(b"v", at=now(world))
     assert (good.error_code, good.base_offset) == (0, 3)
 

@@ -17,5 +17,5 @@ def test_an_abort_is_found_where_its_marker_lies() -> None:
     index = TxnIndex(env.fs, f"{LOG_PATH}/{segment_name(2, TXN_INDEX)}", 2)
     index.append(aborted)
     index.flush()
-    assert log.aborted_transactions(0, 1) == [aborted]
-    assert log.aborted_transactions(0, 3) == [aborted]
+    assert log.search.aborted(0, 1) == [aborted]
+    assert log.search.aborted(0, 3) == [aborted]

@@ -76,7 +76,7 @@ def test_the_files_are_those_of_a_log_that_was_never_cleaned_but_for_what_went()
     want = compacted(written, again.snapshot.active.base_offset)
     assert rows_of(again) == want
     for timestamp in (0, 1000, 1001, 6000, 6001):
-        found = again.offset_for_timestamp(timestamp, last_fetchable=1 << 40)
+        found = again.search.first_at_or_after(timestamp, below=1 << 40)
         model = first_from([(row[0], offset) for offset, row in want], timestamp)
         assert (None if found is None else (found.timestamp, found.offset)) == model
 
@@ -93,10 +93,10 @@ def test_a_search_on_a_topic_of_the_broker_s_time_finds_a_record_that_is_there()
     make_durable(log)
     clean(log, env, CleanerOffsets(env.fs, "/data"))
     assert [offset for offset, _ in rows_of(log)] == [1, 3]
-    found = [log.offset_for_timestamp(5, last_fetchable=n) for n in (9, 1)]
+    found = [log.search.first_at_or_after(5, below=n) for n in (9, 1)]
     assert [None if each is None else each.offset for each in found] == [1, None]
     log.delete_records(2)
-    later = log.offset_for_timestamp(5, last_fetchable=9)
+    later = log.search.first_at_or_after(5, below=9)
     assert later is not None
     assert later.offset == 3, "the batch of a producer in between is empty"
 

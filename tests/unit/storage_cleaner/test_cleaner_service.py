@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from config.topic import TopicConfig
-from protocol.errors import KafkaError
 from protocol.records.batch import seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
@@ -15,7 +14,7 @@ from protocol.records.scan import scan_batches
 from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.cleaner.cleaner import Cleaning, Slice
 from storage.env import Env
-from storage.errors import CorruptLog, DiskError
+from storage.errors import CorruptLog, DiskError, LogOffline
 from storage.files.layout import LOG
 from storage.log.lifecycle import roll_deadline
 from storage.log.log import Log
@@ -75,7 +74,7 @@ def leftovers(env: Env, path: str = LOG_PATH) -> list[str]:
 
 
 def zones_of(log: Log) -> list[Zone]:
-    indexes, rules = log.lookup
+    indexes, rules = log.search.lookup
     return [
         zone
         for segment in log.snapshot.segments[:-1]
@@ -265,7 +264,7 @@ def test_each_call_to_the_disk_fails_once_and_the_next_run_succeeds() -> None:
                 offsets = offsets_on(env)
                 try:
                     clean(log, env, offsets)
-                except (DiskError, KafkaError):
+                except (DiskError, LogOffline):
                     found = [record.offset for record in records_of(log)]
                     assert found in (list(range(9)), sorted(wanted))
                 else:
@@ -334,7 +333,7 @@ def test_a_log_that_is_closed_meanwhile_takes_no_new_segment() -> None:
     assert began is not None
     began()
     log.abandon()
-    with pytest.raises(KafkaError):
+    with pytest.raises(LogOffline):
         drain(slices)
     slices.close()
     assert log.snapshot.segments == before

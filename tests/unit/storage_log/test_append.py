@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.runtime.wire_error import wire_error
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header, seal, set_max_timestamp
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
+from storage.errors import StorageError
 from storage.log.log import InvalidRecordError, Log
 from storage.validation.batch_rules import TIMESTAMP_SUMMARY
 from tests.support.history_batches import misnumbered
@@ -22,9 +24,10 @@ HOUR = 3_600_000
 
 
 def refusal(act: Callable[[], object]) -> KafkaError:
-    with pytest.raises(KafkaError) as caught:
+    with pytest.raises((KafkaError, StorageError)) as caught:
         act()
-    return caught.value
+    error = caught.value
+    return error if isinstance(error, KafkaError) else wire_error(error)
 
 
 def test_offsets_follow_one_another() -> None:
@@ -43,7 +46,7 @@ def test_base_offset_and_epoch_are_written_and_the_crc_stays() -> None:
     stored = read_header(log.read(1, 1 << 20, up_to=2, min_one_batch=True).read())
     assert (stored.base_offset, stored.leader_epoch, stored.crc) == (1, 3, crc)
     assert log.leader_epoch == 3
-    assert log.epoch_end_offset(0) == (0, 1)
+    assert log.epochs.end_offset_of(0, log.snapshot.log_end_offset) == (0, 1)
 
 
 def damaged(change: Callable[[bytearray], object], *, sealed: bool = True) -> bytearray:
@@ -154,7 +157,7 @@ def test_a_header_that_lies_about_its_maximum_is_corrected() -> None:
     append_bytes(log, batch)
     stored = read_header(log.read(0, 1 << 20, up_to=2, min_one_batch=True).read())
     assert stored.max_timestamp == 1000
-    assert log.offset_for_timestamp(1000, last_fetchable=2) is not None
+    assert log.search.first_at_or_after(1000, below=2) is not None
 
 
 @pytest.mark.parametrize("codec", list(Codec))

@@ -196,7 +196,7 @@ def test_holes_and_empty_batches_survive_a_restart_and_are_searched(known: objec
     for log_now in (log, _again(log, env, known)):
         assert [(r.timestamp, r.offset) for r in records_of(log_now)] == expected
         for at, offset in expected[::7]:
-            found = log_now.offset_for_timestamp(at, last_fetchable=10**9)
+            found = log_now.search.first_at_or_after(at, below=10**9)
             assert found is not None
             assert (found.timestamp, found.offset) == (at, offset)
 

@@ -248,7 +248,7 @@ def test_a_kafka_directory_is_opened_and_its_own_log_left_alone() -> None:
     manager = started(env)
     assert list(manager.logs) == [("t", 0)]
     log = manager.logs["t", 0]
-    assert log.offset_for_timestamp(1003, last_fetchable=20) == (1003, 3, 0)
+    assert log.search.first_at_or_after(1003, below=20) == (1003, 3, 0)
     assert not fs.list_dir(f"{LOG_DIR}/__cluster_metadata-0")
 
 

@@ -104,7 +104,7 @@ def test_they_are_searched_by_time(kind: str) -> None:
     log = open_log(env, CLEAN)
 
     for timestamp in (0, 999, 1000, 1001):
-        found = log.offset_for_timestamp(timestamp, last_fetchable=COUNT)
+        found = log.search.first_at_or_after(timestamp, below=COUNT)
         expected = next(r for r in records_of(log) if r.timestamp >= timestamp)
         assert found is not None
         assert (found.timestamp, found.offset) == (expected.timestamp, expected.offset)

@@ -91,7 +91,7 @@ def test_the_start_offset_moves_and_stays() -> None:
 def test_a_search_by_time_does_not_look_before_the_start() -> None:
     log = filled()
     log.delete_records(50)
-    found = log.offset_for_timestamp(0, last_fetchable=100)
+    found = log.search.first_at_or_after(0, below=100)
     assert found is not None
     assert (found.offset, found.timestamp, found.leader_epoch) == (50, 1050, 0)
 
@@ -103,11 +103,11 @@ def test_reads_after_a_clean_restart_need_no_scan() -> None:
         append(log, 1000 + offset)
     make_durable(log)
     log = reopened(log, env)
-    assert log.lookup[0].rebuilt == 0
+    assert log.search.lookup[0].rebuilt == 0
     assert [record.offset for record in records_of(log)] == list(range(60))
-    assert log.offset_for_timestamp(1030, last_fetchable=60) == (1030, 30, 0)
-    assert log.max_timestamp_offset() == (1059, 59, 0)
-    assert log.lookup[0].rebuilt == 0
+    assert log.search.first_at_or_after(1030, below=60) == (1030, 30, 0)
+    assert log.search.first_with_largest() == (1059, 59, 0)
+    assert log.search.lookup[0].rebuilt == 0
     assert append(log, 2000).base_offset == 60
 
 
@@ -117,9 +117,9 @@ def test_the_largest_time_is_looked_for_at_or_after_the_log_start() -> None:
         append(log, at)
     make_durable(log)
     log.delete_records(2)
-    assert log.max_timestamp_offset() == (300, 3, 0)
+    assert log.search.first_with_largest() == (300, 3, 0)
     log.delete_records(5)
-    assert log.max_timestamp_offset() is None
+    assert log.search.first_with_largest() is None
 
 
 @pytest.mark.parametrize("rolled", [False, True])

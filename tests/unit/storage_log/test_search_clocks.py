@@ -2,12 +2,11 @@
 
 import pytest
 
-from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
+from storage.errors import CorruptLog
 from storage.files.layout import LOG, ZONES
 from storage.log.log import Log
-from storage.log.log_times import lookup
 from storage.search.search_clock import SearchClock
 from storage.search.segment_access import NotInMemory
 from storage.search.time_search import first_at_or_after
@@ -32,7 +31,7 @@ from tests.support.simenv import SimClock, sim_env
 
 def scanned(log: Log, timestamp: int, clock: SearchClock) -> tuple[int | None, int]:
     """The offset found, and how many zones were read for it."""
-    look = log.reads.look()
+    look = log.search.look()
     end = log.snapshot.high_watermark
     found = first_at_or_after(log.snapshot, look, timestamp, last_fetchable=end, clock=clock)
     return None if found is None else found.offset, look.scanned_zones
@@ -53,7 +52,9 @@ def test_one_record_of_2055_answers_every_search_by_record_time_and_none_by_the_
         assert scanned(log, wanted, RECORD) == (0, 1)
         assert scanned(log, wanted, EARLIER) == (number, 1)
         assert scanned(log, wanted, ARRIVAL) == (number, 1)
-    assert lookup(log, NOW, EARLIER) == (NOW, 0, 0), "it counts as of its arrival"
+    assert log.search.first_at_or_after(NOW, clock=EARLIER) == (NOW, 0, 0), (
+        "it counts as of its arrival"
+    )
 
 
 def test_however_dirty_the_rest_is_one_zone_is_read() -> None:
@@ -85,10 +86,10 @@ def test_records_without_time_count_as_of_their_arrival() -> None:
     append(log, NOW - 400, -1, value=VALUE)
     env_of(log).advance(100)
     append(log, -1, value=VALUE)
-    assert lookup(log, NOW, RECORD) is None
-    assert lookup(log, NOW, EARLIER) == (NOW + 100, 2, 0)
-    assert lookup(log, NOW + 101, EARLIER) == (NOW + 200, 3, 0)
-    assert lookup(log, NOW + 201, EARLIER) is None
+    assert log.search.first_at_or_after(NOW, clock=RECORD) is None
+    assert log.search.first_at_or_after(NOW, clock=EARLIER) == (NOW + 100, 2, 0)
+    assert log.search.first_at_or_after(NOW + 101, clock=EARLIER) == (NOW + 200, 3, 0)
+    assert log.search.first_at_or_after(NOW + 201, clock=EARLIER) is None
 
 
 def test_within_a_zone_all_records_count_as_of_its_last_arrival() -> None:
@@ -96,9 +97,9 @@ def test_within_a_zone_all_records_count_as_of_its_last_arrival() -> None:
     for number in range(5):
         append(log, NOW - number)
         env_of(log).advance(10)
-    assert lookup(log, NOW + 1, ARRIVAL) == (NOW + 40, 0, 0)
-    assert lookup(log, NOW + 40, ARRIVAL) == (NOW + 40, 0, 0)
-    assert lookup(log, NOW + 41, ARRIVAL) is None
+    assert log.search.first_at_or_after(NOW + 1, clock=ARRIVAL) == (NOW + 40, 0, 0)
+    assert log.search.first_at_or_after(NOW + 40, clock=ARRIVAL) == (NOW + 40, 0, 0)
+    assert log.search.first_at_or_after(NOW + 41, clock=ARRIVAL) is None
 
 
 def test_a_stamp_is_an_exact_arrival() -> None:
@@ -107,7 +108,7 @@ def test_a_stamp_is_an_exact_arrival() -> None:
         append(log, 5)
         env_of(log).advance(10)
     for clock in SearchClock:
-        assert lookup(log, NOW + 11, clock) == (NOW + 20, 2, 0)
+        assert log.search.first_at_or_after(NOW + 11, clock=clock) == (NOW + 20, 2, 0)
 
 
 def test_a_future_time_is_found_where_the_broker_began_to_stamp() -> None:
@@ -117,8 +118,8 @@ def test_a_future_time_is_found_where_the_broker_began_to_stamp() -> None:
     settings = {name: getattr(log.config, name) for name in log.config.__slots__}
     log.reconfigure(type(log.config)(**{**settings, "message_timestamp_type": "LogAppendTime"}))
     append(log, 5)
-    assert lookup(log, NOW + 1, RECORD) == (IN_2055, 1, 0)
-    assert lookup(log, NOW, EARLIER) == (NOW, 0, 0)
+    assert log.search.first_at_or_after(NOW + 1, clock=RECORD) == (IN_2055, 1, 0)
+    assert log.search.first_at_or_after(NOW, clock=EARLIER) == (NOW, 0, 0)
 
 
 def test_a_clock_that_went_back_hides_no_stamp() -> None:
@@ -131,9 +132,11 @@ def test_a_clock_that_went_back_hides_no_stamp() -> None:
     append(log, 5, value=VALUE)
     make_durable(log)
     log.delete_records(1)
-    assert lookup(log, NOW - 1000, RECORD) == (NOW - 1000, 1, 0)
-    assert lookup(log, NOW - 999, RECORD) is None
-    assert lookup(log, NOW, ARRIVAL) == (NOW, 1, 0), "arrival does not go back"
+    assert log.search.first_at_or_after(NOW - 1000, clock=RECORD) == (NOW - 1000, 1, 0)
+    assert log.search.first_at_or_after(NOW - 999, clock=RECORD) is None
+    assert log.search.first_at_or_after(NOW, clock=ARRIVAL) == (NOW, 1, 0), (
+        "arrival does not go back"
+    )
 
 
 # --- zones that are not there, or not what they say ---
@@ -151,19 +154,27 @@ def test_lost_zones_are_made_again_with_estimated_arrivals(
     make_durable(log)
     log = without_zones(log, keep_rows=keep_rows)
     for number in (0, 7, 59):
-        assert lookup(log, NOW + 10 * number, RECORD) == (NOW + 10 * number, number, 0)
+        assert log.search.first_at_or_after(NOW + 10 * number, clock=RECORD) == (
+            NOW + 10 * number,
+            number,
+            0,
+        )
     rows = list(
-        log.lookup[0]
-        .of(log.snapshot.segments[0], log.snapshot.segments[0].size_bytes, log.lookup[1])
+        log.search.lookup[0]
+        .of(log.snapshot.segments[0], log.snapshot.segments[0].size_bytes, log.search.lookup[1])
         .zones.zones()
     )
     assert bool(rows[-1].flags & UNREAD) == (not at_once)
     for clock in (ARRIVAL, EARLIER):
         for number in (0, 7, 59):
-            assert lookup(log, NOW + 10 * number, clock) == (NOW + 10 * number, number, 0)
+            assert log.search.first_at_or_after(NOW + 10 * number, clock=clock) == (
+                NOW + 10 * number,
+                number,
+                0,
+            )
     assert append(log, NOW + 800, value=VALUE).base_offset == 61
-    assert lookup(log, NOW + 800, EARLIER) is None, "it came before that"
-    assert lookup(log, NOW + 800, RECORD) == (NOW + 800, 61, 0)
+    assert log.search.first_at_or_after(NOW + 800, clock=EARLIER) is None, "it came before that"
+    assert log.search.first_at_or_after(NOW + 800, clock=RECORD) == (NOW + 800, 61, 0)
 
 
 def test_what_was_made_again_is_kept_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,13 +183,14 @@ def test_what_was_made_again_is_kept_in_the_file(monkeypatch: pytest.MonkeyPatch
     log.roll()
     make_durable(log)
     log = without_zones(log)
-    assert lookup(log, NOW + 100, ARRIVAL) == (NOW + 100, 10, 0)
+    assert log.search.first_at_or_after(NOW + 100, clock=ARRIVAL) == (NOW + 100, 10, 0)
     segment = log.snapshot.segments[0]
     size = len(fs_of(log).read_bytes(segment.path_of(ZONES)))
     assert size == 30 * ROW_BYTES
+    indexes, rules = log.search.lookup
     assert all(
         zone.flags & ARRIVAL_ESTIMATED and not zone.flags & UNREAD
-        for zone in log.lookup[0].of(segment, segment.size_bytes, log.lookup[1]).zones.zones()
+        for zone in indexes.of(segment, segment.size_bytes, rules).zones.zones()
     )
 
 
@@ -190,17 +202,19 @@ def test_a_row_that_leads_elsewhere_is_found_out(field: int, off_by: int) -> Non
     log.close()
     path = log.snapshot.segments[0].path_of(ZONES)
     rows = fs_of(log).read_bytes(path)
-    row = list(log.lookup[0].of(log.snapshot.segments[0], 1, log.lookup[1]).zones.zone(5))
+    row = list(
+        log.search.lookup[0].of(log.snapshot.segments[0], 1, log.search.lookup[1]).zones.zone(5)
+    )
     row[field] += off_by
     begin = 5 * ROW_BYTES
     fs_of(log).write_atomically(
         path, rows[:begin] + pack_row(tuple(row)) + rows[begin + ROW_BYTES :]
     )
     log = reopened(log, log._appender._env)
-    assert lookup(log, NOW) is not None
+    assert log.search.first_at_or_after(NOW) is not None
     for clock in SearchClock:
-        assert lookup(log, NOW + 50, clock) == (NOW + 50, 5, 0)
-    assert log.lookup[0].rebuilt == 1
+        assert log.search.first_at_or_after(NOW + 50, clock=clock) == (NOW + 50, 5, 0)
+    assert log.search.lookup[0].rebuilt == 1
 
 
 # --- without waiting ---
@@ -209,27 +223,27 @@ def test_a_row_that_leads_elsewhere_is_found_out(field: int, off_by: int) -> Non
 @pytest.mark.parametrize("clock", SearchClock)
 def test_what_is_in_memory_is_answered_without_waiting(clock: SearchClock) -> None:
     log = filled(100, segment_bytes=100_000)
-    asked = {"last_fetchable": 100, "clock": clock, "may_wait": False}
+    asked = {"below": 100, "clock": clock, "may_wait": False}
     for number in (3, 99):
-        found = log.offset_for_timestamp(NOW + 10 * number, **asked)
+        found = log.search.first_at_or_after(NOW + 10 * number, **asked)
         assert found == (NOW + 10 * number, number, 0)
     log = reopened(log, log._appender._env)
     with pytest.raises(NotInMemory):
-        log.offset_for_timestamp(NOW + 30, **asked)
-    assert lookup(log, NOW + 30, clock) == (NOW + 30, 3, 0)
-    assert log.offset_for_timestamp(NOW + 30, **asked) == (NOW + 30, 3, 0)
+        log.search.first_at_or_after(NOW + 30, **asked)
+    assert log.search.first_at_or_after(NOW + 30, clock=clock) == (NOW + 30, 3, 0)
+    assert log.search.first_at_or_after(NOW + 30, **asked) == (NOW + 30, 3, 0)
     fs_of(log).cold_paths.add(log.snapshot.segments[0].path_of(LOG))
     with pytest.raises(NotInMemory):
-        log.offset_for_timestamp(NOW + 30, **asked)
-    assert lookup(log, NOW + 30, clock) == (NOW + 30, 3, 0)
+        log.search.first_at_or_after(NOW + 30, **asked)
+    assert log.search.first_at_or_after(NOW + 30, clock=clock) == (NOW + 30, 3, 0)
 
 
 def test_the_largest_time_is_answered_without_waiting_too() -> None:
     log = filled(20)
-    assert log.max_timestamp_offset(may_wait=False) == (NOW + 190, 19, 0)
+    assert log.search.first_with_largest(may_wait=False) == (NOW + 190, 19, 0)
     log = reopened(log, log._appender._env)
     with pytest.raises(NotInMemory):
-        log.max_timestamp_offset(may_wait=False)
+        log.search.first_with_largest(may_wait=False)
 
 
 @pytest.mark.parametrize(
@@ -239,11 +253,11 @@ def test_what_takes_long_to_unpack_waits_for_a_lane(value: bytes, is_quick: bool
     log = open_log(sim_env(clock=SimClock(NOW)))
     append_bytes(log, build_batch([(NOW, None, value)], codec=Codec.GZIP))
     try:
-        found = log.offset_for_timestamp(NOW, last_fetchable=1, may_wait=False)
-    except (NotInMemory, KafkaError):
+        found = log.search.first_at_or_after(NOW, below=1, may_wait=False)
+    except NotInMemory:
         found = None
     assert (found is not None) == is_quick
-    assert lookup(log, NOW) == (NOW, 0, 0)
+    assert log.search.first_at_or_after(NOW) == (NOW, 0, 0)
 
 
 def test_a_search_that_reads_much_is_not_done_without_waiting(
@@ -252,12 +266,11 @@ def test_a_search_that_reads_much_is_not_done_without_waiting(
     log = filled(10)
     monkeypatch.setattr("storage.search.segment_access.QUICK_BYTES", 1000)
     with pytest.raises(NotInMemory):
-        log.offset_for_timestamp(NOW, last_fetchable=10, may_wait=False)
+        log.search.first_at_or_after(NOW, below=10, may_wait=False)
 
 
 def test_damage_is_told_as_before() -> None:
     log = filled(3)
     fs_of(log).open(log.snapshot.active.path_of(LOG)).write_at(100, b"\xff\xff")
-    with pytest.raises(KafkaError) as caught:
-        lookup(log, NOW)
-    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    with pytest.raises(CorruptLog):
+        log.search.first_at_or_after(NOW)

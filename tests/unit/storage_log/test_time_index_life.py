@@ -4,7 +4,6 @@ import pytest
 
 from storage.files.layout import LOG, OFFSET_INDEX, SYNCED_MARK, TIME_INDEX, ZONES, segment_name
 from storage.log.log import Log
-from storage.log.log_times import lookup
 from tests.support.clock_logs import NOW, env_of, filled, fs_of
 from tests.support.logs import (
     CLEAN,
@@ -51,17 +50,17 @@ def test_the_entry_is_written_when_the_segment_is_closed(
 def test_the_entry_is_no_record_time_for_anybody() -> None:
     log = untimed("next")
     for each in (log, reopened(log, log._appender._env)):
-        assert lookup(each, 1) == (5000, 2, 0)
-        assert lookup(each, 5001) is None
-        assert each.max_timestamp_offset() == (5000, 2, 0)
+        assert each.search.first_at_or_after(1) == (5000, 2, 0)
+        assert each.search.first_at_or_after(5001) is None
+        assert each.search.first_with_largest() == (5000, 2, 0)
 
 
 def test_a_start_believes_the_entry_and_a_rebuild_writes_it_again() -> None:
     log = untimed("next")
     env = log._appender._env
     log = reopened(log, env)
-    assert lookup(log, 1) == (5000, 2, 0)
-    assert log.lookup[0].rebuilt == 0
+    assert log.search.first_at_or_after(1) == (5000, 2, 0)
+    assert log.search.lookup[0].rebuilt == 0
     assert log.snapshot.segments[0].max_timestamp == -1
     log.close()
     fs_of(log).remove(log.snapshot.segments[0].path_of(TIME_INDEX))
@@ -83,8 +82,8 @@ def test_a_segment_that_takes_appends_again_forgets_the_entry() -> None:
     assert entries(log, 0)[-1] == (30, 4)
     log = reopened(log, log._appender._env)
     for at in (10, 20, 30, 40):
-        assert lookup(log, at) == (at, at // 10, 0)
-    assert log.lookup[0].rebuilt == 0
+        assert log.search.first_at_or_after(at) == (at, at // 10, 0)
+    assert log.search.lookup[0].rebuilt == 0
 
 
 def test_later_segments_are_tried_where_one_without_times_is_younger() -> None:
@@ -95,8 +94,8 @@ def test_later_segments_are_tried_where_one_without_times_is_younger() -> None:
     append(log, 7000)
     make_durable(log)
     for each in (log, reopened(log, log._appender._env)):
-        assert lookup(each, 1) == (5000, 2, 0)
-        assert lookup(each, 5001) == (7000, 4, 0)
+        assert each.search.first_at_or_after(1) == (5000, 2, 0)
+        assert each.search.first_at_or_after(5001) == (7000, 4, 0)
 
 
 MEANINGS = ("max", "next")
@@ -115,7 +114,10 @@ def closed_twice(meaning: str) -> Log:
 
 
 def all_found(log: Log) -> bool:
-    return all(lookup(log, NOW + 10 * at) == (NOW + 10 * at, at, 0) for at in range(0, 90, 7))
+    return all(
+        log.search.first_at_or_after(NOW + 10 * at) == (NOW + 10 * at, at, 0)
+        for at in range(0, 90, 7)
+    )
 
 
 @pytest.mark.parametrize("meaning", MEANINGS)
@@ -135,7 +137,7 @@ def test_a_full_index_ends_the_segment_and_its_last_slot_is_for_the_last_time(
         assert held[-1][0] == NOW + 10 * (segments[number + 1].base_offset - 1)
         assert segment.size_bytes
     for at in range(40):
-        assert lookup(log, NOW + 10 * at) == (NOW + 10 * at, at, 0)
+        assert log.search.first_at_or_after(NOW + 10 * at) == (NOW + 10 * at, at, 0)
 
 
 @pytest.mark.parametrize("meaning", MEANINGS)
@@ -168,7 +170,7 @@ def test_a_damaged_index_hides_nothing(meaning: str, damage: bytes) -> None:
     fs.write_atomically(path, before + damage)
     log = reopened(log, log._appender._env)
     assert all_found(log)
-    assert log.lookup[0].rebuilt == 1
+    assert log.search.lookup[0].rebuilt == 1
     log.close()
     assert fs.read_bytes(path) == before
 
@@ -182,12 +184,12 @@ def test_a_directory_of_the_other_meaning_is_searched_alike(meaning: str) -> Non
     settings["horolog_time_index_entry"] = other
     log = open_log(log._appender._env, CLEAN, log.files.path, **settings)
     assert all_found(log)
-    assert log.lookup[0].rebuilt == 0
+    assert log.search.lookup[0].rebuilt == 0
     for at in range(90, 120):
         append(log, NOW + 10 * at, value=bytes(3000))
     log.roll()
     assert all_found(log)
-    assert lookup(log, NOW + 1190) == (NOW + 1190, 119, 0)
+    assert log.search.first_at_or_after(NOW + 1190) == (NOW + 1190, 119, 0)
 
 
 @pytest.mark.parametrize("meaning", MEANINGS)
@@ -203,10 +205,10 @@ def test_a_cut_by_recovery_takes_the_entries_behind_it_along(meaning: str) -> No
     settings = {name: getattr(log.config, name) for name in log.config.__slots__}
     log = open_log(env, UNCLEAN, log.files.path, **settings)
     assert log.snapshot.log_end_offset == 49
-    assert lookup(log, NOW + 480) == (NOW + 480, 48, 0)
-    assert lookup(log, NOW + 481) is None
+    assert log.search.first_at_or_after(NOW + 480) == (NOW + 480, 48, 0)
+    assert log.search.first_at_or_after(NOW + 481) is None
     append(log, NOW + 485, value=bytes(5000))
-    assert lookup(log, NOW + 481) == (NOW + 485, 49, 0)
+    assert log.search.first_at_or_after(NOW + 481) == (NOW + 485, 49, 0)
 
 
 @pytest.mark.parametrize("suffix", [TIME_INDEX, OFFSET_INDEX])

@@ -16,7 +16,7 @@ YEAR_MS = 365 * DAY_MS
 
 
 def zones_of(log: Log) -> list[Zone]:
-    indexes, rules = log.lookup
+    indexes, rules = log.search.lookup
     return [
         zone
         for segment in log.snapshot.segments

@@ -44,7 +44,7 @@ def end(log: Log, producer: int, kind: int, epoch: int = 0, **options: Any) -> A
 
 def aborts(log: Log) -> list[AbortedTransaction]:
     """All that readers of the whole log are told."""
-    return log.aborted_transactions(0, log.snapshot.log_end_offset)
+    return log.search.aborted(0, log.snapshot.log_end_offset)
 
 
 def stable(log: Log) -> int:

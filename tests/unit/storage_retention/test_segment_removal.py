@@ -242,7 +242,7 @@ def test_unsynced_segments_that_went_do_not_fail_the_next_sync() -> None:
     removed = RemovedSegments(clock)
     removed.bury(step.segments, 0)
     removed.step()
-    assert log._durability.sync(before) == 3
+    assert log.durability.sync(before) == 3
     make_durable(log)
     assert log.failed is None
 
