@@ -14,12 +14,13 @@ def command(code: str | None) -> int:
     CODE is what stands behind event= in the line, such as disk_low; or exit-N for an exit status of
     serve. Without CODE all of them are listed.
     """
-    from broker.explain.pages import PAGES, listed, near, told
+    from broker.explain.pages import CURRENT_CODES, PAGES, listed, near, told
 
     if code is None:
         click.echo(listed())
         return 0
     name = code.strip().removeprefix("event=")
+    name = CURRENT_CODES.get(name, name)
     if name not in PAGES:
         hints = near(name)
         hint = f"; did you mean {', '.join(hints)}?" if hints else ": horolog explain lists all"

@@ -87,12 +87,28 @@ class LazyCommands(click.Group):
             return 0
 
 
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Print the version line and end."""
+    if asked:
+        from broker.cli.version import version_line
+
+        click.echo(version_line())
+        context.exit()
+
+
 @click.group(
     cls=LazyCommands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="horolog", message="horolog %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and whether the record walkers are compiled.",
+)
 @click.pass_context
 def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.

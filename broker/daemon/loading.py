@@ -31,6 +31,6 @@ def _load(services: Services) -> None:
     services.quotas.load()
     logs.load()
     if logs.upgraded_segments:
-        event("old_segments_written_anew", segments=logs.upgraded_segments, format=2)
+        event("old_segments_upgraded", segments=logs.upgraded_segments, format=2)
     services.topics.load(services.make_partition)
     services.producer_ids.load()

@@ -155,5 +155,5 @@ async def checkpoint(services: Services) -> None:
     """Recovery points, start offsets and high watermarks reach their files."""
     await services.lane.run(services.logs.checkpoint)
     for damage in services.logs.damage[:]:
-        event("damage_found", "warning", detail=damage)
+        event("sidecar_file_unreadable", "warning", detail=damage)
         services.logs.damage.remove(damage)

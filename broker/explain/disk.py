@@ -40,10 +40,11 @@ PAGES: Mapping[str, Page] = {
         "Look at the disk and the system's log. When it is well again restart the broker: it "
         "reads the log back from the disk and goes on after what is really there.",
     ),
-    "damage_found": Page(
+    "sidecar_file_unreadable": Page(
         "A file beside the logs (a checkpoint, a metadata file) could not be read at the start. "
         "It counts as absent and is made anew; logs are recovered from themselves.",
         "Find out why: a crash of the machine leaves no such thing.",
+        formerly="damage_found",
     ),
     "log_damage_found": Page(
         "The check of closed segments (horolog.scrub.interval.ms) found bytes of a log that are "
@@ -75,9 +76,10 @@ PAGES: Mapping[str, Page] = {
         "again. Nothing else depends on it.",
         "Look at the disk: is it full?",
     ),
-    "old_segments_written_anew": Page(
-        "Segments in message format 0 or 1 (of a Kafka before 0.11) were written anew in format "
-        "2 when their logs were opened. Offsets, times, keys and values stayed."
+    "old_segments_upgraded": Page(
+        "Segments in message format 0 or 1 (of a Kafka before 0.11) were rewritten in format "
+        "2 when their logs were opened. Offsets, times, keys and values stayed.",
+        formerly="old_segments_written_anew",
     ),
     "settings_left_behind": Page(
         "A topic was deleted, but its settings are still in horolog-config.json: the disk refused. "

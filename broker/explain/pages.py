@@ -17,13 +17,17 @@ SUBJECTS: Mapping[str, Mapping[str, Page]] = {
 PAGES: Mapping[str, Page] = {
     code: page for pages in SUBJECTS.values() for code, page in pages.items()
 }
+CURRENT_CODES: Mapping[str, str] = {
+    page.formerly: code for code, page in PAGES.items() if page.formerly
+}
+"""A code of an earlier release: the code of today."""
 WIDTH = 88
 
 
 def told(code: str) -> str:
-    """A page for a terminal."""
+    """A page for a terminal. `code` is a code of today (a key of PAGES)."""
     page = PAGES[code]
-    text = [code, _indented(page.means)]
+    text = [code, _indented(_with_former_name(page))]
     if page.remedy != NOTHING:
         text += ["", "  What to do:", _indented(page.remedy)]
     return "\n".join(text)
@@ -43,7 +47,7 @@ def listed() -> str:
 
 def near(code: str) -> list[str]:
     """Codes that may have been meant."""
-    return get_close_matches(code, PAGES, 3)
+    return get_close_matches(code, [*PAGES, *CURRENT_CODES], 3)
 
 
 def codes_table() -> str:
@@ -53,8 +57,15 @@ def codes_table() -> str:
         parts.append(
             f"\n#### {subject}\n\n| code | what has happened | what to do |\n|---|---|---|\n"
         )
-        parts += [f"| `{code}` | {page.means} | {page.remedy} |\n" for code, page in pages.items()]
+        parts += [
+            f"| `{code}` | {_with_former_name(page)} | {page.remedy} |\n"
+            for code, page in pages.items()
+        ]
     return "".join(parts).lstrip("\n")
+
+
+def _with_former_name(page: Page) -> str:
+    return page.means + (f" Formerly {page.formerly}." if page.formerly else "")
 
 
 def _indented(text: str) -> str:

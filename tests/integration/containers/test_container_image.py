@@ -64,7 +64,9 @@ def test_other_commands_and_other_programs_are_run_as_they_are_named() -> None:
     assert inside("id -u").strip() == "10092"
     assert docker("run", "--rm", IMAGE, "--help").startswith("Usage: horolog serve")
     assert docker("run", "--rm", IMAGE, "dump", "--help").startswith("Usage: horolog dump")
-    assert re.fullmatch(r"horolog \d.*\n", docker("run", "--rm", IMAGE, "horolog", "--version"))
+    assert re.fullmatch(
+        r"horolog \d.* \(compiled\)\n", docker("run", "--rm", IMAGE, "horolog", "--version")
+    )
 
 
 def test_without_configuration_clients_outside_and_inside_are_served_on_one_port() -> None:

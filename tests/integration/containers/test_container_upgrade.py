@@ -57,7 +57,7 @@ def test_what_an_older_version_wrote_is_served_and_goes_on() -> None:
         docker("restart", broker.name)
         broker.until_ready()
         assert read_all(bootstrap, "orders", 251) == [b"new"], "behind the one set aside"
-        assert "damage_found" not in broker.log
+        assert "sidecar_file_unreadable" not in broker.log
         assert "level=error" not in broker.log
 
 

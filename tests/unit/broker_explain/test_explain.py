@@ -8,7 +8,7 @@ import pytest
 
 from broker.cli.main import main
 from broker.daemon.serve import FORCED_EXIT
-from broker.explain.pages import PAGES, SUBJECTS
+from broker.explain.pages import CURRENT_CODES, PAGES, SUBJECTS
 from broker.runtime import exit_status
 
 ROOT = Path(__file__).resolve().parents[3] / "broker"
@@ -103,3 +103,21 @@ def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_one_names_its_neighbour(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "disk_slow"]) == 2
     assert "disk_low" in capsys.readouterr().err
+
+
+def test_a_code_of_an_earlier_release_leads_to_the_one_of_today(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for former, code in CURRENT_CODES.items():
+        assert main(["explain", former]) == 0
+        output = capsys.readouterr().out
+        assert output.startswith(f"{code}\n")
+        assert f"Formerly {former}." in " ".join(output.split())
+
+
+def test_codes_of_earlier_releases_are_written_no_more(written: dict[str, str]) -> None:
+    assert CURRENT_CODES == {
+        "damage_found": "sidecar_file_unreadable",
+        "old_segments_written_anew": "old_segments_upgraded",
+    }
+    assert not CURRENT_CODES.keys() & written.keys()

@@ -1,11 +1,17 @@
 """`horolog` itself: help, mistakes in one line, statuses, and what a start does not load."""
 
+import re
 import subprocess
 import sys
+from importlib.machinery import ExtensionFileLoader, SourceFileLoader
+from pathlib import Path
 
 import pytest
 
 from broker.cli.main import COMMANDS, main
+from broker.cli.version import version_line
+
+RECORDS = Path(__file__).resolve().parents[3] / "protocol" / "records"
 
 
 def test_without_a_command_there_is_help_and_a_status_that_says_so(
@@ -47,7 +53,20 @@ def test_a_command_line_that_cannot_be_read_is_one_line(
 
 def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("horolog ")
+    line = capsys.readouterr().out
+    assert re.fullmatch(r"horolog \d+\.\d+\.\d+ \((compiled|pure)\)\n", line)
+
+
+def test_the_version_says_which_walkers_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    gaps, walk = (SourceFileLoader(name, f"{RECORDS}/{name}.py") for name in ("gaps", "walk"))
+    built = ExtensionFileLoader("scan", "scan.so")
+    found = {"gaps": gaps, "walk": walk, "scan": built}
+    monkeypatch.setattr("broker.cli.version._loader", found.get)
+    assert version_line().endswith("(compiled except gaps, walk)")
+    found["scan"] = None
+    assert version_line().endswith("(pure)")
+    found.update(gaps=built, walk=built)
+    assert version_line().endswith("(compiled)")
 
 
 def test_serve_loads_nothing_that_other_commands_need() -> None:

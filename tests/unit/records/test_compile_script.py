@@ -12,13 +12,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
-MODULES = runpy.run_path(str(ROOT / "scripts" / "compile"))["MODULES"]
+WALKERS = runpy.run_path(str(ROOT / "scripts" / "compile"))["walkers"]()
+MODULES = [walker["name"].rpartition(".")[2] for walker in WALKERS]
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts" / "compile", tmp_path / "scripts")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     records = tmp_path / "protocol" / "records"
     records.mkdir(parents=True)
     for source in (ROOT / "protocol" / "records").glob("*.py"):
@@ -35,6 +37,17 @@ def compile_in(checkout: Path, cc: str) -> subprocess.CompletedProcess[str]:
 
 def built_in(checkout: Path) -> list[Path]:
     return sorted((checkout / "protocol" / "records").glob("*" + SUFFIX))
+
+
+def test_what_is_compiled_are_the_modules_that_import_cython() -> None:
+    sources = (ROOT / "protocol" / "records").glob("*.py")
+    assert {each.stem for each in sources if "\nimport cython\n" in each.read_text()} == {*MODULES}
+
+
+def test_what_is_compiled_has_one_set_of_options_and_may_fail() -> None:
+    assert all(each["sources"] == [each["name"].replace(".", "/") + ".py"] for each in WALKERS)
+    assert all(each["extra-compile-args"] == ["-O3", "-g0"] for each in WALKERS)
+    assert all(each["optional"] for each in WALKERS), "pip has to go on without a compiler"
 
 
 def test_without_a_compiler_it_says_so_in_one_line_and_succeeds(checkout: Path) -> None:
