@@ -5,26 +5,28 @@ FROM debian:bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
         binutils gcc libc6-dev python3.11 python3.11-dev python3.11-venv \
     && rm -rf /var/lib/apt/lists/*
-RUN python3.11 -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir 'setuptools>=77' wheel 'cython>=3.1'
 WORKDIR /src
-COPY pyproject.toml .
-# Compiled, the walkers do without Cython; libraries keep their compiled halves only.
-RUN python3.11 -m venv --without-pip /opt/horolog \
-    && /opt/build/bin/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
-        | grep -v '^cython' >/tmp/needs \
-    && /opt/build/bin/pip --python /opt/horolog/bin/python install --no-cache-dir --no-compile -r /tmp/needs \
+# Libraries by their hashes (scripts/lock). Compiled, the walkers do without Cython; libraries keep their compiled halves only.
+COPY config/container/build.lock config/container/requirements.lock /locks/
+RUN python3.11 -m venv /opt/build && python3.11 -m venv --without-pip /opt/horolog \
+    && /opt/build/bin/pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes -r /locks/build.lock \
+    && /opt/build/bin/pip --python /opt/horolog/bin/python install --no-cache-dir --no-compile \
+        --no-deps --only-binary :all: --require-hashes -r /locks/requirements.lock \
     && cd /opt/horolog/lib/python3.11/site-packages \
     && find . -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.c' -o -name '*.pyi' -o -name '_cffi*.so' | xargs rm -f \
     && find . -name '*.so' -exec strip --strip-unneeded {} +
-COPY scripts/compile scripts/compile
+# What is compiled takes longest and changes least: the wheel below takes it from build/.
+COPY pyproject.toml .
 COPY protocol protocol
-RUN /opt/build/bin/python scripts/compile && ls protocol/records/walk.*.so && strip --strip-unneeded protocol/records/*.so
+RUN touch README.md && /opt/build/bin/python -c 'from setuptools import setup; setup()' -q build_ext \
+    && strip --strip-unneeded build/lib.*/protocol/records/*.so
 COPY README.md .
 COPY config config
 COPY storage storage
 COPY broker broker
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
     && /opt/build/bin/pip --python /opt/horolog/bin/python install --no-cache-dir --no-compile --no-deps /tmp/wheel/*.whl \
+    && /opt/horolog/bin/horolog --version | grep '(compiled)$' \
     && rm -f /opt/horolog/bin/*ctivate* \
     && python3.11 -m compileall -q --invalidation-mode unchecked-hash /opt/horolog/lib
 

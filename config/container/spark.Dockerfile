@@ -4,21 +4,25 @@
 FROM debian:bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev python3.11-dev python3.11-venv \
     && rm -rf /var/lib/apt/lists/*
-RUN python3.11 -m venv /opt/horolog && /opt/horolog/bin/pip install --no-cache-dir 'setuptools>=77' wheel 'cython>=3.1'
 WORKDIR /src
-# Libraries first, then what is compiled: both take long, and change less often than the rest.
+# Libraries first, by their hashes (scripts/lock), then what is compiled: both take long, and change less often than the rest.
+# PySpark is no wheel: it is built with the locked setuptools.
+COPY config/container/build.lock config/container/spark.lock /locks/
+RUN python3.11 -m venv /opt/horolog \
+    && /opt/horolog/bin/pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes -r /locks/build.lock \
+    && /opt/horolog/bin/pip install --no-cache-dir --no-deps --only-binary :all: --no-binary pyspark --no-build-isolation \
+        --require-hashes -r /locks/spark.lock
 COPY pyproject.toml .
-RUN /opt/horolog/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['spark'], sep='\n')" >/tmp/needs \
-    && /opt/horolog/bin/pip install --no-cache-dir -r /tmp/needs
-COPY scripts/compile scripts/compile
 COPY protocol protocol
-RUN /opt/horolog/bin/python scripts/compile && ls protocol/records/walk.*.so
+RUN touch README.md && /opt/horolog/bin/python -c 'from setuptools import setup; setup()' -q build_ext
 COPY README.md .
 COPY config config
 COPY storage storage
 COPY broker broker
 COPY pipeline pipeline
-RUN /opt/horolog/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN /opt/horolog/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
+    && /opt/horolog/bin/pip install --no-cache-dir --no-deps /tmp/wheel/*.whl \
+    && /opt/horolog/bin/horolog --version | grep '(compiled)$'
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends procps python3.11 && rm -rf /var/lib/apt/lists/*

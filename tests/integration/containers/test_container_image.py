@@ -53,6 +53,11 @@ def test_nothing_that_builds_or_tests_is_in_it() -> None:
     assert python(LEFT_OVERS, "*.pyx", "*.c", "tests", "pip", "Cython", "setuptools") == []
 
 
+def test_what_is_served_beside_the_code_is_in_it() -> None:
+    here = {p.name for p in (ROOT / "broker/http/timeline/page").iterdir() if p.is_file()}
+    assert {file.rpartition("/")[2] for file in python(LEFT_OVERS, *here)} == here
+
+
 def test_the_walkers_are_compiled() -> None:
     modules = [file.stem for file in (ROOT / "protocol" / "records").glob("*.py")]
     walkers = [f"protocol.records.{each}" for each in modules if is_walker(each)]
