@@ -169,7 +169,8 @@ def _respond(
             )
         )
         for _, own in codes:
-            context.count_error(own)
+            if own:
+                context.count_error(own)
     response = OffsetCommitResponse(topics=topics)
     if not request.member_id and request.generation_id_or_member_epoch < 0:
         _note(request, response, context)

@@ -20,7 +20,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
 from broker.runtime.memory_account import MemoryClass
 from broker.runtime.unpacking import too_much_of_a_request
-from broker.runtime.wire_error import faults_as_wire_errors, wire_error
+from broker.runtime.wire_error import wire_error
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CODEC_MASK
 from storage.errors import StorageError
@@ -173,19 +173,21 @@ class PartitionWriter:
     def _append(
         self, batch: memoryview | CheckedBatch, acks: int, work: Work | None = None
     ) -> AppendResult:
-        with faults_as_wire_errors():
-            return self.log.append(
-                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch, work=work
-            )
+        log, is_all = self.log, acks == ACKS_ALL
+        try:
+            return log.append(batch, acks_all=is_all, leader_epoch=log.leader_epoch, work=work)
+        except StorageError as error:
+            raise wire_error(error) from error
 
     def _append_old(self, records: memoryview, acks: int, work: Work | None = None) -> AppendResult:
         return self._append(up_conversion.as_batch(records, self.log.config, work), acks, work)
 
     def _append_own(self, batch: CheckedBatch, acks: int) -> AppendResult:
-        with faults_as_wire_errors():
-            return self.log.append_own(
-                batch, acks_all=acks == ACKS_ALL, leader_epoch=self.log.leader_epoch
-            )
+        log = self.log
+        try:
+            return log.append_own(batch, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
+        except StorageError as error:
+            raise wire_error(error) from error
 
     def _in_remedy(self, mistimed: MistimedBatch, origin: Origin) -> PendingRewrite:
         """Touches nothing of the log, and is long for a large batch."""

@@ -4,8 +4,6 @@ Storage raises its own errors for disks and files, and a KafkaError only where K
 the outcome. Where an answer is formed, `wire_error` turns the former into the latter.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from protocol.errors import ErrorCode, KafkaError
@@ -23,12 +21,3 @@ def wire_error(fault: BaseException) -> KafkaError:
     """The KafkaError that answers for `fault`, with its text."""
     code = next(code for kind, code in CODES if isinstance(fault, kind))
     return KafkaError(code, str(fault))
-
-
-@contextmanager
-def faults_as_wire_errors() -> Iterator[None]:
-    """Raises the KafkaError that answers for a StorageError of the block."""
-    try:
-        yield
-    except StorageError as fault:
-        raise wire_error(fault) from fault

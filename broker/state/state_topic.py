@@ -129,15 +129,14 @@ class StateTopic:
         try:
             if transaction is None:
                 batch = build_batch(records, codec=codec)
-                outcome = partition.writer.append(memoryview(batch), acks)
             else:
                 producer_id, epoch = transaction
                 batch = build_batch(
                     records, codec=codec, producer_id=producer_id, producer_epoch=epoch,
                     transactional=True,
                 )  # fmt: skip
-                _check_size(len(batch), partition)
-                outcome = partition.writer.append_own(own_batch(batch, now_ms), acks)
+            _check_size(len(batch), partition)
+            outcome = partition.writer.append_own(own_batch(batch, now_ms), acks)
         except Exception as error:  # noqa: BLE001 - who waits for this must hear of it
             answer.fail(as_coordinator_says(error) if isinstance(error, KafkaError) else error)
             return

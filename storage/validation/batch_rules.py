@@ -148,8 +148,9 @@ class BatchRules:
         target = None if header.is_control else self._target
         if target is not None and target != header.codec:
             records = memoryview(recompress(records, target, level=self._level()))
+            header = read_header(records)
         if not self._stamps:
-            return batch._replace(records=records, header=read_header(records), arrival_ms=now_ms)
+            return batch._replace(records=records, header=header, arrival_ms=now_ms)
         stamp_log_append_time(records, 0, len(records), now_ms)
         return batch._replace(
             records=records,
