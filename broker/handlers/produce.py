@@ -34,6 +34,7 @@ from protocol.apis.produce import (
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import LENGTH_ENDS
+from protocol.records.faults import encode_faults
 from storage.segment.log_snapshot import AppendResult
 from storage.validation.batch_rules import InvalidRecordError
 from storage.validation.dirty_timestamps import RecordFaults
@@ -252,7 +253,9 @@ class ListedFaults(Sequence[BatchIndexAndErrorMessage]):
     def packed(self, *, compact: bool) -> memoryview | None:
         """The bytes of all elements, if they are to be had at once."""
         faults = self._faults
-        return faults.encoded(compact=compact) if isinstance(faults, RecordFaults) else None
+        if not isinstance(faults, RecordFaults):
+            return None
+        return encode_faults(faults.rows, faults.texts, compact)
 
 
 def _respond(

@@ -14,7 +14,6 @@ from protocol.records.faults import (
     COLUMNS,
     FaultTexts,
     collect_faults,
-    encode_faults,
     text_of,
     texts_of,
 )
@@ -139,18 +138,18 @@ class TimeRules:
 class RecordFaults(Sequence[tuple[int, str]]):
     """The bad records of a refused batch, each with what is said of it (KIP-467).
 
-    Texts are made when they are asked for; `encoded` makes all of them at once, for the wire.
+    Texts are made when they are asked for, or all at once of `rows` and `texts` for the wire.
     """
 
-    __slots__ = ("_rows", "_texts")
+    __slots__ = ("rows", "texts")
 
     def __init__(self, rows: "array[int]", texts: FaultTexts) -> None:
         """Three numbers a record: index, time, verdict."""
-        self._rows = rows
-        self._texts = texts
+        self.rows: array[int] = rows
+        self.texts: FaultTexts = texts
 
     def __len__(self) -> int:
-        return len(self._rows) // COLUMNS
+        return len(self.rows) // COLUMNS
 
     @overload
     def __getitem__(self, place: int) -> tuple[int, str]: ...
@@ -161,17 +160,13 @@ class RecordFaults(Sequence[tuple[int, str]]):
         if isinstance(place, slice):
             return [self[at] for at in range(*place.indices(len(self)))]
         at = range(len(self))[place] * COLUMNS
-        index, timestamp, verdict = self._rows[at : at + COLUMNS]
-        return index, text_of(timestamp, verdict, self._texts)
+        index, timestamp, verdict = self.rows[at : at + COLUMNS]
+        return index, text_of(timestamp, verdict, self.texts)
 
     @property
     def mistimed(self) -> bool:
         """Whether one of them is bad for its time."""
-        return any(verdict < KEYLESS for verdict in self._rows[2::COLUMNS])
-
-    def encoded(self, *, compact: bool) -> memoryview:
-        """The elements of the answer's array; `compact` for flexible versions."""
-        return encode_faults(self._rows, self._texts, compact)
+        return any(verdict < KEYLESS for verdict in self.rows[2::COLUMNS])
 
 
 class Chunk(NamedTuple):
