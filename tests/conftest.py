@@ -1,7 +1,11 @@
 """For all tests: nothing fails because a machine is slow, or because of what other tests logged."""
 
 import gc
+import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -12,14 +16,6 @@ settings.register_profile("fast", deadline=None, max_examples=50)
 settings.register_profile("full", deadline=None)
 settings.load_profile("fast")
 
-TOGETHER = (
-    "tests/conformance/",
-    "tests/fault/",
-    "tests/integration/",
-    "tests/pipeline/",
-    "tests/soak/",
-)
-"""Where the tests of a module share a broker, or a process: they run one after the other."""
 ALONE = (
     "tests/integration/test_cli_top.py",
     "tests/integration/test_disk_full.py",
@@ -33,25 +29,33 @@ ALONE = (
 """What measures time, or a machine's disk and memory."""
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On several cores one Spark, one Kafka and one engine of containers run at a time."""
+    """What is in `ALONE` has its mark."""
     for item in items:
-        path = item.nodeid.partition("::")[0]
-        if path.startswith(ALONE):
+        if item.nodeid.startswith(ALONE):
             item.add_marker("alone")
-        if path.startswith(TOGETHER):
-            item.add_marker(pytest.mark.xdist_group(_group_of(item, path)))
 
 
-def _group_of(item: pytest.Item, path: str) -> str:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Gives a module to one core, and all that need a Spark, a Kafka or containers to one core."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByModule(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group_of(nodeid.partition("::")[0])
+
+    return ByModule(config, log)
+
+
+@cache
+def _group_of(path: str) -> str:
     if path.startswith("tests/integration/containers/"):
         return "containers"
-    if path.startswith("tests/pipeline/") and "spark" in getattr(item, "fixturenames", ()):
+    text = Path(path).read_text()
+    if path.startswith("tests/pipeline/") and re.search(r"\bspark: ", text):
         return "spark"
-    if item.get_closest_marker("kafka") is not None:
-        return "kafka"
-    return path
+    return "kafka" if "mark.kafka" in text else path
 
 
 @pytest.fixture(autouse=True)
