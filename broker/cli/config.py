@@ -75,7 +75,7 @@ def check(file: str) -> int:
 def docs(*, write: bool, fail: bool) -> int:
     """Print the tables and the example file that are made from the code."""
     if not (write or fail):
-        print("\n".join(_tables().values()), end="")
+        print(_topic_and_broker_tables(), end="")
         return 0
     stale = _stale_files(Path(__file__).resolve().parents[2])
     for path, text in stale.items():
@@ -114,42 +114,22 @@ def unset(key: str | None, data_dir: str | None, file: str | None, topic: str | 
     return 0
 
 
-def _tables() -> dict[str, str]:
-    """What stands between the README's marks, by mark."""
-    from broker.cli.api_table import api_table
+def _topic_and_broker_tables() -> str:
     from config.docs import broker_table, topic_table
 
-    return {
-        "served apis": api_table(),
-        "settings of a topic": topic_table(),
-        "settings of the broker": broker_table(),
-    }
+    return f"{topic_table()}\n{broker_table()}"
 
 
 def _stale_files(root: Path) -> dict[Path, str]:
     """The generated files that differ from the code, and what they should hold."""
-    from config.docs import example_yaml, with_section
+    from broker.cli.reference import stale_pages
+    from config.docs import example_yaml
 
-    readme = root / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    for mark, table in _tables().items():
-        text = with_section(text, mark, table)
-    from broker.explain.pages import codes_table
-    from config.wire_rules import fixed_table
-
-    runbook = root / "broker" / "README.md"
-    codes = with_section(runbook.read_text(encoding="utf-8"), "codes", codes_table())
-    codes = with_section(codes, "not by clients", fixed_table())
-    wanted = {
-        root / "config" / "server.yaml": example_yaml(),
-        readme: text,
-        runbook: codes,
-    }
-    return {
-        path: text
-        for path, text in wanted.items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    }
+    stale = stale_pages(root)
+    example, text = root / "config" / "server.yaml", example_yaml()
+    if not example.exists() or example.read_text(encoding="utf-8") != text:
+        stale[example] = text
+    return stale
 
 
 def _name_on_broker(name: str) -> str:

@@ -45,7 +45,8 @@ def commands() -> Iterator[str]:
 
 
 def _command(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
-    context = click.Context(command, info_name=path.rsplit(maxsplit=1)[-1], parent=parent)
+    name = path.rsplit(maxsplit=1)[-1]
+    context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield f"cli {path}"
     for parameter in command.get_params(context):
         yield f"cli {path} {_parameter(parameter)}"

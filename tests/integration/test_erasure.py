@@ -55,7 +55,7 @@ def put(node: NodeProcess, *people: tuple[str, str | None], codec: str = "none")
 
 
 def test_the_example_of_the_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = EXECUTED.findall((ROOT / "storage" / "README.md").read_text())
+    (block,) = EXECUTED.findall((ROOT / "docs" / "erasure.md").read_text())
     with started(tmp_path / "data") as node:
         make_people(node)
         put(node, ("alice@example.org", "12 Rose Lane"), ("bob@example.org", "3 Oak Road"))

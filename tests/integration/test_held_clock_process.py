@@ -247,7 +247,9 @@ def test_a_start_that_is_no_time_ends_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_the_moves_of_the_readme_are_made(held: Held) -> None:
     mark = "<!-- executed by tests/integration/test_held_clock_process.py -->\n```sh\n"
-    text = (Path(__file__).resolve().parents[2] / "README.md").read_text().split(mark)[1]
+    text = (
+        (Path(__file__).resolve().parents[2] / "docs" / "test-clock.md").read_text().split(mark)[1]
+    )
     moves = text.split("```")[0].replace("127.0.0.1:9404", held.admin.address)
     done = subprocess.run(
         ["sh", "-eu"], input=moves, capture_output=True, text=True, timeout=60, check=False

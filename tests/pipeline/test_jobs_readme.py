@@ -1,4 +1,4 @@
-"""What the README says of archives works as it is written there."""
+"""What the page of tasks says of archives works as it is written there."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ BLOCK = re.compile(
 
 
 def test_a_topic_is_archived_and_then_what_is_new(node: NodeProcess, tmp_path: Path) -> None:
-    (commands,) = BLOCK.findall((ROOT / "README.md").read_text())
+    (commands,) = BLOCK.findall((ROOT / "docs" / "tasks.md").read_text())
     producer = Producer({"bootstrap.servers": node.bootstrap})
     for n in range(10):
         producer.produce("events", b"%d" % n)

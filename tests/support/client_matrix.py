@@ -1,4 +1,4 @@
-"""The README's table of clients: which ones the tests run, at which version, and what they do.
+"""The table of clients in docs/reference: which the tests run, at which version, what they do.
 
 Gathered from the tests themselves: a module that runs a client says so in a constant
 `EXERCISES = {client: what it does}` (several clients with commas between them). Versions come from
@@ -24,7 +24,7 @@ from config.docs import with_section
 from tests.support.spark_jars import CONNECTOR_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "reference" / "clients.md"
 MARK = "clients under test"
 CONSTANT = "EXERCISES"
 GO_MODULES = {
@@ -80,8 +80,8 @@ def table(known: Mapping[str, str], *, fixed_only: bool) -> str:
 
 
 def current(*, fixed_only: bool) -> tuple[str, str]:
-    """The README as it is, and as it should be."""
-    text = README.read_text(encoding="utf-8")
+    """The page as it is, and as it should be."""
+    text = PAGE.read_text(encoding="utf-8")
     known = dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| ([\w.]+) \| ", text, re.MULTILINE))
     return text, with_section(text, MARK, table(known, fixed_only=fixed_only))
 
@@ -143,8 +143,9 @@ def main() -> int:
     if text == wanted:
         return 0
     if writes:
-        README.write_text(wanted, encoding="utf-8")
-    print(f"README.md, {MARK}: {'written' if writes else 'out of date; scripts/docs writes it'}")
+        PAGE.write_text(wanted, encoding="utf-8")
+    outcome = "written" if writes else "out of date; scripts/docs writes it"
+    print(f"docs/reference/clients.md, {MARK}: {outcome}")
     return 0 if writes else 1
 
 

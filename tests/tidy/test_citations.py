@@ -42,3 +42,36 @@ def test_modules_that_docstrings_cite_are_there() -> None:
         if not (ROOT / name).exists()
     ]
     assert lost == []
+
+
+RULES = {"semantics": "semantics.md", "time.md": "time.md", "operations": "operations.md"}
+SECTION = re.compile(
+    r"\b(?:(semantics)(?:\.md)?|(time\.md)|(operations))(?:, section| section|,)? "
+    r"([A-C]?\d+(?:\.\d+)*)\b"
+)
+HEADING = re.compile(r"^#+ ([A-C]?\d+(?:\.\d+)*)[a-z]?\.? ", re.MULTILINE)
+NUMBERED = re.compile(r"^(\d+)\. ", re.MULTILINE)
+"""A rule of a list: section B3 of operations has B3.1 and so on."""
+
+
+def test_sections_of_the_rule_book_that_code_cites_are_there() -> None:
+    known = {name: sections_of(ROOT / "docs" / "rules" / page) for name, page in RULES.items()}
+    folders = [ROOT / package for package in (*PACKAGES, "tests")]
+    lost = [
+        f"{path.relative_to(ROOT)}: {name} {section}"
+        for folder in folders
+        for path in folder.rglob("*.py")
+        for *names, section in SECTION.findall(path.read_text())
+        for name in filter(None, names)
+        if section not in known[name]
+    ]
+    assert lost == []
+
+
+def sections_of(page: Path) -> set[str]:
+    text = page.read_text()
+    found = set(HEADING.findall(text))
+    for part in re.split(r"^#+ ", text, flags=re.MULTILINE):
+        number = part.partition(".")[0].split(" ")[0]
+        found |= {f"{number}.{each}" for each in NUMBERED.findall(part)}
+    return found

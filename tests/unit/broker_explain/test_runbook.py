@@ -11,7 +11,7 @@ from broker.topics.config_resources import CONFIRM
 from config.names import known_broker_names
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXT = (ROOT / "broker" / "README.md").read_text().partition("<!-- codes -->")[0]
+TEXT = (ROOT / "docs" / "operations.md").read_text()
 OF_CLIENTS = {
     "delivery.timeout.ms", "message.timeout.ms", "retention.ms", "file.delete.delay.ms",
     "max.message.bytes",
