@@ -1,7 +1,7 @@
 """The byte-level rules that headers, construct types and generated code share, and their limits.
 
 Nothing here allocates by a number that a peer claimed. Unknown tagged fields are stepped over and
-never become objects. (Limits: operations-reliability-security.md C1 and C2.)
+never become objects. (Limits: operations C1, C2.)
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def named(text: str) -> PipelineError:
     if missing := _MISSING.search(text):
         return ExecutorLacks(
             f"the Python of Spark's workers has no package {missing[1]!r}: install horolog[spark] "
-            "on every machine of the cluster, or send an environment along (pipeline/README.md, "
+            "on every machine of the cluster, or send an environment along (docs/pipeline.md, "
             '"On a cluster")'
         )
     if other := _OTHER_PYTHON.search(text):

@@ -1,4 +1,4 @@
-"""From a time to an offset, on a snapshot and by any clock (semantics 5.2, 5.3; time.md 3).
+"""From a time to an offset, on a snapshot and by any clock (semantics.md 5.2, 5.3; time.md 3).
 
 The whole behaviour has a one-line model: the smallest offset, at or after the log start, whose time
 by the clock is at least T. Segments, zones and batch headers only narrow down where to look; the

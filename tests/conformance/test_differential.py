@@ -4,7 +4,7 @@ Both get the same bytes and questions, and must give the same answers to produce
 ListOffsets, Fetch and DescribeConfigs, keep the same after retention, and leave the same `.log`,
 `.index` and `.timeindex` at each of three clean stops. `tests/support/histories.py` says what
 happens in them, `history_compare.DELIBERATE` names all that may differ, and the table in
-`storage/README.md` why.
+`docs/differences.md` why.
 
 HOROLOG_HISTORIES says how many (300), HOROLOG_HISTORIES_SEED from which seed (a number, 4), and
 HOROLOG_HISTORIES_ONLY=17 lives number 17 alone. A failure prints the history and its seed.

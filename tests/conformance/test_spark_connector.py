@@ -1,8 +1,8 @@
 """Spark's own Kafka connector, in batches, streams, by time and as a sink, sees what is there.
 
 Our source sees the same. Where record times are out of order, a range of time is what each makes of
-it: the connector an offset range, from the first record at or after each time (spark.md 2), which
-misses records that came late and has some that are outside; ours every record of that time.
+it: the connector an offset range, from the first record at or after each time (docs/pipeline.md),
+which misses records that came late and has some that are outside; ours every record of that time.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Search by time against a full scan: architecture.md 5's one-line model, on thousands of logs.
+"""Search by time against a full scan, on thousands of logs: the rule is in docs/architecture.md.
 
 By every clock, and ranges too. What a record's arrival is was read from the rows without a search.
 

@@ -15,7 +15,7 @@ BLOCK = re.compile(
 
 
 def test_a_topic_is_archived_and_then_what_is_new(node: NodeProcess, tmp_path: Path) -> None:
-    (commands,) = BLOCK.findall((ROOT / "docs" / "tasks.md").read_text())
+    (commands,) = BLOCK.findall((ROOT / "docs" / "jobs.md").read_text())
     producer = Producer({"bootstrap.servers": node.bootstrap})
     for n in range(10):
         producer.produce("events", b"%d" % n)

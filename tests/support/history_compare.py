@@ -1,6 +1,6 @@
 """Compares what two brokers said of one history: Kafka's words and ours.
 
-`DELIBERATE` is the whole list of what may differ; `storage/README.md` gives the reasons.
+`DELIBERATE` is the whole list of what may differ; `docs/differences.md` gives the reasons.
 """
 
 from collections.abc import Iterator

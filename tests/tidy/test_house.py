@@ -1,4 +1,4 @@
-"""The house as architecture.md draws it: sizes, names and habits, read from the tree itself."""
+"""The house of docs/architecture.md: sizes, names and habits, read from the tree itself."""
 
 import ast
 import functools
