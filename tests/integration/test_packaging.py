@@ -1,8 +1,10 @@
 """pip: a source archive, wheels from it with and without a compiler, and a broker of each."""
 
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -135,3 +137,22 @@ def test_without_a_compiler_the_wheel_runs_the_sources_and_serves(
     horolog = installed(wheel, tmp_path / "venv")
     assert run(horolog, "--version", within=tmp_path).endswith(" (pure)\n")
     serves(horolog, tmp_path)
+
+
+def test_a_source_that_changed_is_compiled_in_place_by_the_script(tmp_path: Path) -> None:
+    records = tmp_path / "protocol" / "records"
+    shutil.copytree(ROOT / "protocol", tmp_path / "protocol")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "compile", tmp_path / "scripts")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    compiled = records / f"gaps{sysconfig.get_config_var('EXT_SUFFIX')}"
+    assert compiled.exists()
+    os.utime(compiled, (1, 1))
+    script = (sys.executable, tmp_path / "scripts" / "compile")
+
+    assert run(*script, within=tmp_path) == ""
+
+    module = "import protocol.records.gaps as gaps; print(gaps.__file__)"
+    assert run(sys.executable, "-c", module, within=tmp_path) == f"{compiled}\n"
+    assert compiled.stat().st_mtime > (records / "gaps.py").stat().st_mtime
+    assert not list(tmp_path.rglob("*.c"))
