@@ -1,8 +1,7 @@
-"""How commands ask a running broker: JSON over its HTTP port, and mistakes in one line.
+"""Client of a running broker's admin API for commands: JSON over HTTP, mistakes in one line.
 
-Where it is, and the token for what changes something, are options of every such command, and
-variables of the environment. Exit status: 1 when the broker refuses, 2 when none answers.
-"""
+The broker's address and the token for changes are options of every such command, and environment
+variables. Exit status: 1 when the broker refuses, 2 when none answers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -71,11 +70,13 @@ class AdminPort:
 
     @property
     def secrets(self) -> list[str]:
-        """What must not be shown to others."""
+        """Values that must not be shown to others."""
         return [self._token] if self._token else []
 
     def of_topic(self, topic: str, path: str, **parameters: object) -> Answer:
-        """The answer to a question about a topic; a name that is nearly right is told."""
+        """The answer to a question about a topic; after a near miss the error names the right
+        topic.
+        """
         try:
             return self.get(f"/api/topics/{in_path(topic)}/{path}", **parameters)
         except AdminError as error:
@@ -162,16 +163,16 @@ def live(command: Callable[..., int]) -> Callable[..., int]:
         default=DEFAULT_ADDRESS,
         show_default=True,
         show_envvar=True,
-        help="The broker's HTTP port.",
+        help="Address of the broker's HTTP port.",
     )
     @click.option(
         "--token-file",
         metavar="FILE",
         envvar="HOROLOG_HTTP_TOKEN_FILE",
         show_envvar=True,
-        help="Holds the broker's token (horolog.http.token.file); or HOROLOG_HTTP_TOKEN is it.",
+        help="File with the broker's token (horolog.http.token.file); or set HOROLOG_HTTP_TOKEN.",
     )
-    @click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+    @click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
     @wraps(command)
     def with_port(*, address: str, token_file: str | None, **rest: object) -> int:
         return command(port=AdminPort(address, _token(token_file)), **rest)

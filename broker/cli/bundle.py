@@ -1,4 +1,4 @@
-"""`horolog bundle`: one archive with what somebody who helps needs to know."""
+"""`horolog bundle`: writes one archive of facts about a broker, for a support engineer."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,11 +10,15 @@ from broker.cli.main import CommandFailed
 from broker.runtime.exit_status import NOT_USABLE
 
 
-@click.command("bundle", short_help="An archive for those who help: no secrets, no records.")
-@click.option("--output", metavar="FILE", help="The archive (default horolog-bundle-TIME.tar.gz).")
-@click.option("--config", "file", metavar="FILE", help="The broker's settings file.")
-@click.option("--log", metavar="FILE", help="The broker's log, if it goes to a file: its end.")
-@click.option("--data-dir", metavar="DIR", help="The data directory: names and sizes only.")
+@click.command("bundle", short_help="Write a support archive: no secrets, no records.")
+@click.option(
+    "--output", metavar="FILE", help="Archive to write (default horolog-bundle-TIME.tar.gz)."
+)
+@click.option("--config", "file", metavar="FILE", help="Settings file of the broker.")
+@click.option("--log", metavar="FILE", help="Log file of the broker; its end is included.")
+@click.option(
+    "--data-dir", metavar="DIR", help="Data directory; names and sizes of its files only."
+)
 @live
 def command(
     port: AdminPort,
@@ -25,7 +29,7 @@ def command(
     data_dir: str | None,
     as_json: bool,
 ) -> int:
-    """One archive with what somebody who helps needs to know.
+    """Write one archive of facts about a broker, for a support engineer.
 
     From the running broker: settings with their sources, metrics, readiness, clock, topics, their
     segments with the reasons why they are still there, groups, clients with bad times, what the

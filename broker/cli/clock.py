@@ -19,23 +19,27 @@ class ClockCommands(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("clock", cls=ClockCommands, short_help="Its clock: a doubt about it, a test's moves.")
+@click.group(
+    "clock", cls=ClockCommands, short_help="Show or confirm the broker's clock; move it in tests."
+)
 def command() -> None:
-    """The broker's clock: its state, a doubt about it, and tests that move it.
+    """Show the broker's clock and its holds; move the clock of a test broker.
 
     Without a command it is shown. freeze, step, set, speed and release need a broker that was
     started with serve --test-clock. They return once everything that was due has run.
     """
 
 
-@command.command("show", short_help="Wall clock, steps seen, and a hold, if any.")
+@command.command("show", short_help="Show the wall clock, steps seen, and a hold, if any.")
 @live
 def show(port: AdminPort, *, as_json: bool) -> int:
-    """Wall clock, steps seen, and whether deletion and rolling by time are held."""
+    """Show the wall clock, the steps seen, and whether deletion and rolling by time are
+    suspended.
+    """
     return _told(port.get("/api/clock"), as_json=as_json)
 
 
-@command.command("confirm", short_help="The clock is right: end the hold.")
+@command.command("confirm", short_help="Confirm that the clock is right: end the hold.")
 @live
 def confirm(port: AdminPort, *, as_json: bool) -> int:
     """The clock is right: end the hold on deletion and rolling by time."""
@@ -52,7 +56,7 @@ def freeze(port: AdminPort, *, as_json: bool) -> int:
     return _told(port.post("/api/clock/freeze"), as_json=as_json)
 
 
-@command.command("release", short_help="Let time go on, as the machine's does.")
+@command.command("release", short_help="Let time run at the speed of the machine's clock.")
 @live
 def release(port: AdminPort, *, as_json: bool) -> int:
     """Let time go on from where it is, as fast as the machine's."""
@@ -67,15 +71,15 @@ def speed(port: AdminPort, factor: float, *, as_json: bool) -> int:
     return _told(port.post("/api/clock/speed", factor=factor), as_json=as_json)
 
 
-@command.command("step", cls=TimesCommand, short_help="Let so much time pass.")
+@command.command("step", cls=TimesCommand, short_help="Let an amount of time pass.")
 @click.argument("by")
-@click.option("--every", metavar="DURATION", help="Stop, and let what is due run, so often.")
+@click.option("--every", metavar="DURATION", help="Interval at which tasks that are due run.")
 @click.option(
     "--clock",
     type=HANDS,
     default="both",
     show_default=True,
-    help="both: time passes. wall: somebody sets the wall clock.",
+    help="both: time passes. wall: only the wall clock is set.",
 )
 @live
 def step(port: AdminPort, by: str, *, every: str | None, clock: str, as_json: bool) -> int:
@@ -97,7 +101,7 @@ def step(port: AdminPort, by: str, *, every: str | None, clock: str, as_json: bo
     type=HANDS,
     default="wall",
     show_default=True,
-    help="wall: somebody sets the wall clock. both: time passes until then.",
+    help="wall: only the wall clock is set. both: time passes until TO.",
 )
 @live
 def set_time(port: AdminPort, to: str, *, clock: str, as_json: bool) -> int:

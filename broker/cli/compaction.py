@@ -17,24 +17,24 @@ COLUMNS = (
     ">oldest",
     "due",
     ">late",
-    "held up by",
+    "blocked by",
 )
 UNLIMITED_MS = 2**63 - 1
 NOTHING = "-"
 
 
-@click.command("compaction", short_help="What waits for compaction, what holds it up.")
+@click.command("compaction", short_help="Show what waits for compaction, and what blocks it.")
 @click.argument("topic")
-@click.option("--partition", metavar="N", type=click.IntRange(0), help="This partition only.")
+@click.option("--partition", metavar="N", type=click.IntRange(0), help="Show this partition only.")
 @live
 def command(port: AdminPort, topic: str, *, partition: int | None, as_json: bool) -> int:
-    """What of TOPIC has compaction not seen, how old is it, until when, and what holds it up?
+    """Show what compaction of TOPIC has not seen yet, its age, its deadline, and what blocks it.
 
     The table has a row for each partition: from which offset on it is dirty and how many offsets
     that is, how many bytes a run could clean and their share of the log, the age of the oldest
     dirty record (its own time or its arrival, whichever is earlier), when max.compaction.lag.ms
-    wants it compacted, for how long that has been broken, and what holds up the next run. Below it
-    stands, for each partition, why, and what that run would do at most. Times are UTC.
+    wants it compacted, for how long that has been overdue, and what blocks the next run. Below the
+    table, for each partition: the reason, and what that run would do at most. Times are UTC.
     """
     answer = port.of_topic(topic, "compaction", partition=partition)
     if as_json:
@@ -93,7 +93,7 @@ def _row(state: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _told(state: Mapping[str, Any]) -> Iterator[str]:
-    """Why, and what the next run would do at most."""
+    """The reason, and what the next run would do at most."""
     from broker.cli.tables import counted, size
 
     if state["blocked_by"] is None:

@@ -25,10 +25,16 @@ def command() -> None:
 
 @command.command("explain")
 @click.argument("key", required=False)
-@click.option("--config", "file", metavar="FILE", help="YAML or server.properties.")
-@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="As serve takes it.")
+@click.option("--config", "file", metavar="FILE", help="Settings file, YAML or server.properties.")
+@click.option(
+    "--set",
+    "flags",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Setting by its key, as in serve; may be repeated.",
+)
 def explain(key: str | None, file: str | None, flags: Sequence[str]) -> int:
-    """Every setting, its value and where it is from; or KEY alone, in full.
+    """Show every setting, its value and its source; or KEY alone, in full.
 
     KEY may be a topic's name of the setting (retention.ms) or the broker's (log.retention.ms).
     """
@@ -70,8 +76,8 @@ def check(file: str) -> int:
 
 
 @command.command("docs")
-@click.option("--write", is_flag=True, help="Bring the files up to date.")
-@click.option("--check", "fail", is_flag=True, help="Exit 1 when a file is out of date.")
+@click.option("--write", is_flag=True, help="Write the files that are out of date.")
+@click.option("--check", "fail", is_flag=True, help="Exit with 1 when a file is out of date.")
 def docs(*, write: bool, fail: bool) -> int:
     """Print the tables and the example file that are made from the code."""
     if not (write or fail):
@@ -87,13 +93,17 @@ def docs(*, write: bool, fail: bool) -> int:
 
 @command.command("unset")
 @click.argument("key", required=False)
-@click.option("--data-dir", metavar="DIR", help="Of the stopped broker (default: as serve).")
-@click.option("--config", "file", metavar="FILE", help="The settings that name the directory.")
-@click.option("--topic", help="A setting of this topic, not of the broker.")
+@click.option(
+    "--data-dir", metavar="DIR", help="Data directory of the stopped broker (default: as serve)."
+)
+@click.option(
+    "--config", "file", metavar="FILE", help="Settings file that names the data directory."
+)
+@click.option("--topic", help="Take back a setting of this topic, not of the broker.")
 def unset(key: str | None, data_dir: str | None, file: str | None, topic: str | None) -> int:
     """Take back KEY, which a client has set at run time, while the broker is stopped.
 
-    For a broker that lets nobody in any more, or does not start. Without KEY: what is stored.
+    For a broker that refuses every connection or does not start. Without KEY, lists what is stored.
     """
     from broker.topics.stored_settings import told, unset_key
     from config.errors import ConfigError

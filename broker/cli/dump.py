@@ -1,8 +1,8 @@
-"""`horolog dump`: prints what lies in files of a data directory, as Kafka's DumpLogSegments does.
+"""`horolog dump`: prints the contents of files of a data directory, as Kafka's DumpLogSegments
+does.
 
 The rows come from `storage.dump.by_name`; here they become Kafka's lines, or one JSON object a
-line.
-"""
+line."""
 
 import json
 import sys
@@ -17,13 +17,15 @@ OPTIONAL = {"deleteHorizonMs", "currentTxnFirstOffset"}
 """Fields that Kafka's tool shows with their Java type."""
 
 
-@click.command("dump", short_help="Print what lies in files, as Kafka's tool does.")
+@click.command("dump", short_help="Print logs and indexes, as Kafka's tool does.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--deep-iteration", "deep", is_flag=True, help="Every record of every batch.")
-@click.option("--print-data-log", "contents", is_flag=True, help="Keys and values, too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--deep-iteration", "deep", is_flag=True, help="Print every record of every batch.")
+@click.option(
+    "--print-data-log", "contents", is_flag=True, help="Print records with keys and values."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def command(files: Sequence[str], *, deep: bool, contents: bool, as_json: bool) -> int:
-    """Print what lies in FILEs of a data directory: logs, indexes, snapshots.
+    """Print the contents of FILEs of a data directory: logs, indexes, snapshots.
 
     \b
     .log              batches; with --deep-iteration records, with

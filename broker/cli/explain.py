@@ -6,13 +6,13 @@ from broker.cli.main import CommandFailed
 from broker.runtime.exit_status import NOT_USABLE
 
 
-@click.command("explain", short_help="What a line of the log means, and what to do.")
+@click.command("explain", short_help="Explain a line of the log, and what to do.")
 @click.argument("code", required=False)
 def command(code: str | None) -> int:
-    """What a line of the log means, and what to do.
+    """Explain a line of the broker's log: what it means, and what to do.
 
-    CODE is what stands behind event= in the line, such as disk_low; or exit-N for an exit status of
-    serve. Without CODE all of them are listed.
+    CODE is the value of event= in the line, such as disk_low; or exit-N for an exit status of
+    serve. Without CODE all codes are listed.
     """
     from broker.explain.pages import CURRENT_CODES, PAGES, listed, near, told
 

@@ -18,10 +18,17 @@ PARTITIONS = (
 
 @click.command("groups")
 @click.argument("group", required=False)
-@click.option("--to-datetime", "to", metavar="TIME", help="Set GROUP to go on from this time.")
-@click.option("--by-arrival", is_flag=True, help="The time when records came, not what they claim.")
-@click.option("--topic", help="Set it in all partitions of this topic, not where it has committed.")
-@click.option("--execute", is_flag=True, help="Do it; without this it is only shown.")
+@click.option(
+    "--to-datetime",
+    "to",
+    metavar="TIME",
+    help="Move GROUP to the first offsets at or after this time.",
+)
+@click.option("--by-arrival", is_flag=True, help="Use arrival time instead of record time.")
+@click.option("--topic", help="Move all partitions of this topic, not only those with a commit.")
+@click.option(
+    "--execute", is_flag=True, help="Commit the new offsets; without it they are only shown."
+)
 @live
 def command(
     port: AdminPort,
@@ -33,11 +40,11 @@ def command(
     execute: bool,
     as_json: bool,
 ) -> int:
-    """The groups of consumers; of GROUP its members, and its lag in each partition.
+    """Show the consumer groups; for GROUP its members and its lag in each partition.
 
-    Lag is told in records and in time: from the record that the group reads next to the newest
-    one, by what records claim and by when they came. With --to-datetime GROUP is set to go on
-    from a time; it must have no members then. TIME is ISO-8601, milliseconds, now, or -2h.
+    Lag is given in records and in time: from the record that the group reads next to the newest
+    one, by record time and by arrival time. --to-datetime moves GROUP to a time; it must have no
+    members then. TIME is ISO-8601, milliseconds, now, or -2h.
 
     \b
     horolog groups

@@ -1,6 +1,6 @@
-"""The command line `horolog`: its commands, each loaded when it is asked for, and how they end.
+"""The command line `horolog`: its commands, each loaded on use, and their exit statuses.
 
-Mistakes of the user end in one line on standard error and an exit status that says why
+A user's mistake ends in one line on standard error and an exit status that names its kind
 (`runtime/exit_status.py`). A command returns its exit status.
 """
 
@@ -39,11 +39,11 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "bundle": "broker.cli.bundle",
     "spark": "pipeline.cli.main",
 })  # fmt: skip
-"""Where each command lives: the module has it as `command`."""
+"""Module of each command; it has the command as `command`."""
 
 
 class CommandFailed(click.ClickException):
-    """Something that a command was asked to do did not work; the text says what to do."""
+    """A command could not do what was asked; the message says what to do."""
 
     def __init__(self, message: str, status: int) -> None:
         """`status` is the exit status. Remembers which command it was."""
@@ -79,7 +79,7 @@ class LazyCommands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the command, quietly to its end when whoever read our output has gone."""
+        """Runs the command; a closed output pipe ends it quietly."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -113,10 +113,10 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
 def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
-    serve runs it, health tells whether it is ready. top, segments, time, retention, compaction,
-    groups, transactions and clock ask a running one, over its HTTP port. dump and verify read files
-    of a data directory, explain tells what a line of the log means: they need no broker. bundle
-    collects what those who help need. spark runs jobs over whole topics.
+    serve runs the broker, health checks whether it is ready. top, segments, time, retention,
+    compaction, groups, transactions and clock ask a running broker over its HTTP port. dump and
+    verify read files of a data directory, explain describes events and exit statuses: these need no
+    broker. bundle writes a support archive. spark runs jobs over whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -1,8 +1,7 @@
-"""Whether a broker on this machine is ready: one question to its HTTP port, for health checks.
+"""Checks whether a broker on this machine is ready, for health checks of container engines.
 
-Container engines ask every few seconds, on machines that may be busy: it uses nothing but a socket,
-so that a whole check takes a tenth of a second and no memory worth mention.
-"""
+Container engines ask every few seconds, on machines that may be busy. One request over a plain
+socket keeps a whole check at about a tenth of a second and little memory."""
 
 import os
 import socket
@@ -15,7 +14,7 @@ _EVERY_ADDRESS = ("", "0.0.0.0", "[::]")  # noqa: S104 - compared, not bound
 
 
 def address_in_environment() -> str:
-    """HOST:PORT of the broker's HTTP port: HOROLOG_HTTP, or where the broker was told to listen."""
+    """HOST:PORT of the broker's HTTP port: HOROLOG_HTTP, or the port of HOROLOG_HTTP_LISTENER."""
     listener = os.environ.get("HOROLOG_HTTP") or os.environ.get("HOROLOG_HTTP_LISTENER", "")
     host, _, port = listener.rpartition(":")
     local = "127.0.0.1" if host in _EVERY_ADDRESS else host

@@ -13,27 +13,26 @@ COLUMNS = ("partition", ">segments", ">size", ">offsets", "oldest", "newest", "l
 
 @click.group("retention", no_args_is_help=False)
 def command() -> None:
-    """What retention would take, before it does."""
+    """Preview what retention would remove."""
 
 
-@command.command("preview", short_help="What would go if these settings were set.")
+@command.command("preview", short_help="Show what would be removed with these settings.")
 @click.argument("topic")
 @click.option(
     "--set",
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A setting of the topic as it would be; may be repeated. Units are understood: 1h, 7d, "
-    "5GiB.",
+    help="Topic setting to assume; may be repeated. Values may have units: 1h, 7d, 5GiB.",
 )
-@click.option("--partition", metavar="N", type=click.IntRange(0), help="This partition only.")
+@click.option("--partition", metavar="N", type=click.IntRange(0), help="Show this partition only.")
 @live
 def preview(
     port: AdminPort, topic: str, *, settings: Sequence[str], partition: int | None, as_json: bool
 ) -> int:
-    """What would the next round of retention take from TOPIC, if these settings were set?
+    """Show what the next round of retention would remove from TOPIC with these settings.
 
-    Nothing is set, and nothing goes. Without --set it tells what goes as things are.
+    Nothing is set and nothing is removed. Without --set the present settings apply.
 
     \b
     horolog retention preview events --set retention.ms=1h

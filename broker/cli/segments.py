@@ -13,25 +13,25 @@ SHOWN_SEGMENTS = 50
 COLUMNS = (">offset", ">offsets", ">size", "newest record", "last arrival", "why", "until")
 
 
-@click.command("segments", short_help="Why each segment is still here, what frees it.")
+@click.command("segments", short_help="Show why each segment is retained, what frees it.")
 @click.argument("topic")
-@click.option("--partition", metavar="N", type=click.IntRange(0), help="This partition only.")
+@click.option("--partition", metavar="N", type=click.IntRange(0), help="Show this partition only.")
 @click.option(
     "--limit",
     metavar="N",
     type=click.IntRange(1),
-    help="So many segments, the oldest first (default: 50, with --json all).",
+    help="Number of segments to show, oldest first (default: 50, with --json all).",
 )
 @live
 def command(
     port: AdminPort, topic: str, *, partition: int | None, limit: int | None, as_json: bool
 ) -> int:
-    """Why is each segment of TOPIC still here, until when, and what would free it?
+    """Show why each segment of TOPIC is retained, until when, and what would free it.
 
-    The table has a row for each segment: how many offsets and bytes it holds, the largest time of
-    its records and the last arrival, why it stays (or goes at the next round of retention), and
-    until when. Above it stands what keeps the oldest one, for which all behind it wait: which
-    record, who sent it as far as is known, and the ways to free it. Times are UTC.
+    The table has a row for each segment: its offsets and bytes, the largest time of its records and
+    the last arrival, why it stays (or goes at the next round of retention), and until when. Above
+    the table: what keeps the oldest segment, for which all later ones wait, the record, its sender
+    where known, and the ways to free it. Times are UTC.
     """
     if limit is None and not as_json:
         limit = SHOWN_SEGMENTS
@@ -92,7 +92,7 @@ def _show(answer: Answer) -> None:
 
 
 def _told(answer: Answer, state: Answer) -> Iterator[str]:
-    """What there is to say of a partition above its table."""
+    """Lines of a partition above its table."""
     from broker.cli.tables import counted, size
 
     settings = {name: each["value"] for name, each in answer["settings"].items()}
@@ -127,7 +127,9 @@ def _limits(settings: Mapping[str, str]) -> str:
 
 
 def _keeper(state: Answer, now_ms: int) -> Iterator[str]:
-    """What keeps the oldest segment that stays, who sent it, and the ways to free it."""
+    """The reason why the oldest segment is retained, the sender of its record, and ways to free
+    it.
+    """
     blocker = state["blocker"]
     record = "" if blocker["offset"] is None else f" of the record at offset {blocker['offset']}"
     time = f" ({blocker['judged_by']} {when(blocker['time'])}{record})" if blocker["time"] else ""

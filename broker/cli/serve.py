@@ -10,16 +10,20 @@ if TYPE_CHECKING:
 
 
 @click.command("serve")
-@click.option("--config", "file", metavar="FILE", help="YAML or server.properties.")
-@click.option("--data-dir", metavar="DIR", help="Where the logs are (default ./data).")
-@click.option("--listen", metavar="HOST:PORT", help="For clients; port 0 takes any.")
-@click.option("--http", metavar="HOST:PORT", help="For health, metrics and the API; '' is none.")
+@click.option("--config", "file", metavar="FILE", help="Settings file, YAML or server.properties.")
+@click.option("--data-dir", metavar="DIR", help="Data directory (default ./data).")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Listener for clients; port 0 takes any free one."
+)
+@click.option(
+    "--http", metavar="HOST:PORT", help="Listener for health, metrics and the HTTP API; '' is none."
+)
 @click.option(
     "--set",
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A setting by its key; may be repeated, and wins over the other options.",
+    help="Setting by its key; may be repeated, and overrides the other options.",
 )
 @click.option(
     "--log-level",
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     metavar="[START]",
     is_flag=False,
     flag_value="now",
-    help="For tests: a clock that POST /api/clock/... stops, moves and speeds up. START is its "
+    help="For tests: use a clock that POST /api/clock/... stops, moves and speeds up. START is its "
     "first time (ISO-8601 or milliseconds; default now).",
 )
 @click.pass_obj

@@ -1,8 +1,8 @@
-"""What goes into a support bundle: facts about a broker, without secrets and without record data.
+"""Contents of a support bundle: facts about a broker, without secrets and without record data.
 
-Each fact is one file of the archive. What cannot be had says why in its place, so that a bundle of
-a broker that does not answer is worth something, too. Sizes are bounded; every text is redacted.
-"""
+Each fact is one file of the archive. A fact that cannot be collected is replaced by the reason, so
+a bundle of a broker that does not answer is useful, too. Sizes are bounded; every text is
+redacted."""
 
 import io
 import json
@@ -79,7 +79,7 @@ def written(path: Path, redactor: Redactor) -> Iterator[Bundle]:
 
 
 def add_facts(bundle: Bundle, port: AdminPort) -> None:
-    """What a running broker says of itself."""
+    """Adds what a running broker reports about itself."""
     bundle.add("about.json", about)
     for name, path in QUESTIONS.items():
         bundle.add(name, lambda path=path: as_json(port.get(path)))  # type: ignore[misc]
@@ -126,7 +126,7 @@ def listing(directory: str) -> str:
 
 
 def settings(file: str | None) -> str:
-    """What a broker that is started now would read, and from where. ConfigError."""
+    """The settings with their sources, as a broker started now would read them. ConfigError."""
     from config.sources import load
     from config.store import ConfigStore
 

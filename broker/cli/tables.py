@@ -1,8 +1,7 @@
-"""How commands show things to people: tables of at most 100 columns, numbers in human units.
+"""Output of commands for people: tables of at most 100 columns, numbers in human units.
 
-Colour and live progress only on a terminal. Exact numbers are for `--json`. Names that clients
-chose are written out where a terminal would obey them.
-"""
+Colour and live progress only on a terminal. Exact numbers are for `--json`. In names that clients
+chose, control characters are escaped."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,7 @@ class TablePage:
     """Standard output for people."""
 
     def __init__(self) -> None:
-        """Where it is no terminal, as wide as a table may be."""
+        """Uses the full table width where the output is no terminal."""
         self._console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
         width = self._console.width if self._console.is_terminal else WIDTH
         self._console.width = min(width, WIDTH)

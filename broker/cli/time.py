@@ -27,19 +27,21 @@ def command() -> None:
 
 def _clock(command: Callable[..., int]) -> Callable[..., int]:
     found: Callable[..., int] = click.option(
-        "--clock", type=CLOCKS, default="record", show_default=True, help="Which time is meant."
+        "--clock", type=CLOCKS, default="record", show_default=True, help="Clock to search by."
     )(command)
     return found
 
 
 def _partition(command: Callable[..., int]) -> Callable[..., int]:
     found: Callable[..., int] = click.option(
-        "--partition", metavar="N", type=click.IntRange(0), help="This partition only."
+        "--partition", metavar="N", type=click.IntRange(0), help="Show this partition only."
     )(command)
     return found
 
 
-@command.command("lookup", cls=TimesCommand, short_help="From a time to offsets.")
+@command.command(
+    "lookup", cls=TimesCommand, short_help="Show the first offsets at or after a time."
+)
 @click.argument("topic")
 @click.argument("timestamp", metavar="TIME")
 @_clock
@@ -48,7 +50,7 @@ def _partition(command: Callable[..., int]) -> Callable[..., int]:
 def lookup(
     port: AdminPort, topic: str, timestamp: str, *, clock: str, partition: int | None, as_json: bool
 ) -> int:
-    """The first offset of each partition at or after TIME, with both times of its record.
+    """Show the first offset of each partition at or after TIME, with both times of its record.
 
     \b
     horolog time lookup events -2h
@@ -67,7 +69,7 @@ def lookup(
     )
 
 
-@command.command("range", cls=TimesCommand, short_help="What lies between two times.")
+@command.command("range", cls=TimesCommand, short_help="Count the records between two times.")
 @click.argument("topic")
 @click.argument("from_time", metavar="FROM")
 @click.argument("to_time", metavar="TO")
@@ -84,7 +86,7 @@ def time_range(
     partition: int | None,
     as_json: bool,
 ) -> int:
-    """What lies from FROM to before TO: offsets and number of records, or that there is nothing.
+    """Show the records from FROM to before TO: offsets and count, or proof that there are none.
 
     \b
     horolog time range events -3h -2h
@@ -102,15 +104,15 @@ def time_range(
     )
 
 
-@command.command("skew", short_help="How late the records came.")
+@command.command("skew", short_help="Show how late records arrived.")
 @click.argument("topic")
 @_partition
 @live
 def skew(port: AdminPort, topic: str, *, partition: int | None, as_json: bool) -> int:
-    """How late the records of TOPIC came: arrival minus record time, as a histogram.
+    """Show how late the records of TOPIC arrived: arrival minus record time, as a histogram.
 
-    From the zone maps alone, so each record counts with the least delay that it can have had, and
-    with the greatest. Below zero a record's time lay ahead of its arrival.
+    Computed from the zone maps alone, so each record counts with the least and the greatest delay
+    that it can have had. A negative delay means a record time after the arrival.
     """
     answer = port.of_topic(topic, "time/skew", partition=partition)
     if as_json:
@@ -120,14 +122,14 @@ def skew(port: AdminPort, topic: str, *, partition: int | None, as_json: bool) -
     return 0
 
 
-@command.command("dirty", short_help="Who sent records with bad times.")
+@command.command("dirty", short_help="List clients that sent records with bad times.")
 @click.argument("topic", required=False)
 @click.option("--limit", metavar="N", type=click.IntRange(1, 1000), default=50, show_default=True)
 @live
 def dirty(port: AdminPort, topic: str | None, *, limit: int, as_json: bool) -> int:
-    """Who sent records with bad times (to TOPIC): which client, how wrong, what became of them.
+    """List clients that sent records with bad times (to TOPIC), how wrong, and the outcome.
 
-    What the running broker has seen since it started; most records first.
+    Counted since the broker started; most records first.
     """
     answer = port.get("/api/dirty", topic=topic, limit=limit)
     if as_json:
@@ -168,13 +170,13 @@ def _between(state: Mapping[str, Any]) -> Sequence[str]:
     from broker.cli.tables import number
 
     if state["is_empty"]:
-        return str(state["partition"]), NOTHING, NOTHING, "0", "yes: nothing lies there"
+        return str(state["partition"]), NOTHING, NOTHING, "0", "yes: no record is there"
     count, doubts = number(state["records"]), []
     if not state["is_exact"]:
         count += f" to {number(state['records_at_most'])}"
         doubts.append("no: too much to read")
     if state["doubtful"]:
-        doubts.append(f"{number(state['doubtful'])} lie at an edge")
+        doubts.append(f"{number(state['doubtful'])} may be on either side")
     if state["estimated"]:
         doubts.append(f"{number(state['estimated'])} by estimate")
     first, last = str(state["first_offset"]), str(state["last_offset"])

@@ -1,4 +1,6 @@
-"""`horolog top`: the partitions whose time matters most, live: what goes next, what is held up."""
+"""`horolog top`: a live table of the partitions, the most urgent first: what goes next, what is
+blocked.
+"""
 
 import time
 from typing import TYPE_CHECKING
@@ -15,9 +17,9 @@ SHOWN_PARTITIONS = 50
 BAD_CLOCKS = 3
 
 
-@click.command("top", short_help="Live: what goes next and when, what is late, who is behind.")
-@click.option("--topic", metavar="NAME", help="This topic only.")
-@click.option("--internal", is_flag=True, help="The broker's own topics, too.")
+@click.command("top", short_help="Show live what goes next and when, what is late, lag.")
+@click.option("--topic", metavar="NAME", help="Show this topic only.")
+@click.option("--internal", is_flag=True, help="Show the broker's own topics, too.")
 @click.option(
     "--every",
     "seconds",
@@ -25,16 +27,16 @@ BAD_CLOCKS = 3
     type=click.FloatRange(0.2, 3600),
     default=2.0,
     show_default=True,
-    help="How often the broker is asked.",
+    help="Interval between two requests to the broker.",
 )
-@click.option("--once", is_flag=True, help="Once, as text; what happens where no terminal is.")
+@click.option("--once", is_flag=True, help="Print once, as text; the default without a terminal.")
 @click.option(
     "--limit",
     metavar="N",
     type=click.IntRange(1),
     default=SHOWN_PARTITIONS,
     show_default=True,
-    help="So many partitions, with --once.",
+    help="Number of partitions to print with --once.",
 )
 @live
 def command(
@@ -47,13 +49,13 @@ def command(
     limit: int,
     as_json: bool,
 ) -> int:
-    """What time does to each partition, the most urgent first.
+    """Show what time does to each partition, the most urgent first.
 
-    Of each the oldest record, how far back retention reaches, what goes next (segments leave, the
-    active one ends, compaction is due) and when, what is held up and since when, how far the last
+    For each: the oldest record, how far back retention reaches, what goes next (segments leave, the
+    active one ends, compaction is due) and when, what is blocked and since when, how far the last
     of its readers is behind by arrival. Below them the clients with bad clocks. Ctrl-C ends it.
 
-    With --json it is the whole answer, once. The same as a picture is the page at the HTTP port.
+    --json prints the whole answer once. The page at the HTTP port shows the same as a picture.
     """
     if as_json:
         return print_json(ask(port, topic, internal=internal))
@@ -90,7 +92,7 @@ def ask(port: AdminPort, topic: str | None, *, internal: bool) -> Answer:
 def _watch(
     console: "Console", port: AdminPort, topic: str | None, seconds: float, *, internal: bool
 ) -> None:
-    """Asks and shows until somebody ends it; what a broker said last stays while it is away."""
+    """Asks and shows until it is interrupted; the last answer stays while the broker is away."""
     import signal
 
     from rich.live import Live
@@ -100,7 +102,7 @@ def _watch(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the terminal is put back first
     screen = Screen(port.address, ask(port, topic, internal=internal))
     shown = Live(screen, console=console, screen=True, auto_refresh=False)
-    try:  # `with` would leave the terminal as it is when somebody ends this while it begins
+    try:  # `with` would leave the terminal as it is if interrupted while it begins
         shown.start()
         while True:
             shown.refresh()

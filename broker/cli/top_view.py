@@ -1,7 +1,6 @@
-"""How `horolog top` looks: most urgent first, a line for each partition, as many columns as fit.
+"""The screen of `horolog top`: a line a partition, most urgent first, as many columns as fit.
 
-Names that clients chose are written out where a terminal would obey them.
-"""
+In names that clients chose, control characters are escaped."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ class Column(NamedTuple):
 
 
 class Screen:
-    """What a terminal shows, from the last answer; and since when there has been none."""
+    """The terminal's contents, from the last answer, with the time since when there is none."""
 
     def __init__(self, address: str, answer: Answer) -> None:
         """`address`: where the broker is."""
@@ -88,7 +87,7 @@ def show(answer: Answer, limit: int) -> int:
 
 
 def urgent_first(answer: Answer) -> Sequence[Partition]:
-    """Offline ones, what is held up longest, then what is due soonest, then the rest by name."""
+    """Offline ones, those blocked longest, then those due soonest, then the rest by name."""
 
     def urgency(state: Partition) -> tuple[bool, int, float]:
         late_ms = max(_of(state["retention"], "overdue_ms"), _of(state["compaction"], "overdue_ms"))
@@ -127,7 +126,7 @@ def _summary(answer: Answer) -> Iterator[Text]:
     parts = [f"{number(leaving)} leave at the next round of retention"]
     if answer["retention_round"] is not None:
         parts[0] += f" (in {span(max(0, answer['retention_round']['ms'] - now_ms))})"
-    parts.append(f"{counted(overdue, 'segment')} overdue and held up")
+    parts.append(f"{counted(overdue, 'segment')} overdue and blocked")
     yield Text(", ".join(parts), BAD if overdue else "")
 
 
@@ -244,7 +243,7 @@ def _of(part: Mapping[str, Any] | None, name: str) -> int:
 COLUMNS = (
     Column("partition", lambda state, _: _place(state)),
     Column("next", _next),
-    Column("held up", _held_up, BAD),
+    Column("blocked", _held_up, BAD),
     Column("reader behind", _behind),
     Column("oldest record", _oldest),
     Column("retention reaches", _horizon),

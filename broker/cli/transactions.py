@@ -14,12 +14,12 @@ PARTITIONS = ("partition", ">readers stop at", ">end")
 
 @click.command("transactions")
 @click.argument("transactional_id", required=False)
-@click.option("--open", "only_open", is_flag=True, help="Those with an open transaction alone.")
+@click.option("--open", "only_open", is_flag=True, help="Show only ids with an open transaction.")
 @live
 def command(
     port: AdminPort, transactional_id: str | None, *, only_open: bool, as_json: bool
 ) -> int:
-    """The transactional ids; of TRANSACTIONAL_ID the partitions that its transaction holds up.
+    """Show the transactional ids; for TRANSACTIONAL_ID the partitions where it stops readers.
 
     Readers of committed records stop where the earliest open transaction of a partition began.
 

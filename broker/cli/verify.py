@@ -27,20 +27,22 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@click.command("verify", short_help="Prove that the files agree; change nothing.")
+@click.command("verify", short_help="Verify that the files agree; change nothing.")
 @click.argument("directory", metavar="DIR")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line and partition.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object a line for each partition."
+)
 def command(directory: str, *, as_json: bool) -> int:
-    """Prove that the files in DIR agree, and change nothing.
+    """Verify that the files in DIR agree, and change nothing.
 
     DIR is a data directory, or the directory of one partition in it. Every batch is read: its CRC,
     its place, its records and their times. Every entry of offset index, time index (in both its
-    meanings), zone map, index of aborted transactions, producer snapshots and leader epochs is held
-    against them. The table counts what was proved (--json has more).
+    meanings), zone map, index of aborted transactions, producer snapshots and leader epochs is
+    compared with them. The table counts what was verified (--json has more).
 
     \b
     sound    everything agrees
-    wrong    a file beside a log contradicts it: the broker makes it anew when
+    wrong    a file beside a log contradicts it: the broker rebuilds it when
              it opens the log after a crash, or notices
     damaged  bytes of a log itself are not what was written
 
@@ -108,7 +110,7 @@ def _print_table(whole: "DirectorySurvey", reports: "list[PartitionReport]") -> 
     if not whole.is_clean:
         page.line(
             "The directory was not closed: a broker is at work in it, or was killed. What it has "
-            "not finished is not held against it."
+            "not finished does not count as a fault."
         )
     for report in reports:
         for finding in report.findings:

@@ -109,7 +109,7 @@ def test_a_range_is_counted_or_proved_empty(run: Run) -> None:
     text = run("time", "range", "sensors", "2026-03-01T09:00:00", "2026-03-01T09:00:50")
     assert table_of(text, "partition")[0].split() == ["0", "0", "49", "50", "yes"]
     text = run("time", "range", "sensors", "-30d", "-20d", "--clock", "arrival")
-    assert "yes: nothing lies there" in text
+    assert "yes: no record is there" in text
 
 
 def test_the_skew_is_a_histogram(run: Run) -> None:

@@ -79,7 +79,7 @@ def test_a_wide_terminal_has_more_columns_and_a_narrow_one_still_the_first_two()
     assert "4 for 1 h by segment 0" in wide
     assert "2.0 MiB" in wide
     assert "in 1 h: 2 segments leave" in narrow
-    assert "held up  " not in narrow
+    assert "blocked  " not in narrow
 
 
 @given(st.integers(10, 200), st.integers(6, 40), st.text(max_size=60), st.integers(0, 30))
