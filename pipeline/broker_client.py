@@ -47,7 +47,7 @@ class BrokerClient:
         }
 
     def has(self, request: type[Any]) -> bool:
-        """Whether the broker serves the API of a request."""
+        """True when the broker serves the API of a request."""
         return api_of(request).key in self._versions
 
     def call(self, request: Any, *, at_most: int | None = None) -> Any:

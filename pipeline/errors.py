@@ -1,4 +1,4 @@
-"""What can go wrong in the pipeline, each with a name: what was wrong, where, what to do."""
+"""Errors of the pipeline, each with a name: what was wrong, where, what to do."""
 
 # ruff: noqa: N818 - an error is named after what happened: DataLost, BadOption
 

@@ -1,4 +1,4 @@
-"""`horolog spark JOB …`: the jobs, one module each in `pipeline/jobs`, loaded when asked for.
+"""`horolog spark JOB …`: the jobs, one module each in `pipeline/jobs`, loaded on use.
 
 `horolog` knows this module by name only and loads it with the command, so a broker starts without
 it. Nothing here, nor a job's module, loads Spark before the job runs.
@@ -30,7 +30,7 @@ JOBS: Mapping[str, str] = MappingProxyType({
     "archive": "pipeline.jobs.archive",
     "compact": "pipeline.jobs.compact",
 })  # fmt: skip
-"""Where each job lives: the module has it as `command`."""
+"""Module of each job; it has the job as `command`."""
 
 
 _FOR_LIBRARIES: Mapping[str, str] = MappingProxyType({
@@ -38,7 +38,7 @@ _FOR_LIBRARIES: Mapping[str, str] = MappingProxyType({
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # of an allocator that is not used
     POOL: WORKER_MEMORY[POOL],
 })  # fmt: skip
-"""What libraries read when they are loaded; the user's own settings stay."""
+"""Variables that libraries read when they are loaded; the user's own settings stay."""
 
 
 class JobFailed(click.ClickException):
@@ -76,11 +76,14 @@ class Jobs(click.Group):
 
 
 @click.group(
-    "spark", cls=Jobs, no_args_is_help=False, short_help="Jobs over whole topics, on Spark."
+    "spark",
+    cls=Jobs,
+    no_args_is_help=False,
+    short_help="Run jobs over whole topics, on Spark or without it.",
 )
 def command() -> None:
     """Run a job over whole topics, on Spark or without it.
 
-    Nothing has to be set up: Spark runs inside the command, on all cores. Each job explains itself:
-    horolog spark JOB --help.
+    Needs no set-up: Spark runs inside the command, on all cores. horolog spark JOB --help shows the
+    options of a job.
     """

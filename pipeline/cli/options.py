@@ -23,14 +23,16 @@ class Part(NamedTuple):
 def reading(command: Callable[..., int]) -> Callable[..., int]:
     """Gives a command `log_dirs`, `bootstrap`, `topics`, `engine`, `master` and `as_json`."""
     for option in reversed((
-        click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories."),
-        click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire."),
-        click.option("--topic", "topics", multiple=True, required=True, help="May be repeated."),
+        click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read."),
+        click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from."),
+        click.option(
+            "--topic", "topics", multiple=True, required=True, help="Topic to read; repeatable."
+        ),
         click.option(
             "--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True
         ),
-        click.option("--master", metavar="URL", help="Of Spark (default: this machine)."),
-        click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON."),
+        click.option("--master", metavar="URL", help="Spark master (default: this machine)."),
+        click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON."),
     )):  # fmt: skip
         command = option(command)
     return command
@@ -39,7 +41,7 @@ def reading(command: Callable[..., int]) -> Callable[..., int]:
 def read_options(
     log_dirs: str | None, bootstrap: str | None, topics: "tuple[str, ...] | list[str]", **more: str
 ) -> "ReadOptions":
-    """What the source is asked for. BadOption."""
+    """Parses the options of a job into options of the source. BadOption."""
     from pipeline.errors import BadOption
     from pipeline.sources.options import parse
 

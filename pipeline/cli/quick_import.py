@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """What comes into being meanwhile stays, and no collection ever looks at it."""
+    """Keeps the garbage collector away from objects that are created inside."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -23,7 +23,7 @@ _SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """What other packages raise becomes an error of the pipeline, which the command line tells."""
+    """Turns errors of other packages into errors of the pipeline, which the command line prints."""
     from config.errors import ConfigError
     from storage.errors import StorageError
 

@@ -35,7 +35,7 @@ def numbers_of(array: pa.Array) -> Numbers:
 def derived(
     array: pa.Array, change: Callable[[Numbers], AnyNumbers], kind: pa.DataType
 ) -> pa.Array:
-    """What `change` makes of an array's 64-bit numbers; null where they are. ValueError."""
+    """Applies `change` to an array's 64-bit numbers; nulls stay null. ValueError."""
     made = np.ascontiguousarray(change(_stored(array)))
     content = [array.buffers()[0], pa.py_buffer(made)]
     return pa.Array.from_buffers(kind, len(array), content, array.null_count, array.offset)
@@ -65,7 +65,7 @@ def repeated(value: str | int | None, kind: pa.DataType, count: int) -> pa.Array
 
 
 def _stored(array: pa.Array) -> Numbers:
-    """From the begin of the memory, nulls too: whatever lies there."""
+    """The whole buffer from its begin, with arbitrary values in place of nulls."""
     if array.type.bit_width != 64:
         raise ValueError(f"{array.type} is not 64 bits wide")
     content = array.buffers()[1]

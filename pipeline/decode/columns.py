@@ -44,7 +44,7 @@ NEEDS_BATCH = frozenset(METADATA.names) - {"timestampMs"} | {ARRIVED_FROM.name}
 
 
 class Arrivals(NamedTuple):
-    """When the batches of a segment came, as its zone map has it, by position."""
+    """Arrivals of a segment's batches (ms), as in its zone map, by position."""
 
     positions: Numbers
     first_ms: Numbers
@@ -55,7 +55,7 @@ class Arrivals(NamedTuple):
 
 
 class BatchOrigin(NamedTuple):
-    """Where the bytes come from: topic, partition, and their place in a segment's file."""
+    """Origin of the bytes: topic, partition, and their place in a segment's file."""
 
     topic: str
     partition: int

@@ -105,7 +105,7 @@ def _buffers(room: Fields, size: int) -> list[pa.Buffer | None]:
 
 
 def _kept(room: _Memory, size: int) -> _Memory:
-    """What was filled. A room that is mostly empty is given back: rows may wait for others."""
+    """The filled part. A buffer that is mostly empty is copied: rows may wait for others."""
     if size > len(room) // 2:
         return room[:size]
     fitting = _memory(size)

@@ -55,7 +55,7 @@ MAGIC_AT = 16
 
 
 class Selection(NamedTuple):
-    """Which records are wanted: all bounds belong to the range."""
+    """Selection of the records to decode: inclusive bounds, without aborted transactions."""
 
     first_offset: int = 0
     last_offset: int = MAX_INT64
@@ -120,7 +120,7 @@ def tabulate(data: Octets, origin: BatchOrigin) -> Table:
 
 
 def is_old_format(data: Octets, position: int) -> bool:
-    """Whether a message of format 0 or 1 seems to begin there."""
+    """True when a message of format 0 or 1 seems to begin there."""
     return len(data) > position + MAGIC_AT and data[position + MAGIC_AT] < 2
 
 
@@ -250,7 +250,7 @@ def _decoded(  # noqa: PLR0917 - private, called by position
 
 
 def _blamed(payloads: Octets, table: Numbers, batches: Batches, engine: ModuleType) -> DamagedLog:
-    """What is wrong, and in which batch: found by reading one after the other."""
+    """The first damage, with its batch: found by reading one batch after the other."""
     for index in range(len(table)):
         single = Batches(batches.rows[index : index + 1], batches.origin)
         try:

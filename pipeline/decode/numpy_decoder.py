@@ -149,7 +149,7 @@ def _zigzag(data: _Octets, at: Numbers, limit: Numbers, bits: int) -> tuple[Numb
 
 
 def _wrapped(base: Numbers, delta: Numbers, total: Numbers) -> Mask:
-    """Whether base + delta left the 64-bit range."""
+    """True where base + delta left the 64-bit range."""
     return (delta > 0) & (total < base) | (delta < 0) & (total > base)
 
 

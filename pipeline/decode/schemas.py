@@ -50,7 +50,7 @@ ALL_COLUMNS = pa.schema([*RECORDS, *HEADER_COLUMN, *METADATA])
 ARRIVED_FROM = pa.field("arrivedFromMs", pa.int64())
 """The record did not come before that time (ms); null where nothing says it, as while the broker's
 clock had gone back. Not a column that users ask for: the counterpart of `appendTime`, which is
-never too early, for those to whom an arrival must never be told too late."""
+never too early, for readers that must never get an arrival that is too late."""
 
 
 def records_schema(*, headers: bool = False, metadata: bool = False) -> pa.Schema:

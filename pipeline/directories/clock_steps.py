@@ -1,9 +1,8 @@
-"""Where the clock of a broker had gone back, as the zone maps of a partition tell.
+"""Steps back of a broker's clock, as marked in the zone maps of a partition.
 
-A zone map keeps its arrivals from running backwards: what comes while the clock lies behind the
-last arrival gets that one, and its zone is marked. So what came before may have been stamped by a
-clock that was ahead.
-"""
+Arrivals in a zone map never run backwards: while the clock is behind the last arrival, batches get
+that arrival and their zone is marked. Batches before such a zone may have been stamped by a clock
+that was ahead."""
 
 from storage.env import FileSystem
 from storage.errors import FileMissing

@@ -1,4 +1,4 @@
-"""What the choice of the next log to compact has to know, from the files of a directory alone."""
+"""Facts for the choice of the next log to compact, from the files of a directory alone."""
 
 from config.topic import TopicConfig
 from pipeline.directories.partitions import LocalPartition
@@ -23,7 +23,7 @@ _FIRST_ARRIVAL = 6
 
 
 def clean_below(fs: FileSystem, partition: LocalPartition) -> int | None:
-    """The offset up to which the log was compacted; None when no run has told."""
+    """The offset up to which the log was compacted; None when no run has stored one."""
     load = OffsetCheckpoint(fs, f"{partition.directory}/{CLEANER_OFFSETS_FILE}").load()
     return load.offsets.get(partition.name)
 
@@ -43,7 +43,7 @@ def cleaning_facts(fs: FileSystem, partition: LocalPartition) -> CleaningFacts:
 
 
 def cleaning_limits(config: TopicConfig) -> CleaningLimits:
-    """What a topic's settings say; where lags contradict one another, the largest one wins."""
+    """Limits from a topic's settings; where lags contradict one another, the largest one wins."""
     most = config.max_compaction_lag_ms
     return CleaningLimits(
         config.min_cleanable_dirty_ratio, min(config.min_compaction_lag_ms, most), most

@@ -56,7 +56,7 @@ class LogPlace(NamedTuple):
 
 
 def is_stored(path: str) -> bool:
-    """Whether a name leads to an object store; BadOption for a store that is none of ours."""
+    """True for a name in an object store; BadOption for a store that is not supported."""
     found = _SCHEME.match(path)
     if found is None:
         return False
@@ -83,7 +83,9 @@ def shown(path: str) -> str:
 
 
 def place_of(path: str) -> LogPlace:
-    """Where a name leads. Options stand behind the directory that the user named, so before `/`."""
+    """Parses a name into its place. Options follow the directory that the user named, before
+    `/`.
+    """
     begin, _, behind = path.partition("?")
     options, _, rest = behind.partition("/")
     whole = f"{begin.rstrip('/')}/{rest}" if rest else begin
@@ -158,7 +160,7 @@ class Files(PosixFileSystem):
             raise _failed(path, "open", error) from error
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object, or are objects, of that name."""
+        """True when there is an object of that name, or objects below it."""
         if not is_stored(path):
             return super().exists(path)
         store, inside = _found(path)
@@ -168,7 +170,7 @@ class Files(PosixFileSystem):
             raise _failed(path, "look up", error) from error
 
     def list_dir(self, path: str) -> list[DirEntry]:
-        """What lies below a name, one step down."""
+        """Entries one level below a name."""
         if not is_stored(path):
             return super().list_dir(path)
         from pyarrow import fs as pafs

@@ -18,7 +18,7 @@ from storage.segment.zone_repair import mend_zones
 
 
 class Rebuilt(NamedTuple):
-    """What was made of a segment, and whether it is what lies beside its log."""
+    """The files rebuilt for a segment, and whether they equal those beside its log."""
 
     path: str
     """Of the `.log`."""
@@ -59,7 +59,7 @@ def rebuild_segment(
 def _rebuild(
     segment: Segment, limit: int, rules: IndexRules, *, is_active: bool
 ) -> tuple[str, int]:
-    """What is wrong with the log, if anything, and the offset after what was good of it."""
+    """The fault of the log ("" for none) and the offset after its good part."""
     scan = LogScan(segment.file(), limit=limit, next_offset=segment.base_offset)
     rebuild = IndexRebuild(segment, rules)
     for chunk in scan.chunks():

@@ -1,10 +1,9 @@
-"""What retention has to know of the segments in a partition's directory, from a few bytes of each.
+"""Facts for retention about the segments in a partition's directory, from a few bytes of each.
 
 Of a closed segment the last entry of its time index, the last row of its zone map and the file's
 date; of the one that is being written the zones behind the last entry of the time index, and the
 headers of the last zone. Reads only, so a broker may be at work; also in a directory of Kafka's,
-which has no zone maps, and whose index files are long and empty at their end while it runs.
-"""
+which has no zone maps, and whose index files are long and empty at their end while it runs."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -52,7 +51,7 @@ class HeldRecord(NamedTuple):
 
 
 def partition_facts(fs: FileSystem, path: str, start_offset: int) -> PartitionFacts:
-    """What lies in the directory `path`; the log starts at `start_offset` or later. DiskError."""
+    """Facts of the directory `path`; the log starts at `start_offset` or later. DiskError."""
     listing = look_at(fs, path)
     bases = listing.bases
     segments: list[SegmentFacts] = []
@@ -112,7 +111,7 @@ def _zones_in(rows: bytes) -> Iterator[Zone]:
 
 
 def _zone_of(fs: FileSystem, path: str, time_ms: int) -> int:
-    """Where the first zone begins that reaches that time; 0 when no map tells."""
+    """Position of the first zone that reaches that time; 0 without a zone map."""
     with suppress(FileMissing):
         rows = fs.read_bytes(path)
         good, _ = sound_rows(rows)
@@ -207,7 +206,7 @@ def _tail(
 
 
 def _position_of(fs: FileSystem, path: str, base: int, limit: int, entry: _TimeEntry | None) -> int:
-    """Where the last indexed batch begins that the entry's record may be in; 0 without one."""
+    """Position of the last indexed batch that may have the entry's record; 0 without an entry."""
     if entry is not None:
         with suppress(CorruptIndex):
             offsets = OffsetIndex(fs, f"{path}/{segment_name(base, OFFSET_INDEX)}", base, _ANY_SIZE)
@@ -232,7 +231,7 @@ def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:
 
 
 def _begins_at(file: File, zone: Zone, base: int, limit: int) -> bool:
-    """Whether the zone is of this log: a crash may have left rows of what was cut off."""
+    """True for a zone of this log: a crash may have left rows of what was cut off."""
     with suppress(CorruptLog):
         return batch_at(file, zone.position, limit).base_offset == base + zone.first_offset
     return False

@@ -1,9 +1,8 @@
-"""Where the parts of a job run: in processes of this machine, or as tasks of Spark.
+"""Engines that run the parts of a job: processes of this machine, or tasks of Spark.
 
 A job is cut into items; `work`, a function at the top of a module, turns each into a result. Both
 travel between processes, so they are plain values. Results come in no particular order. Spark runs
-an item again when its executor dies, so `work` must bear to be run twice.
-"""
+an item again when its executor dies, so `work` must bear to be run twice."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Protocol, Self, TypeVar
@@ -29,9 +28,8 @@ class Engine(Protocol):
     ) -> Generator[R, None, None]:
         """The result of each item, about as soon as it is there.
 
-        Items come in rounds, which are asked for one after the other while those before are at
-        work; results of a round may be held back until it is done. What `work` raises is raised
-        here.
+        Items come in rounds; the next round is requested while earlier ones are at work. Results of
+        a round may be withheld until it is done. What `work` raises is raised here.
         """
 
     def __enter__(self) -> Self:

@@ -34,7 +34,7 @@ class NativeEngine:
     name = NATIVE
 
     def __init__(self, processes: int | None = None) -> None:
-        """As many processes as there are cores, unless told."""
+        """Uses as many processes as there are cores by default."""
         self._count = processes or len(os.sched_getaffinity(0))
         self._pool: ProcessPoolExecutor | None = None
         self._workers: list[BaseProcess] = []

@@ -1,9 +1,8 @@
-"""How the processes that decode and write take their memory.
+"""Memory settings of the processes that decode and write.
 
 A worker keeps the memory it has had: piece after piece takes as much, and the kernel would clear it
 each time. Arrow's own allocator gives it back, and begins with huge pages most of which are cleared
-in vain: reading all columns is a sixth slower with it. What the user has set stays.
-"""
+in vain: reading all columns is a sixth slower with it. What the user has set stays."""
 
 import ctypes
 import os

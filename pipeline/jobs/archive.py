@@ -23,42 +23,73 @@ FORMATS = (PARQUET, DELTA, ICEBERG)
 COUNTS = ("offsets", "holes", "read", "records", "quarantine", "dead_letters", "written_before")
 
 
-@click.command("archive", short_help="Topics into Parquet, Delta or Iceberg, exactly once.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories themselves.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire.")
-@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
+@click.command("archive", short_help="Archive topics to Parquet, Delta, Iceberg, exactly once.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from, over the wire.")
+@click.option(
+    "--topic", "topics", multiple=True, required=True, help="Topic to archive; may be repeated."
+)
 @click.option("--out", metavar="DIR", required=True, help="Folder of the archive.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default=PARQUET, show_default=True)
-@click.option("--catalog", metavar="NAME", help="Of pyiceberg's (default: a file in the folder).")
-@click.option("--value-schema", metavar="FILE", help="Names and types, as JSON, of values.")
-@click.option("--uncommitted", is_flag=True, help="Open and aborted transactions, too.")
 @click.option(
-    "--oldest", type=Duration(), default="3650d", show_default=True, help="Older times: quarantine."
+    "--catalog", metavar="NAME", help="Catalog of pyiceberg (default: a file in the folder)."
 )
 @click.option(
-    "--ahead", type=Duration(), default="1d", show_default=True, help="Times further ahead: same."
+    "--value-schema", metavar="FILE", help="Schema of values: a JSON file of names and types."
 )
-@click.option("--round-bytes", type=int, default=512 << 20, show_default=True, help="Of a commit.")
-@click.option("--max-writers", type=int, default=64, show_default=True, help="Of each worker.")
-@click.option("--plain-encodings", is_flag=True, help="For old readers: Spark before 3.4.")
-@click.option("--allow-loss", is_flag=True, help="Go on behind what retention took unarchived.")
-@click.option("--follow", type=Duration(), metavar="TIME", help="Look for more so often, for ever.")
+@click.option("--uncommitted", is_flag=True, help="Include open and aborted transactions.")
+@click.option(
+    "--oldest",
+    type=Duration(),
+    default="3650d",
+    show_default=True,
+    help="Quarantine records with older times.",
+)
+@click.option(
+    "--ahead",
+    type=Duration(),
+    default="1d",
+    show_default=True,
+    help="Quarantine records with times further ahead.",
+)
+@click.option(
+    "--round-bytes",
+    type=int,
+    default=512 << 20,
+    show_default=True,
+    help="Maximum bytes of a commit.",
+)
+@click.option(
+    "--max-writers", type=int, default=64, show_default=True, help="Maximum open files per worker."
+)
+@click.option(
+    "--plain-encodings", is_flag=True, help="Use encodings for old readers: Spark before 3.4."
+)
+@click.option(
+    "--allow-loss", is_flag=True, help="Continue after records that retention removed unarchived."
+)
+@click.option(
+    "--follow",
+    type=Duration(),
+    metavar="TIME",
+    help="Keep running; interval between two looks for new records.",
+)
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
-@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option("--master", metavar="URL", help="Spark master (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, out: str, kind: str, catalog: str | None, max_writers: int, plain_encodings: bool,
     follow: int | None, engine: str, master: str | None, as_json: bool, **options: Any,
 ) -> int:  # fmt: skip
-    """Archive what is new in the topics, each record exactly once, and prove that all is there.
+    """Archive the new records of the topics exactly once, and verify that all are there.
 
     Three tables are kept in the folder: records, by topic and day of the record time; quarantine,
-    for records whose time cannot be believed, with the reason; dead_letters, for values that do
-    not fit the schema. Late records go to the day of their time. The tables know how far they are:
-    run the command again and it takes what is new; kill it, and nothing is lost or doubled.
+    for records with unbelievable times, with the reason; dead_letters, for values that do not fit
+    the schema. Late records go to the day of their time. The tables store the next offsets: a later
+    run continues there, and a killed run neither loses nor doubles records.
 
-    The proof: offsets = holes (of compaction and transactions) + records + quarantine +
-    dead_letters, in every commit; it is refused when that does not hold (exit status 3).
+    Every commit is checked: offsets = holes (of compaction and transactions) + records + quarantine
+    + dead_letters. A commit that fails the check is refused (exit status 3).
     """
     with named_errors():
         with loading():  # workers begin with it, too
@@ -83,7 +114,7 @@ def command(
 def source_of(
     log_dirs: str | None, bootstrap: str | None, topics: Iterable[str], *, is_committed: bool
 ) -> "ArchiveSource":
-    """Where to read, as the options say. BadOption."""
+    """The source of an archive run, as the options say. BadOption."""
     from pipeline.sinks.archive.log_source import LogSource
     from pipeline.sources.options import parse
 

@@ -55,35 +55,51 @@ class IndexHealth(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What a worker has found in a partition."""
+    """Findings of a worker about one partition."""
 
     audit: PartitionAudit
     health: IndexHealth | None
 
 
-@click.command("audit-time", short_help="Whose clocks are wrong, how late records come.")
+@click.command("audit-time", short_help="Report producers with wrong clocks, and late records.")
 @reading
 @click.option(
-    "--ahead", type=Duration(), default="1h", show_default=True, help="How far ahead is an outlier."
+    "--ahead",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="Times further ahead of the arrival are outliers.",
 )
 @click.option(
-    "--behind", type=Duration(), default="7d", show_default=True, help="How far back is one."
+    "--behind",
+    type=Duration(),
+    default="7d",
+    show_default=True,
+    help="Times further behind the arrival are outliers.",
 )
-@click.option("--audit-topic", metavar="TOPIC", help="The broker's horolog.audit.topic.")
-@click.option("--limit", type=int, default=0, show_default=True, help="Alarm above so many.")
-@click.option("--html", metavar="FILE", help="A report with plots, in one file.")
+@click.option(
+    "--audit-topic", metavar="TOPIC", help="Audit topic of the broker (horolog.audit.topic)."
+)
+@click.option(
+    "--limit",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Exit with 10 above this number of outliers.",
+)
+@click.option("--html", metavar="FILE", help="Write a report with plots, in one file.")
 def command(
     *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...], engine: str,
     master: str | None, as_json: bool, ahead: int, behind: int, audit_topic: str | None,
     limit: int, html: str | None,
 ) -> int:  # fmt: skip
-    """Whose times are wrong in the topics, how late do records come, what watermark is enough?
+    """Report records with wrong times, how late records arrive, and which watermark suffices.
 
     For each partition and producer: arrival minus claimed time (below zero: ahead of the broker),
     records outside of the bounds with what they look like, how far records lie behind the latest
     time before them, and the watermark that loses at most one in a thousand. Segments whose time
-    index was blinded by one time of the future are counted. With --audit-topic the clients' names
-    and addresses stand beside the outliers.
+    index is useless because of one time in the future are counted. --audit-topic adds the clients'
+    names and addresses to the outliers.
 
     Exit status: 10 when more records than --limit are outliers.
     """

@@ -18,16 +18,22 @@ from pipeline.sinks.archive.run import Wishes
 COLUMNS = ("table", ">files before", ">files after", ">rows")
 
 
-@click.command("compact", short_help="Small files of an archive become few large ones.")
+@click.command("compact", short_help="Merge small files of an archive into large ones.")
 @click.option("--out", metavar="DIR", required=True, help="Folder of the archive.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default=PARQUET, show_default=True)
-@click.option("--catalog", metavar="NAME", help="Of pyiceberg's (default: a file in the folder).")
 @click.option(
-    "--target-bytes", type=int, default=TARGET_BYTES, show_default=True, help="Of a file."
+    "--catalog", metavar="NAME", help="Catalog of pyiceberg (default: a file in the folder)."
 )
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option(
+    "--target-bytes",
+    type=int,
+    default=TARGET_BYTES,
+    show_default=True,
+    help="Target size of an output file, in bytes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(*, out: str, kind: str, catalog: str | None, target_bytes: int, as_json: bool) -> int:
-    """Put small files of the same topic and day together, sorted by partition and offset.
+    """Merge small files of the same topic and day, sorted by partition and offset.
 
     Rows are counted before and after; nothing changes when they differ. Delta and Iceberg keep the
     old files for readers of old versions: their own vacuum and expiry remove them.

@@ -28,24 +28,33 @@ class CheckedPart(NamedTuple):
     clean_below: int
 
 
-@click.command("compact-check", short_help="The cleaner's work compared with a model.")
-@click.option("--before", metavar="DIR[,DIR]", required=True, help="A copy from before.")
-@click.option("--after", metavar="DIR[,DIR]", required=True, help="The data directories now.")
-@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
+@click.command("compact-check", short_help="Compare compacted logs with a model of compaction.")
+@click.option(
+    "--before",
+    metavar="DIR[,DIR]",
+    required=True,
+    help="Copy of the data directories from before compaction.",
+)
+@click.option(
+    "--after", metavar="DIR[,DIR]", required=True, help="Data directories after compaction."
+)
+@click.option(
+    "--topic", "topics", multiple=True, required=True, help="Topic to check; may be repeated."
+)
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
-@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option("--master", metavar="URL", help="Spark master (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, before: str, after: str, topics: tuple[str, ...], engine: str, master: str | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Did compaction keep the last record of each key, and nothing else?
+    """Check that compaction kept the last record of each key, and nothing else.
 
     The log from before is compacted by a model that knows nothing of the cleaner, up to the offset
-    that the cleaner has noted in the directory, and compared with what lies there now: records
-    that are lost, that should have gone, that were never there, or whose value, time or headers
-    are not what they were. A tombstone may have gone. A topic that was made again since the copy
-    is another one: it is refused. What was appended since the copy is not looked at.
+    that the cleaner has noted in the directory, and compared with the log of now. Reported are
+    records that are lost, that should have been removed, that were never there, or whose value,
+    time or headers changed. A tombstone may be removed. A topic that was created again since the
+    copy is refused. Records appended since the copy are ignored.
 
     Exit status: 3 when they differ.
     """

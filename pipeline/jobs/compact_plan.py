@@ -42,20 +42,33 @@ class PlannedPart(NamedTuple):
     now_ms: int
 
 
-@click.command("compact-plan", short_help="What compaction is due, since when, what it frees.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
-@click.option("--topic", "topics", multiple=True, help="This one only; may be repeated.")
-@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="A setting of the broker.")
-@click.option("--config", metavar="FILE", help="The broker's settings file.")
-@click.option("--now", "now_ms", type=int, metavar="MS", help="As of then (default: now).")
+@click.command(
+    "compact-plan", short_help="Show which compaction is due, since when, what it frees."
+)
+@click.option(
+    "--log-dirs",
+    metavar="DIR[,DIR]",
+    required=True,
+    help="Data directories to read, comma-separated.",
+)
+@click.option("--topic", "topics", multiple=True, help="Show this topic only; may be repeated.")
+@click.option(
+    "--set",
+    "flags",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Setting of the broker by its key; may be repeated.",
+)
+@click.option("--config", metavar="FILE", help="Settings file of the broker.")
+@click.option("--now", "now_ms", type=int, metavar="MS", help="Time to judge by (default: now).")
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
-@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option("--master", metavar="URL", help="Spark master (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, log_dirs: str, topics: tuple[str, ...], flags: tuple[str, ...], config: str | None,
     now_ms: int | None, engine: str, master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """For each compacted partition: how dirty it is, what is overdue, what a run would leave.
+    """Show for each compacted partition how dirty it is, what is overdue, what a run would leave.
 
     Dirty ratio, deadline of max.compaction.lag.ms and the reason are those that the broker's
     cleaner would come to; how many records and bytes stay is counted by their keys.
@@ -98,7 +111,7 @@ def parts_of(
 
 
 def plan_part(part: PlannedPart) -> dict[str, Any]:
-    """What is due in one partition. Runs in a worker."""
+    """The work that is due in one partition. Runs in a worker."""
     from pipeline.directories.compaction_facts import cleaning_facts
     from pipeline.transforms.compaction import survivors
     from storage.posix import real_env

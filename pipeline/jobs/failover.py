@@ -59,41 +59,59 @@ class FailoverRow(NamedTuple):
     offset: int
 
 
-@click.command("failover", short_help="Where consumers go on in another cluster.")
-@click.option("--from-dirs", metavar="DIR[,DIR]", required=True, help="Of the first cluster.")
-@click.option("--from-bootstrap", metavar="HOST:PORT", help="The broker at work there.")
-@click.option("--to-dirs", metavar="DIR[,DIR]", help="Of the other cluster.")
-@click.option("--to-bootstrap", metavar="HOST:PORT", help="A broker of the other cluster.")
-@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
-@click.option("--group", metavar="GROUP", help="Its committed offsets say what was read.")
-@click.option("--offsets", metavar="JSON", help='Or this: {"topic": {"0": 23}}, as Spark has it.')
+@click.command("failover", short_help="Find offsets for consumers to resume in another cluster.")
+@click.option(
+    "--from-dirs", metavar="DIR[,DIR]", required=True, help="Data directories of the first cluster."
+)
+@click.option(
+    "--from-bootstrap",
+    metavar="HOST:PORT",
+    help="Broker of the first cluster, for its current state.",
+)
+@click.option("--to-dirs", metavar="DIR[,DIR]", help="Data directories of the other cluster.")
+@click.option("--to-bootstrap", metavar="HOST:PORT", help="Broker of the other cluster.")
+@click.option(
+    "--topic", "topics", multiple=True, required=True, help="Topic to fail over; may be repeated."
+)
+@click.option(
+    "--group", metavar="GROUP", help="Consumer group whose committed offsets say what was read."
+)
+@click.option(
+    "--offsets", metavar="JSON", help='Offsets read, in place of --group: {"topic": {"0": 23}}.'
+)
 @click.option(
     "--max-latency", type=Duration(), required=True,
-    help="How late a record of the first cluster can be: `horolog spark latency` measures it.",
+    help="Largest delay of a record of the first cluster: `horolog spark latency` measures it.",
 )  # fmt: skip
 @click.option(
     "--max-ahead",
     type=Duration(),
-    help="No clock is further ahead than this: counts where nothing says when a record came.",
+    help="Largest lead of a producer's clock: used where the arrival of a record is unknown.",
 )
-@click.option("--compare", "compares", is_flag=True, help="Count what comes twice, and never.")
-@click.option("--csv", "csv_file", metavar="FILE", help="For kafka-consumer-groups --from-file.")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option(
+    "--compare",
+    "compares",
+    is_flag=True,
+    help="Count the records that would be read twice or never.",
+)
+@click.option(
+    "--csv", "csv_file", metavar="FILE", help="Write a file for kafka-consumer-groups --from-file."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, from_dirs: str, from_bootstrap: str | None, to_dirs: str | None, to_bootstrap: str | None,
     topics: tuple[str, ...], group: str | None, offsets: str | None, max_latency: int,
     max_ahead: int | None, compares: bool, csv_file: str | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Where does a consumer of one cluster go on in another that gets the same records?
+    """Find where a consumer of one cluster resumes in another that gets the same records.
 
-    The offset of a partition there is the first whose record is not older than the last one that
-    was read less the largest latency; times that may be ahead of their arrival do not count.
-    Nothing is missed; what lies between comes twice, and --compare counts it by looking at both.
-    Where nothing says when records came, as in Kafka's directories, --max-ahead says how far their
-    times may be believed (message.timestamp.after.max.ms, if it was always set); without it
-    everything comes again. "offsets" in the answer is what Spark's startingOffsets takes, --csv
-    what Kafka's tool takes. A running broker without --from-bootstrap is seen as it was at its last
-    checkpoint.
+    The offset of a partition is the first whose record time is not before the time of the last
+    record read, less the largest latency; times that may be ahead of their arrival do not count.
+    Nothing is missed, but some records are read twice: --compare counts them by reading both
+    clusters. In Kafka's directories no arrivals are stored: there --max-ahead says how far ahead
+    times may be (message.timestamp.after.max.ms, if it was always set); without it every record is
+    read again. "offsets" in the answer has the form of Spark's startingOffsets, --csv that of
+    Kafka's tool. A running broker without --from-bootstrap is seen as of its last checkpoint.
 
     Exit status: 10 when the comparison finds a record that would be missed.
     """
@@ -165,9 +183,9 @@ def _refuse_beyond(view: "PartitionView", offset: int) -> None:
 def last_read(
     options: "ReadOptions", view: "PartitionView", offset: int, max_ahead_ms: int | None = None
 ) -> Consumed:
-    """What is known of the records before `offset`.
+    """The facts about the records before `offset`.
 
-    What came before the broker's clock went back may have been stamped too late.
+    Records that arrived before the broker's clock went back may have been stamped too late.
     """
     from pipeline.directories.clock_steps import stepped_back_until
     from storage.posix import real_env

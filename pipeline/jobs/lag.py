@@ -40,36 +40,47 @@ RATE_WINDOW_MS = 600_000
 
 
 class Unread(NamedTuple):
-    """When a record came, and the time that it claims; in ms, None: not known."""
+    """Arrival of a record and the time that it claims; in ms, None: not known."""
 
     arrival_ms: int | None
     claimed_ms: int | None
 
 
-@click.command("lag", short_help="How far groups are behind, in records and in time.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="The broker at work there, for fresh ends.")
-@click.option("--group", "groups", multiple=True, help="This one only; may be repeated.")
-@click.option("--topic", "topics", multiple=True, help="This one only; may be repeated.")
-@click.option("--now", "now_ms", type=int, metavar="MS", help="As of then (default: now).")
-@click.option("--limit", type=Duration(), metavar="TIME", help="Alarm when further behind.")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.command("lag", short_help="Show the lag of groups, in records and in time.")
+@click.option(
+    "--log-dirs",
+    metavar="DIR[,DIR]",
+    required=True,
+    help="Data directories to read, comma-separated.",
+)
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    help="Broker at work on the directories, for current log ends.",
+)
+@click.option("--group", "groups", multiple=True, help="Show this group only; may be repeated.")
+@click.option("--topic", "topics", multiple=True, help="Show this topic only; may be repeated.")
+@click.option("--now", "now_ms", type=int, metavar="MS", help="Time to judge by (default: now).")
+@click.option(
+    "--limit", type=Duration(), metavar="TIME", help="Exit with 10 when a group is further behind."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, log_dirs: str, bootstrap: str | None, groups: tuple[str, ...], topics: tuple[str, ...],
     now_ms: int | None, limit: int | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """How far is each group behind, in records and in time, and when will it have caught up?
+    """Show how far each group is behind, in records and in time, and when it will have caught up.
 
-    Behind is the time since the first record that the group has not read came to the broker, by
-    the zone map (at the most, in the segment that is being written); beside it stands the age that
-    the record claims. The rates come from the group's last commits and from what arrived in the
-    last ten minutes. A running broker without --bootstrap is seen as it was at its last checkpoint.
+    The lag in time is the time since the arrival of the first unread record, by the zone map (an
+    upper bound in the active segment); beside it is the age by record time. The rates come from the
+    group's last commits and from the records of the last ten minutes. A running broker without
+    --bootstrap is seen as of its last checkpoint.
 
-    A commit beyond the log's end is told as well: the topic was made again or has lost its end, and
-    what comes below that offset the group will not read.
+    A commit beyond the log's end is reported as well: the topic was created again or has lost its
+    end, and the group will not read new records below that offset.
 
     Exit status: 10 when, with --limit, a group is further behind than that, or when what it has
-    committed lies beyond the end that a broker tells.
+    committed is beyond the end that a broker reports.
     """
     moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     with named_errors():
@@ -90,7 +101,7 @@ def command(
 
 
 def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
-    """What all groups have committed. NothingThere without any."""
+    """The commits of all groups. NothingThere without any."""
     import pyarrow as pa
 
     from pipeline.decode.schemas import RECORDS

@@ -33,27 +33,41 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@click.command("latency", short_help="How long records take to the broker, at the most.")
+@click.command("latency", short_help="Measure how long records take to reach the broker.")
 @reading
-@click.option("--share", type=float, default=1.0, show_default=True, help="Of records to cover.")
 @click.option(
-    "--behind", type=Duration(), default="1d", show_default=True, help="Beyond: no latency."
+    "--share",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Share of the records to cover, above 0 up to 1.",
 )
 @click.option(
-    "--ahead", type=Duration(), default="1h", show_default=True, help="Further ahead: left out."
+    "--behind",
+    type=Duration(),
+    default="1d",
+    show_default=True,
+    help="Leave out records further behind: old data, loaded later.",
 )
-@click.option("--limit", type=Duration(), metavar="TIME", help="Alarm above it.")
-@click.option("--html", metavar="FILE", help="A report with a plot, in one file.")
+@click.option(
+    "--ahead",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="Leave out records with times further ahead.",
+)
+@click.option("--limit", type=Duration(), metavar="TIME", help="Exit with 10 above this latency.")
+@click.option("--html", metavar="FILE", help="Write a report with a plot, in one file.")
 def command(
     *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...], engine: str,
     master: str | None, as_json: bool, share: float, behind: int, ahead: int, limit: int | None,
     html: str | None,
 ) -> int:  # fmt: skip
-    """How long do records take from their claimed time to the broker, and how long at the most?
+    """Measure the time from record time to arrival at the broker, and its maximum.
 
-    The last is MaxLatencyOfCluster of KIP-33, which `failover` takes: with --share 1 the largest
-    latency that was seen, else the one that covers so many of the records. Records further back
-    than --behind are old data that was loaded, and left out; so are bad times.
+    The maximum is MaxLatencyOfCluster of KIP-33, an input of `failover`: with --share 1 the largest
+    latency seen, else the smallest that covers this share of the records. Records further back than
+    --behind (old data, loaded later) and records with bad times are left out.
     """
     bounds = AuditBounds(ahead, behind, time.time_ns() // 1_000_000)
     if not 0 < share <= 1:

@@ -29,24 +29,47 @@ from storage.env import FileSystem
 from storage.retention.limits import limits_of
 from storage.retention.plan import RetentionClock, RetentionLimits
 
-COLUMNS = ("partition", ">held", ">bytes", ">overdue", "behind", "record", "until", ">by arrival")
+COLUMNS = ("partition", ">pinned", ">bytes", ">overdue", "behind", "record", "until", ">by arrival")
 SHOWN_KEY = 40
 
 
-@click.command("pinned", short_help="Segments past their time that an older one holds back.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
-@click.option("--topic", "topics", multiple=True, help="This topic only; may be repeated.")
+@click.command("pinned", short_help="Show segments past retention that an older one retains.")
+@click.option(
+    "--log-dirs",
+    metavar="DIR[,DIR]",
+    required=True,
+    help="Data directories to read, comma-separated.",
+)
+@click.option("--topic", "topics", multiple=True, help="Show this topic only; may be repeated.")
 @click.option(
     "--clock",
     type=click.Choice([each.value for each in RetentionClock]),
-    help="Judge by this clock, whatever the topic's horolog.retention.clock.",
+    help="Clock to judge by, in place of the topic's horolog.retention.clock.",
 )
-@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="A setting of the broker.")
-@click.option("--config", metavar="FILE", help="The broker's settings file.")
-@click.option("--now", "now_ms", type=int, metavar="MS", help="Judge as of then (default: now).")
-@click.option("--limit-bytes", type=int, default=0, metavar="N", help="Alarm above so many held.")
-@click.option("--limit-ms", type=int, default=0, metavar="N", help="Alarm when overdue for longer.")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option(
+    "--set",
+    "flags",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Setting of the broker by its key; may be repeated.",
+)
+@click.option("--config", metavar="FILE", help="Settings file of the broker.")
+@click.option("--now", "now_ms", type=int, metavar="MS", help="Time to judge by (default: now).")
+@click.option(
+    "--limit-bytes",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Exit with 10 above this many pinned bytes.",
+)
+@click.option(
+    "--limit-ms",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Exit with 10 when a segment is overdue for longer.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *,
     log_dirs: str,
@@ -59,14 +82,15 @@ def command(
     limit_ms: int,
     as_json: bool,
 ) -> int:
-    """Which segments are past their time and still here, by which record, until when?
+    """Show segments that are past retention but still here, the record that pins them, and until
+    when.
 
-    Retention stops at the oldest segment that stays, so one record of the far future holds its
-    segment and all behind it. Shown for each partition: segments and bytes that are held, for how
-    long they have been overdue, the segment and the record in the way, when it lets go, and what
-    would go at once if age were measured from arrival (horolog.retention.clock=arrival).
+    Retention stops at the oldest segment that stays, so one record of the far future retains its
+    segment and all later ones. Shown for each partition: pinned segments and bytes, for how long
+    they have been overdue, the segment and the record in the way, until when, and what would be
+    removed at once if age were measured from arrival (horolog.retention.clock=arrival).
 
-    Exit status: 10 when more is held, or for longer, than the limits allow. A broker may be at
+    Exit status: 10 when more is pinned, or for longer, than the limits allow. A broker may be at
     work in the directories; those of a Kafka are judged by record time.
     """
     from storage.posix import real_env
@@ -97,7 +121,7 @@ def survey(
     flags: Sequence[str] = (),
     file: str | None = None,
 ) -> list[dict[str, Any]]:
-    """What is held in each partition, the most bytes first. Raises what `named_errors` tells."""
+    """The pinned segments of each partition, the most bytes first. Raises as `named_errors`."""
     found = partitions_in(fs, directories, topics)
     settings = {each: TopicSettings(fs, each, flags, file) for each in {p.directory for p in found}}
     rows = []
@@ -140,11 +164,11 @@ def _record(fs: FileSystem, partition: LocalPartition, pinned: Pinned) -> dict[s
 def _show(rows: Sequence[dict[str, Any]], held: int) -> None:
     shown = [row for row in rows if row["held_segments"]]
     if not shown:
-        click.echo(f"Nothing is held: {number(len(rows))} partitions.")
+        click.echo(f"Nothing is pinned: {number(len(rows))} partitions.")
         return
     print_table(COLUMNS, [_cells(row) for row in shown])
     click.echo(
-        f"{size(held)} are held in {number(len(shown))} of {number(len(rows))} partitions. "
+        f"{size(held)} are pinned in {number(len(shown))} of {number(len(rows))} partitions. "
         "horolog.retention.clock=earlier (or arrival) on the topic lets them go."
     )
 

@@ -1,4 +1,4 @@
-"""`horolog spark reindex`: index files made anew from the logs, into another folder."""
+"""`horolog spark reindex`: index files rebuilt from the logs, into another folder."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,26 +32,39 @@ class ReindexedPart(NamedTuple):
     is_active: bool
 
 
-@click.command("reindex", short_help="Index files made anew, into another folder.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
-@click.option("--out", metavar="DIR", required=True, help="Gets a folder for each partition.")
-@click.option("--topic", "topics", multiple=True, help="This one only; may be repeated.")
-@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="A setting of the broker.")
-@click.option("--config", metavar="FILE", help="The broker's settings file.")
+@click.command("reindex", short_help="Rebuild index files into another folder.")
+@click.option(
+    "--log-dirs",
+    metavar="DIR[,DIR]",
+    required=True,
+    help="Data directories to read, comma-separated.",
+)
+@click.option(
+    "--out", metavar="DIR", required=True, help="Output folder; gets a folder for each partition."
+)
+@click.option("--topic", "topics", multiple=True, help="Rebuild this topic only; may be repeated.")
+@click.option(
+    "--set",
+    "flags",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Setting of the broker by its key; may be repeated.",
+)
+@click.option("--config", metavar="FILE", help="Settings file of the broker.")
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
-@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option("--master", metavar="URL", help="Spark master (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, log_dirs: str, out: str, topics: tuple[str, ...], flags: tuple[str, ...],
     config: str | None, engine: str, master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Make offset index, time index and zone map of every segment from its log alone.
+    """Rebuild offset index, time index and zone map of every segment from its log alone.
 
-    They are written to a folder of the partition's name in --out, byte for byte as the broker
-    makes them, and compared with what lies beside the log. Times of arrival are in no log: they
-    are taken from a zone map that is there, and estimated where there is none. Copy the files to
-    their place while no broker is at work there, or leave it to the broker, which makes anew what
-    it finds wrong.
+    They are written to a folder of the partition's name in --out, byte for byte as the broker makes
+    them, and compared with the files beside the log. A log has no times of arrival: they are taken
+    from an existing zone map, and estimated where there is none. Copy the files to their place
+    while no broker is at work there, or leave it to the broker, which rebuilds files that it finds
+    wrong.
 
     Exit status: 3 when a log itself is damaged.
     """
@@ -105,7 +118,7 @@ def parts_of(
 
 
 def _is_at_work(fs: "FileSystem", directory: str) -> bool:
-    """Whether a broker writes there, or was killed: it has left no mark of a clean stop."""
+    """A broker writes there, or was killed: there is no mark of a clean stop."""
     from storage.files.layout import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARKS_FILE
 
     is_clean = fs.exists(f"{directory}/{CLEAN_SHUTDOWN_FILE}")

@@ -25,7 +25,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True, slots=True)
 class ReplayTarget:
-    """Where the records go, and how."""
+    """Target of a replay and the rules of writing to it."""
 
     bootstrap: str
     topic: str
@@ -40,7 +40,7 @@ class ReplayTarget:
 
 
 class Replayed(NamedTuple):
-    """What was written of a partition."""
+    """Counts of what was written of a partition."""
 
     topic: str
     partition: int
@@ -51,24 +51,41 @@ class Replayed(NamedTuple):
     """Records that an earlier run has written, by its notes."""
 
 
-@click.command("replay", short_help="Records of a time range into a topic, times kept.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire.")
-@click.option("--topic", required=True, help="The topic to be read.")
-@click.option("--from-ms", type=int, metavar="MS", help="Records of this time or later.")
-@click.option("--until-ms", type=int, metavar="MS", help="And before this one.")
-@click.option("--last", type=Duration(), metavar="TIME", help="Or: not older than this.")
-@click.option("--to", "to_bootstrap", metavar="HOST:PORT", required=True, help="The broker.")
-@click.option("--to-topic", metavar="TOPIC", help="The topic to be written (default: the same).")
-@click.option("--same-partitions", is_flag=True, help="Each record keeps its partition's number.")
+@click.command("replay", short_help="Write records of a time range to a topic, times kept.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from, over the wire.")
+@click.option("--topic", required=True, help="Topic to read.")
+@click.option("--from-ms", type=int, metavar="MS", help="First record time, in ms, included.")
+@click.option(
+    "--until-ms", type=int, metavar="MS", help="End of the record times, in ms, excluded."
+)
+@click.option(
+    "--last",
+    type=Duration(),
+    metavar="TIME",
+    help="Age of the oldest records, in place of --from-ms.",
+)
+@click.option(
+    "--to", "to_bootstrap", metavar="HOST:PORT", required=True, help="Broker to write to."
+)
+@click.option("--to-topic", metavar="TOPIC", help="Topic to write (default: the same).")
+@click.option("--same-partitions", is_flag=True, help="Keep the partition number of each record.")
 @click.option("--compression", type=click.Choice(CODECS), default="none", show_default=True)
-@click.option("--rate", type=float, default=0, metavar="N", help="Records a second, at the most.")
-@click.option("--state", metavar="DIR", help="Remember there how far it is, and go on from there.")
-@click.option("--allow-loss", is_flag=True, help="Go on behind what retention took uncopied.")
-@click.option("--allow-log-append-time", is_flag=True, help="Also into a topic that stamps anew.")
+@click.option("--rate", type=float, default=0, metavar="N", help="Maximum records per second.")
+@click.option(
+    "--state", metavar="DIR", help="Folder of the progress; a later run continues from it."
+)
+@click.option(
+    "--allow-loss", is_flag=True, help="Continue after records that retention removed uncopied."
+)
+@click.option(
+    "--allow-log-append-time",
+    is_flag=True,
+    help="Allow a topic that stamps records with their arrival.",
+)
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
-@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option("--master", metavar="URL", help="Spark master (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -> int:
     """Write the records of a time range into a topic, with their times, keys and headers.
 
@@ -76,12 +93,12 @@ def command(*, engine: str, master: str | None, as_json: bool, **options: Any) -
     copy of a topic, a test with real data. The range is exact: every record is judged by its own
     time. A target that stamps records with their arrival is refused, since the times would be lost.
 
-    With --state a run that was stopped goes on where it was; records that were on their way may
-    then come twice. The state knows its target, by the topic's id: another one is written anew.
-    Another range for the same target is refused; --last counts from when the first run began.
-    Nothing comes out of order within a partition.
+    With --state a stopped run continues where it was; records in flight may then be written twice.
+    The state is bound to its target by the topic's id: for another target it starts again. Another
+    range for the same target is refused; --last counts from the begin of the first run. Records
+    keep their order within a partition.
 
-    Exit status: 3 when records went from the log between two runs, before they were copied.
+    Exit status: 3 when records were removed between two runs, before they were copied.
     """
     with named_errors():
         if None not in (options["last"], options["from_ms"]):
@@ -170,7 +187,7 @@ def _parts(options: dict[str, Any], target: ReplayTarget) -> list[Part]:
 
 
 def _target(options: dict[str, Any]) -> ReplayTarget:
-    """Where to write. BadOption for a topic that stamps anew, NothingThere for none."""
+    """The target. BadOption for a topic that stamps with arrival, NothingThere for none."""
     from pipeline.sinks.replay_state import place_of
     from pipeline.sinks.topic.leaders import Leaders
     from pipeline.spark.topic_sink import sink_options

@@ -16,22 +16,30 @@ if TYPE_CHECKING:
 MOST_ROWS = 1000
 
 
-@click.command("sql", short_help="Topics as views, to be asked in SQL.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", help="Read the data directories.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Read from a broker, over the wire.")
-@click.option("--topic", "topics", multiple=True, required=True, help="May be repeated.")
-@click.option("--execute", "-e", "statements", multiple=True, help="Run this and end.")
-@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
+@click.command("sql", short_help="Query topics in SQL.")
+@click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from, over the wire.")
+@click.option(
+    "--topic", "topics", multiple=True, required=True, help="Topic to query; may be repeated."
+)
+@click.option(
+    "--execute",
+    "-e",
+    "statements",
+    multiple=True,
+    help="Statement to run in place of standard input.",
+)
+@click.option("--master", metavar="URL", help="Spark master (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
 def command(
     *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...],
     statements: tuple[str, ...], master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Ask topics in SQL: each is a view of its name, with all columns, both times included.
+    """Query topics in SQL: each is a view of its name, with all columns, both times included.
 
     Without --execute, statements are read from standard input, each ends with a semicolon. At most
-    1000 rows of an answer are shown. In names of topics other than letters, digits and _ the
-    others become _.
+    1000 rows of an answer are shown. In names of views each character of the topic's name other
+    than letters, digits and _ becomes _.
     """
     given = {"log_dirs": log_dirs, "bootstrap": bootstrap}
     options = {name: value for name, value in given.items() if value is not None}
@@ -97,7 +105,7 @@ def _typed() -> Any:
 
 
 def _as_json(value: object) -> str:
-    """What JSON has no word for: bytes as text, times as ISO 8601 has them."""
+    """Turns types without a JSON form into text: bytes as UTF-8, times as ISO 8601."""
     if isinstance(value, bytes | bytearray):
         return bytes(value).decode("utf-8", "backslashreplace")
     return value.isoformat() if isinstance(value, datetime | date) else str(value)

@@ -33,16 +33,21 @@ class VerifiedPart(NamedTuple):
     whole: DirectorySurvey
 
 
-@click.command("verify", short_help="Prove CRCs, offsets and indexes, on all cores.")
-@click.option("--log-dirs", metavar="DIR[,DIR]", required=True, help="Data directories.")
-@click.option("--topic", "topics", multiple=True, help="This topic only; may be repeated.")
+@click.command("verify", short_help="Verify CRCs, offsets and indexes, on all cores.")
+@click.option(
+    "--log-dirs",
+    metavar="DIR[,DIR]",
+    required=True,
+    help="Data directories to verify, comma-separated.",
+)
+@click.option("--topic", "topics", multiple=True, help="Verify this topic only; may be repeated.")
 @click.option("--engine", type=click.Choice([NATIVE, SPARK]), default=NATIVE, show_default=True)
-@click.option("--master", metavar="URL", help="Of Spark (default: this machine).")
-@click.option("--json", "as_json", is_flag=True, help="The exact answer, as JSON.")
+@click.option("--master", metavar="URL", help="Spark master (default: this machine).")
+@click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, log_dirs: str, topics: tuple[str, ...], engine: str, master: str | None, as_json: bool
 ) -> int:
-    """Prove every batch's CRC and place, and all that lies beside the logs; change nothing.
+    """Verify every batch's CRC and place, and all files beside the logs; change nothing.
 
     As `horolog verify`, but on all cores, or with --engine spark on a cluster that sees the
     directories. Exit status: 0 when everything is sound, 3 when something is not.
@@ -66,7 +71,7 @@ def command(
 def parts_of(
     fs: FileSystem, directories: Iterable[str], topics: Sequence[str]
 ) -> tuple[list[VerifiedPart], list[str]]:
-    """What there is to prove, and checkpoint files that cannot be read. NothingThere, DiskError."""
+    """The parts to verify, and checkpoint files that cannot be read. NothingThere, DiskError."""
     from storage.verify.directory import survey
 
     parts: list[VerifiedPart] = []

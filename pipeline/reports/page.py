@@ -49,7 +49,7 @@ class Report:
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
     def plot(self, draw: Any, label: str, **marks: Any) -> None:
-        """What `draw(axes, **marks)` draws; `label` is for those who cannot see it."""
+        """Adds the plot of `draw(axes, **marks)`; `label` is its text for screen readers."""
         figure, axes = _figure()
         draw(axes, **marks)
         drawn = io.StringIO()

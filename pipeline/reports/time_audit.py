@@ -22,7 +22,7 @@ def write_report(path: str, audits: Sequence[PartitionAudit], answer: Mapping[st
     report.plot(_skew, "share of records by arrival minus claimed time", audits=audits)
     report.section(
         "How late records come",
-        "How far a record lies behind the latest time before it. A watermark that stays back as far"
+        "How far a record is behind the latest time before it. A watermark that stays back as far"
         " as the dotted line loses one record in a thousand.",
     )
     report.plot(_lateness, "share of records by lateness", audits=audits)

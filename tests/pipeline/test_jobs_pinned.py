@@ -137,7 +137,7 @@ def test_the_command_ends_with_an_alarm(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*asked, "--limit-bytes", "1000000000"]) == 0
     assert "t-0" in capsys.readouterr().out
     assert main([*asked, "--clock", "arrival", "--set", "log.retention.ms=-1"]) == 0
-    assert "Nothing is held" in capsys.readouterr().out
+    assert "Nothing is pinned" in capsys.readouterr().out
 
 
 def test_what_is_not_there_is_told_in_a_line(
