@@ -19,7 +19,7 @@ Inherited = Callable[[str], str]
 
 
 class Operation(IntEnum):
-    """What to do with a key, by the numbers of IncrementalAlterConfigs."""
+    """Operations on a key, by the numbers of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1

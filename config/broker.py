@@ -62,15 +62,15 @@ class BrokerConfig:
         Listeners(optional=True),
         (),
         importance="high",
-        doc="Addresses that clients are told, by listener name. A listener without one advertises "
+        doc="Addresses that clients receive, by listener name. A listener without one advertises "
         "the address that the client reached.",
     )
     horolog_published_listeners: tuple[Listener, ...] = broker_key(
         "horolog.published.listeners",
         Listeners(optional=True),
         (),
-        doc="Where advertised.listeners says nothing: addresses that clients from outside of this "
-        "machine's networks are told, by listener name. Of a container: its published ports.",
+        doc="Addresses for clients outside of this machine's networks, by listener name, where "
+        "advertised.listeners has no entry; for a container, its published ports.",
     )
     controller_listener_names: str = broker_key(
         "controller.listener.names",
@@ -111,14 +111,14 @@ class BrokerConfig:
         Flag(),
         True,
         importance="high",
-        doc="Whether a client that asks for a topic makes it, up to horolog.max.partitions.",
+        doc="Create a topic that a client asks for, up to horolog.max.partitions.",
     )
     delete_topic_enable: bool = broker_key(
         "delete.topic.enable",
         Flag(),
         True,
         importance="high",
-        doc="Whether topics can be deleted.",
+        doc="Allow topics to be deleted.",
     )
     num_partitions: int = broker_key(
         "num.partitions",
@@ -206,14 +206,14 @@ class BrokerConfig:
         count(1, 10_000),
         11,
         importance="low",
-        doc="How many windows a client's rate is measured over when it has a quota.",
+        doc="Number of windows over which the rate of a client with a quota is measured.",
     )
     quota_window_size_seconds: int = broker_key(
         "quota.window.size.seconds",
         count(1, 86_400),
         1,
         importance="low",
-        doc="How long each of these windows is.",
+        doc="Length of each of these windows.",
     )
     max_incremental_fetch_session_cache_slots: int = broker_key(
         "max.incremental.fetch.session.cache.slots",
@@ -226,7 +226,7 @@ class BrokerConfig:
         size(-1, LONG_MAX),
         -1,
         dynamic=True,
-        doc="Space on the disk below which producers are told to try again later, and no topic is "
+        doc="Free space below which records are refused (producers retry) and no topic is "
         "made; commits, deletions and compaction go on. -1: a twentieth of it, at most 1 GiB.",
     )
     horolog_disk_ballast_bytes: int = broker_key(
@@ -250,14 +250,14 @@ class BrokerConfig:
         millis(1),
         3_600_000,
         dynamic=True,
-        doc="How long such a start counts.",
+        doc="Time for which such a start counts.",
     )
     horolog_crash_loop_hold_ms: int = broker_key(
         "horolog.crash.loop.hold.ms",
         millis(),
         600_000,
         dynamic=True,
-        doc="How long no records are taken and nothing is compacted then; 0 ends it, as "
+        doc="Time for which no records are taken and nothing is compacted then; 0 ends it, as "
         "POST /api/starts/confirm does.",
     )
     horolog_scrub_interval_ms: int = broker_key(
@@ -265,8 +265,8 @@ class BrokerConfig:
         millis(1),
         604_800_000,
         dynamic=True,
-        doc="How often all closed segments are read again and checked for rot: records, checksums, "
-        "indexes. What is found is reported, never changed.",
+        doc="Interval at which all closed segments are read again and checked for rot: "
+        "records, checksums, indexes. What is found is reported, never changed.",
     )
     horolog_scrub_max_bytes_per_second: int = broker_key(
         "horolog.scrub.max.bytes.per.second",
@@ -288,44 +288,44 @@ class BrokerConfig:
         millis(100, INT_MAX),
         60_000,
         dynamic=True,
-        doc="How often those rows are written.",
+        doc="Interval at which those rows are written.",
     )
     log_flush_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),
         60_000,
-        doc="How often the recovery points are written.",
+        doc="Interval at which the recovery points are written.",
     )
     log_flush_start_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.start.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),
         60_000,
-        doc="How often the log start offsets are written.",
+        doc="Interval at which the log start offsets are written.",
     )
     replica_high_watermark_checkpoint_interval_ms: int = broker_key(
         "replica.high.watermark.checkpoint.interval.ms",
         millis(1, INT_MAX),
         5000,
-        doc="How often the high watermarks are written.",
+        doc="Interval at which the high watermarks are written.",
     )
     log_retention_check_interval_ms: int = broker_key(
         "log.retention.check.interval.ms",
         millis(1),
         300_000,
-        doc="How often old segments are looked for.",
+        doc="Interval between two rounds of retention.",
     )
     log_initial_task_delay_ms: int = broker_key(
         "log.initial.task.delay.ms",
         millis(),
         30_000,
         importance="low",
-        doc="When old segments are looked for first, after the start.",
+        doc="Time from the start to the first round of retention.",
     )
     log_cleaner_enable: bool = broker_key(
         "log.cleaner.enable",
         Flag(),
         True,
-        doc="Whether logs of topics with cleanup.policy compact are compacted.",
+        doc="Compact logs of topics with cleanup.policy compact.",
     )
     log_cleaner_threads: int = broker_key(
         "log.cleaner.threads",
@@ -347,7 +347,7 @@ class BrokerConfig:
         Decimal(0, 1),
         0.9,
         dynamic=True,
-        doc="How full that memory may become: more is slower.",
+        doc="Share of that memory that may be filled: more is slower.",
     )
     log_cleaner_io_buffer_size: int = broker_key(
         "log.cleaner.io.buffer.size",
@@ -368,7 +368,7 @@ class BrokerConfig:
         millis(1),
         15_000,
         dynamic=True,
-        doc="How long the cleaner rests when there is nothing to compact.",
+        doc="Pause of the cleaner when there is nothing to compact.",
     )
     horolog_clock_step_ms: int = broker_key(
         "horolog.clock.step.ms",
@@ -414,7 +414,7 @@ class BrokerConfig:
         "group.initial.rebalance.delay.ms",
         millis(0, INT_MAX),
         3000,
-        doc="How long the first rebalance of an empty group waits for more members.",
+        doc="Time for which the first rebalance of an empty group waits for more members.",
     )
     group_max_size: int = broker_key(
         "group.max.size",
@@ -432,7 +432,7 @@ class BrokerConfig:
         "group.consumer.heartbeat.interval.ms",
         millis(1, INT_MAX),
         5000,
-        doc="How often such a member is told to say that it lives.",
+        doc="Interval of heartbeats that such a member is asked for.",
     )
     group_consumer_max_size: int = broker_key(
         "group.consumer.max.size",
@@ -444,20 +444,20 @@ class BrokerConfig:
         "group.consumer.assignors",
         Text(r"(uniform|range)(,(uniform|range))?", "uniform, range, or both"),
         "uniform,range",
-        doc="How the broker may assign; the first one is used when members do not ask for another.",
+        doc="Assignors of the broker; the first one is used when members do not ask for another.",
     )
     group_consumer_migration_policy: str = broker_key(
         "group.consumer.migration.policy",
         Choice(("bidirectional", "upgrade", "downgrade", "disabled")),
         "bidirectional",
-        doc="Whether a group with members may go from the classic protocol to the new one "
+        doc="Migrations of a group with members: from the classic protocol to the new one "
         "(upgrade), back (downgrade), or both.",
     )
     group_consumer_regex_refresh_interval_ms: int = broker_key(
         "group.consumer.regex.refresh.interval.ms",
         millis(10_000, INT_MAX),
         600_000,
-        doc="How often regular expressions that members subscribe by are matched anew, at least.",
+        doc="Longest interval between two matches of the regular expressions of subscriptions.",
     )
     horolog_max_groups: int = broker_key(
         "horolog.max.groups",
@@ -469,7 +469,7 @@ class BrokerConfig:
         "horolog.group.members.max.bytes",
         size(1, LONG_MAX),
         67_108_864,
-        doc="Memory for what the members of all groups say of themselves and are told to do.",
+        doc="Memory for metadata and assignments of the members of all groups.",
     )
     horolog_max_committed_offsets: int = broker_key(
         "horolog.max.committed.offsets",
@@ -495,7 +495,7 @@ class BrokerConfig:
         "offsets.retention.check.interval.ms",
         millis(1),
         600_000,
-        doc="How often offsets to forget are looked for.",
+        doc="Interval at which expired offsets are looked for.",
     )
     offsets_topic_num_partitions: int = broker_key(
         "offsets.topic.num.partitions",
@@ -514,13 +514,13 @@ class BrokerConfig:
         "offsets.topic.compression.codec",
         count(0, 4),
         0,
-        doc="How records of __consumer_offsets are packed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        doc="Codec of records of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
     )
     offsets_load_buffer_size: int = broker_key(
         "offsets.load.buffer.size",
         size(1),
         5_242_880,
-        doc="How much of __consumer_offsets is read at one time after the start.",
+        doc="Bytes of __consumer_offsets that are read at one time after the start.",
     )
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms",
@@ -548,14 +548,14 @@ class BrokerConfig:
         size(1),
         5_242_880,
         importance="high",
-        doc="How much of __transaction_state is read at one time after the start.",
+        doc="Bytes of __transaction_state that are read at one time after the start.",
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         millis(1, INT_MAX),
         10_000,
         importance="low",
-        doc="How often transactions are looked for whose time-out has passed, to abort them.",
+        doc="Interval at which transactions past their time-out are looked for and aborted.",
     )
     transactional_id_expiration_ms: int = broker_key(
         "transactional.id.expiration.ms",
@@ -570,7 +570,7 @@ class BrokerConfig:
         millis(1, INT_MAX),
         3_600_000,
         importance="low",
-        doc="How often transactional ids to forget are looked for.",
+        doc="Interval at which expired transactional ids are looked for.",
     )
     producer_id_expiration_ms: int = broker_key(
         "producer.id.expiration.ms",
@@ -578,15 +578,15 @@ class BrokerConfig:
         86_400_000,
         importance="low",
         dynamic=True,
-        doc="What a partition knows of a producer is forgotten so long after its last batch, by "
-        "the time of that, unless it has a transaction open there.",
+        doc="Time after a producer's last batch (by the time of that) when its partition removes "
+        "its state, unless it has a transaction open there.",
     )
     producer_id_expiration_check_interval_ms: int = broker_key(
         "producer.id.expiration.check.interval.ms",
         millis(1, INT_MAX),
         600_000,
         importance="low",
-        doc="How often producers to forget are looked for.",
+        doc="Interval at which expired producers are looked for.",
     )
     horolog_max_transactional_ids: int = broker_key(
         "horolog.max.transactional.ids",

@@ -40,7 +40,7 @@ class Described:
 
     @property
     def is_default(self) -> bool:
-        """What DescribeConfigs version 0 asks."""
+        """True for a default value, as DescribeConfigs version 0 asks."""
         return self.source is SettingSource.DEFAULT
 
 
@@ -79,7 +79,7 @@ def in_force(key: ConfigKey, layers: Sequence[Layer]) -> str:
 def _shown(
     keys: Iterable[ConfigKey], is_set: Collection[str], *, on_topic: bool
 ) -> Iterator[tuple[ConfigKey, Spelling]]:
-    """Each key under its plain name, and under the hidden names that somebody used."""
+    """Each key under its plain name, and under the hidden names that are set."""
     seen: set[str] = set()
     for key in keys:
         for spelling in key.on_topic if on_topic else key.on_broker:

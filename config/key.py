@@ -1,4 +1,4 @@
-"""What a setting is: its name, the other names it answers to, its default, its documentation.
+"""Declaration of a setting: its name, its synonyms, its default, its documentation.
 
 A `ConfigKey` is made by one statement in `topic.py` or `broker.py` and is all that validation,
 DescribeConfigs, environment names and documentation are derived from.

@@ -1,4 +1,4 @@
-"""Names that Kafka knows and this version does not serve, with the reason a user is told.
+"""Names that Kafka knows and this version does not serve, with the reason for the user.
 
 Two families. *Not served*: accepting the key would promise something that does not happen, so it is
 refused. *Without effect*: it steers machinery that a single node does not have (replication,

@@ -16,7 +16,7 @@ C = TypeVar("C")
 
 
 class SettingSource(IntEnum):
-    """Where a value comes from, by the numbers of a DescribeConfigs answer."""
+    """Sources of a value, by the numbers of a DescribeConfigs answer."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -67,7 +67,7 @@ def candidates(key: ConfigKey, layers: Sequence[Layer]) -> Iterator[Candidate]:
 
 
 def is_pinned(key: ConfigKey, layers: Sequence[Layer]) -> bool:
-    """Whether a flag of the start sets `key`, by any of its names."""
+    """True when a flag of the start sets `key`, by any of its names."""
     pinned = [layer for layer in layers if layer.pinned]
     return bool(pinned) and next(candidates(key, pinned), None) is not None
 

@@ -1,7 +1,6 @@
 """Settings of one listener: `listener.name.NAME.max.connections`, NAME in small letters (Kafka).
 
-They are declared by no class, since the names are the operator's: a key is made for a name when
-somebody gives it.
+No class declares them, since the names are the operator's: a key is made when a name is used.
 """
 
 import re
@@ -43,7 +42,7 @@ def listener_of(key: ConfigKey) -> str:
 
 
 def listener_keys(layers: Iterable[Layer]) -> list[ConfigKey]:
-    """The keys of listeners that somebody has set, in the order of their names."""
+    """The keys of listeners that are set, in the order of their names."""
     names = {name for layer in layers for name in layer.settings}
     return [key for key in map(listener_key, sorted(names)) if key is not None]
 

@@ -25,7 +25,7 @@ class Named:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a running broker takes a new value."""
+        """True when a running broker takes a new value."""
         return all(key.dynamic for key in self.keys)
 
     def parse(self, text: str, *, where: str = "") -> tuple[Any, str]:
@@ -40,7 +40,9 @@ class Named:
 
 
 def topic_name(name: str) -> Named:
-    """What `name` means on a topic; ConfigError names the nearest key when it means nothing."""
+    """The keys that `name` sets on a topic; ConfigError names the nearest key when there is
+    none.
+    """
     found = _ON_TOPIC.get(name)
     if found is not None:
         return found
@@ -56,7 +58,9 @@ def topic_name(name: str) -> Named:
 
 
 def broker_name(name: str) -> Named:
-    """What `name` means on the broker; ConfigError names the nearest key when it means nothing."""
+    """The keys that `name` sets on the broker; ConfigError names the nearest key when there is
+    none.
+    """
     found = _ON_BROKER.get(name)
     if found is not None:
         return found

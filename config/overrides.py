@@ -45,7 +45,7 @@ class Overrides:
 
 
 def restore(text: str) -> Overrides:
-    """What `serialise` wrote. ConfigError when it is damaged, newer, or names an unknown key."""
+    """Parses the text of `serialise`. ConfigError: damaged, newer, or with an unknown key."""
     try:
         content = json.loads(text)
         version = content["version"]

@@ -1,6 +1,6 @@
-"""Where settings come from when the broker starts: flags over environment over file.
+"""Sources of settings when the broker starts: flags over environment over file.
 
-Flags are pinned: they win over what is stored at run time, too.
+Flags are pinned: they override values stored at run time, too.
 
 The only module of this package that reads files or the environment. Environment names follow
 Kafka's rule: after `KAFKA_`, one underscore is a dot, two are an underscore, three a dash; after

@@ -75,7 +75,7 @@ class ConfigStore:
         return config
 
     def topic_config_with(self, topic: str, overrides: Mapping[str, str | None]) -> TopicConfig:
-        """What the settings of `topic` would be with these set too. Nothing changes; any thread.
+        """The settings of `topic` as they would be with these set too. Nothing changes; any thread.
 
         Raises as `prepare_topic`.
         """
@@ -84,12 +84,12 @@ class ConfigStore:
         return snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers[1:]])
 
     def topic_config_after(self, change: SettingsChange, topic: str) -> TopicConfig:
-        """What the settings of `topic` would be once `change` counts. Nothing changes."""
+        """The settings of `topic` as they would be after `change`. Nothing changes."""
         own = Layer(SettingSource.TOPIC, change.after.topics.get(topic, {}))
         return snapshot(TopicConfig, [own, *self._broker_layers(change.after)])
 
     def topic_overrides(self, topic: str) -> dict[str, str]:
-        """What is set on `topic` itself, as text."""
+        """The settings of `topic` itself, as text."""
         settings = self._overrides.topics.get(topic, {})
         return {name: setting.text for name, setting in settings.items()}
 
@@ -246,7 +246,7 @@ class ConfigStore:
         return in_force(topic_name(name).keys[0], self._broker_layers(self._overrides))
 
     def _inherited_by_broker(self, node: str) -> Callable[[str], str]:
-        """What is in force below the dynamic settings of `node`."""
+        """Gives the value in force below the dynamic settings of `node`."""
         overrides = self._overrides.with_broker(node, {})
         dynamic = self._dynamic_layers(overrides)
         below = _ranked(dynamic if node else dynamic[1:], self._static)

@@ -38,7 +38,7 @@ class TopicConfig:
         Words(("delete", "compact")),
         frozenset({"delete"}),
         broker="log.cleanup.policy",
-        doc="What may happen to old segments: delete, compact, both, or (empty) nothing. With "
+        doc="Clean-up of old segments: delete, compact, both, or (empty) nothing. With "
         "compact, the last record of each key stays, and records without key are refused.",
     )
     delete_retention_ms: int = topic_key(
@@ -46,8 +46,8 @@ class TopicConfig:
         millis(),
         86_400_000,
         broker="log.cleaner.delete.retention.ms",
-        doc="How long a tombstone (a record without value) stays after the first compaction that "
-        "met it: the time that a consumer has to read to the end.",
+        doc="Time that a tombstone (a record without value) stays after the first compaction that "
+        "read it: the time that a consumer has to read to the end.",
     )
     min_cleanable_dirty_ratio: float = topic_key(
         "min.cleanable.dirty.ratio",
@@ -61,7 +61,7 @@ class TopicConfig:
         millis(),
         0,
         broker="log.cleaner.min.compaction.lag.ms",
-        doc="How long a record stays as it was written, at the least: by its time or its arrival, "
+        doc="Shortest time that a record stays as it was written: by its time or its arrival, "
         "whichever is earlier. Not more than max.compaction.lag.ms.",
     )
     max_compaction_lag_ms: int = topic_key(
@@ -69,8 +69,8 @@ class TopicConfig:
         millis(1),
         LONG_MAX,
         broker="log.cleaner.max.compaction.lag.ms",
-        doc="How long a record may wait for its compaction, also when nothing is appended: its "
-        "segment ends by then, and the log goes before others (KIP-354).",
+        doc="Longest time that a record may wait for its compaction, also when nothing is "
+        "appended: its segment ends by then, and the log goes before others (KIP-354).",
     )
     compression_type: str = topic_key(
         "compression.type",
@@ -105,7 +105,7 @@ class TopicConfig:
         millis(),
         60_000,
         broker="log.segment.delete.delay.ms",
-        doc="How long the files of a removed segment stay on disk for readers that hold them.",
+        doc="Time that the files of a removed segment stay on disk for readers that hold them.",
     )
     flush_messages: int = topic_key(
         "flush.messages",
@@ -148,7 +148,7 @@ class TopicConfig:
         Choice(("CreateTime", "LogAppendTime")),
         "CreateTime",
         broker="log.message.timestamp.type",
-        doc="Whose time a record carries: its sender's, or this broker's at arrival.",
+        doc="Source of a record's time: its sender's clock, or this broker's at arrival.",
     )
     message_timestamp_before_max_ms: int = topic_key(
         "message.timestamp.before.max.ms",
@@ -156,7 +156,7 @@ class TopicConfig:
         LONG_MAX,
         broker="log.message.timestamp.before.max.ms",
         aliases=_TIMESTAMP_ALIASES,
-        doc="How far a sender's time may lie before the broker's.",
+        doc="Largest time by which a sender's time may be before the broker's.",
     )
     message_timestamp_after_max_ms: int = topic_key(
         "message.timestamp.after.max.ms",
@@ -164,7 +164,7 @@ class TopicConfig:
         HOUR_MS,
         broker="log.message.timestamp.after.max.ms",
         aliases=_TIMESTAMP_ALIASES,
-        doc="How far a sender's time may lie after the broker's.",
+        doc="Largest time by which a sender's time may be after the broker's.",
     )
     min_insync_replicas: int = topic_key(
         "min.insync.replicas",
@@ -237,7 +237,7 @@ class TopicConfig:
         "by-acks",
         broker="horolog.durability",
         importance="high",
-        doc="When an answered record is on the disk: fsync before the answer; interval within "
+        doc="Time when an answered record is on the disk: fsync before the answer; interval within "
         "horolog.flush.interval.ms; os when the kernel likes; by-acks: fsync for acks=all, else "
         "interval.",
     )
@@ -249,14 +249,14 @@ class TopicConfig:
         importance="high",
         doc="For records with times out of bounds: refuse the batch (as Kafka), store as sent, "
         "change to the nearest bound or the arrival (header horolog.claimed.timestamp keeps the "
-        "claim), or set aside.",
+        "claim), or quarantine.",
     )
     horolog_quarantine_topic: str = topic_key(
         "horolog.quarantine.topic",
         Text(r"[a-zA-Z0-9._-]{0,249}", "a topic's name, or empty"),
         "",
         broker="horolog.quarantine.topic",
-        doc="Where policy quarantine puts records; empty is the topic's own name with .quarantine "
+        doc="Topic of policy quarantine; empty is the topic's own name with .quarantine "
         "after it. Made when it is first needed.",
     )
     horolog_retention_clock: str = topic_key(
@@ -264,8 +264,8 @@ class TopicConfig:
         Choice(("record", "arrival", "earlier", "later")),
         "earlier",
         broker="horolog.retention.clock",
-        doc="What a segment's age is measured from: its largest record time (as Kafka: one in the "
-        "future holds it and all after it), its last arrival, the earlier or the later of both.",
+        doc="Start of a segment's age: its largest record time (as Kafka: one in the "
+        "future retains it and all after it), its last arrival, the earlier or the later of both.",
     )
     horolog_retention_min_stay_ms: int = topic_key(
         "horolog.retention.min.stay.ms",
@@ -287,7 +287,7 @@ class TopicConfig:
         Choice(("record", "arrival", "earlier")),
         "record",
         broker="horolog.search.clock",
-        doc="Which time ListOffsets searches: what records claim (as Kafka), when they arrived, or "
+        doc="Clock that ListOffsets searches by: record time (as Kafka), arrival, or "
         "the earlier of both, so that one record of the far future does not answer every search.",
     )
     horolog_roll_min_interval_ms: int = topic_key(

@@ -40,7 +40,7 @@ class KafkaType(IntEnum):
 
 
 class ValueType(Protocol[T_co]):
-    """What `Spelling` needs of a kind of value."""
+    """Operations that `Spelling` needs of a kind of value."""
 
     @property
     def kafka_type(self) -> KafkaType: ...

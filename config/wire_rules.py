@@ -1,9 +1,9 @@
-"""What of the broker's settings a client may not change while it runs, and why: one table.
+"""Settings of the broker that a client may not change while it runs, with the reasons: one table.
 
-Whoever reaches a client's port can send IncrementalAlterConfigs. So a key that decides who gets in,
-who administrates, where the data is or how much memory strangers may take comes from the file, the
-environment or a flag alone; a flag (`--set`) is above everything that is set at run time; and some
-keys that may change have a narrower range on the wire.
+Everyone who reaches a client's port can send IncrementalAlterConfigs. So a key that decides who may
+connect or administrate, where the data is or how much memory clients may take comes from the file,
+the environment or a flag alone; a flag (`--set`) is above everything that is set at run time; and
+some keys that may change have a narrower range on the wire.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ LEAST_ON_WIRE: Mapping[str, int] = MappingProxyType({"horolog.clock.hold.ms": 60
 
 
 def why_fixed(name: str) -> str:
-    """Why a running broker does not take a new value of `name` from a client."""
+    """The reason why a running broker does not take a new value of `name` from a client."""
     reason = next((FIXED[key.name] for key in broker_name(name).keys if key.name in FIXED), None)
     return f"{reason}; set it in the file or by a flag" if reason else "it is read at start"
 

@@ -6,7 +6,7 @@ from broker.explain.page import Page
 
 PAGES: Mapping[str, Page] = {
     "connection_refused": Page(
-        "A connection was closed because of what it sent: reason says which rule, detail the rest. "
+        "A connection was closed because of what it sent: reason names the rule, detail the rest. "
         "foreign_protocol: it spoke TLS, HTTP or SSH on the Kafka port. frame_size: a length that "
         "no request has. malformed: bytes that are no request. unsupported_version: an API version "
         "that is not served. request_memory: large requests of all clients together take more than "
@@ -14,7 +14,7 @@ PAGES: Mapping[str, Page] = {
         "Look at the client that peer names. TLS on a plaintext port is a wrong security.protocol.",
     ),
     "no_sasl_here": Page(
-        "A client wants to say who it is by SASL, and this broker's listeners have none: it was "
+        "A client tried to authenticate by SASL, which this broker's listeners do not have: it was "
         "answered ILLEGAL_SASL_STATE (34), as by a Kafka on a PLAINTEXT listener.",
         "Set the client's security.protocol to PLAINTEXT, or end SASL in a proxy in front.",
     ),
@@ -26,8 +26,8 @@ PAGES: Mapping[str, Page] = {
         "The broker ended a connection. idle: no traffic for connections.max.idle.ms. "
         "first_frame_late: no whole request within ten seconds of connecting; some clients "
         "(franz-go) connect before they need to, which does no harm. frame_late: a request that "
-        "did not come to its end. stalled_reader: answers that nobody reads. memory: all answers "
-        "that wait together took too much, and this one waited with the most.",
+        "did not arrive whole. stalled_reader: the client does not read its answers. memory: the "
+        "answers that wait took too much in all, and this connection's the most.",
         "One that stalls again and again has a consumer that does too much between two polls.",
     ),
     "connection_not_admitted": Page(
@@ -38,22 +38,22 @@ PAGES: Mapping[str, Page] = {
         "Else raise the setting of that name.",
     ),
     "client_throttled": Page(
-        "A client went above its quota and is answered later; throttle_ms says by how much.",
+        "A client exceeded its quota and is answered later; throttle_ms says by how much.",
         "Its quota is shown by kafka-configs --describe; raise it if the client is right.",
     ),
     "dirty_timestamps": Page(
         "A client sends records whose times are out of bounds, or older than the topic keeps. The "
         "line names client, address, partition, direction and what became of them. Only one line a "
         "second and kind is written; horolog time dirty and /api/dirty have the whole list.",
-        "Mend the client: reason names the suspected mistake (seconds, microseconds sent as "
-        "milliseconds). horolog.timestamp.policy says what such records meet.",
+        "Correct the client: reason names the suspected mistake (seconds, microseconds sent as "
+        "milliseconds). horolog.timestamp.policy says what happens to such records.",
     ),
     "quarantine_made": Page(
         "A topic for records with bad times was made, since horolog.timestamp.policy is "
         "quarantine: one partition, kept for a week."
     ),
     "quarantine_failed": Page(
-        "Records with bad times could not be set aside, so their batch was refused.",
+        "Records with bad times could not be quarantined, so their batch was refused.",
         "The line says why: a quarantine that is compacted, or has a quarantine of its own, "
         "cannot be used; else its disk failed and the producer tries again.",
     ),

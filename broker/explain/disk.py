@@ -12,8 +12,8 @@ _RESTORE = (
 
 PAGES: Mapping[str, Page] = {
     "disk_low": Page(
-        "Less space is free than horolog.disk.reserve.bytes. Producers are told to try again "
-        "(KAFKA_STORAGE_ERROR) and wait in their own buffers; topics cannot be made. Reading, "
+        "Less space is free than horolog.disk.reserve.bytes. Producers receive an error that "
+        "they retry (KAFKA_STORAGE_ERROR) and buffer records; topics cannot be created. Reading, "
         "commits of offsets, deletion, retention and compaction go on, deleted files go at once, "
         "and writing resumes by itself.",
         "Make room: delete topics, shorten retention (horolog retention preview shows what would "
@@ -21,12 +21,12 @@ PAGES: Mapping[str, Page] = {
     ),
     "disk_has_room": Page("There is space above the reserve again: records are taken in."),
     "disk_space_unknown": Page(
-        "The system does not tell how much space is free. What was known last is assumed.",
+        "The system does not report the free space. The last known value is assumed.",
         "Look at the disk: was it unmounted, does a network file system hang?",
     ),
     "ballast_released": Page(
         "Something else has filled the disk to the last blocks, so the broker gave up its ballast: "
-        "offsets, deletions and checkpoints go on with that space.",
+        "offsets, deletions and checkpoints continue with that space.",
         "Make room soon. The ballast comes back by itself once there is.",
     ),
     "ballast_failed": Page(
@@ -37,13 +37,13 @@ PAGES: Mapping[str, Page] = {
         "The disk could not make a log's bytes durable. The first such error is final: the system "
         "may have dropped them although a second try would succeed. The partition takes no more "
         "records; nothing that was not durable is acknowledged. Reading goes on.",
-        "Look at the disk and the system's log. When it is well again restart the broker: it "
-        "reads the log back from the disk and goes on after what is really there.",
+        "Look at the disk and the system's log. Once it works again, restart the broker: it "
+        "reads the log back from the disk and continues after what is really there.",
     ),
     "sidecar_file_unreadable": Page(
         "A file beside the logs (a checkpoint, a metadata file) could not be read at the start. "
-        "It counts as absent and is made anew; logs are recovered from themselves.",
-        "Find out why: a crash of the machine leaves no such thing.",
+        "It counts as absent and is rebuilt; logs are recovered from their own bytes.",
+        "Find the cause: a crash of the machine does not damage such a file.",
         formerly="damage_found",
     ),
     "log_damage_found": Page(
@@ -53,16 +53,16 @@ PAGES: Mapping[str, Page] = {
     ),
     "damage_not_served": Page(
         "A consumer asked for bytes of a log that are not what was written: a batch does not have "
-        "its CRC, or its offsets are out of order. It was told CORRUPT_MESSAGE; what lies before "
-        "that batch is served, and so are all other partitions. Bytes that a stop left are "
-        "checked when they are wanted for the first time.",
+        "its CRC, or its offsets are out of order. It received CORRUPT_MESSAGE; batches before it "
+        "are served, and so are all other partitions. Bytes left by an unclean stop are checked "
+        "before their first read.",
         f"The disk is going bad: replace it. {_RESTORE} A consumer that may skip the batch seeks "
-        "to an offset behind it.",
+        "to an offset after it.",
     ),
     "log_file_wrong": Page(
         "The check of closed segments found an index or zone map that contradicts its log. "
-        "Records are safe; searches compare an index with the log before they believe it.",
-        "A restart after an unclean stop makes it anew; or stop the broker, remove the file "
+        "Records are safe; searches compare an index with the log before they use it.",
+        "A restart after an unclean stop rebuilds it; or stop the broker, remove the file "
         "(never the .log), and start again. Rot in one file may mean rot in others: look at the "
         "disk.",
     ),
@@ -72,8 +72,8 @@ PAGES: Mapping[str, Page] = {
         "/api/scrub lists."
     ),
     "scrub_not_remembered": Page(
-        "How far the pass has come could not be stored: a restart would begin an earlier log "
-        "again. Nothing else depends on it.",
+        "The progress of the pass could not be stored: a restart would read some logs again. "
+        "Nothing else depends on it.",
         "Look at the disk: is it full?",
     ),
     "old_segments_upgraded": Page(

@@ -5,23 +5,23 @@ from collections.abc import Mapping
 from broker.explain.page import Page
 
 _COORDINATOR_LOG = (
-    "Look at the partition's log with horolog verify. Clients of these groups or transactions are "
-    "told COORDINATOR_NOT_AVAILABLE and try again until the broker is restarted."
+    "Look at the partition's log with horolog verify. Clients of these groups or transactions "
+    "receive COORDINATOR_NOT_AVAILABLE and retry until the broker is restarted."
 )
 
 PAGES: Mapping[str, Page] = {
     "group_generation": Page("A group was rebalanced: it has a new generation of members."),
     "group_member_expired": Page(
-        "A member did not say for its session time-out that it lives; the group goes on without "
-        "it, and its partitions go to others.",
+        "A member sent no heartbeat within its session time-out; the group continues without it, "
+        "and its partitions go to others.",
         "Often a consumer that works too long between two polls, or a long garbage collection.",
     ),
     "group_member_never_synced": Page(
-        "A member joined its group and never asked for its assignment; the group goes on without."
+        "A member joined its group and never asked for its assignment; the group continues."
     ),
     "group_not_stored": Page(
-        "A change of a group could not be written to __consumer_offsets; its members are told to "
-        "try again.",
+        "A change of a group could not be written to __consumer_offsets; its members receive an "
+        "error code and retry.",
         "Look at the disk.",
     ),
     "groups_not_loaded": Page(
@@ -30,21 +30,21 @@ PAGES: Mapping[str, Page] = {
         _COORDINATOR_LOG,
     ),
     "group_records_unreadable": Page(
-        "Some records of __consumer_offsets are none that this version knows. They were left out.",
+        "Some records of __consumer_offsets are unknown to this version; they were left out.",
         "A newer broker has written them, or a client has: compare the versions.",
     ),
     "state_not_restored": Page(
-        "What is stored of one group or transactional id contradicts itself, so it was left out at "
-        "the start; owner names it. Offsets of a group are kept, its members join anew; a producer "
-        "begins anew with InitProducerId. /readyz?verbose says how many there are.",
+        "The stored state of one group or transactional id contradicts itself, so it was left out "
+        "at the start; owner names it. Offsets of a group are kept, its members join again; a "
+        "producer begins again with InitProducerId. /readyz?verbose says how many there are.",
         "A client or a fault has written such records: horolog dump shows them. Keep the line.",
     ),
     "offsets_left_behind": Page(
-        "A topic was deleted, but offsets that a group had committed for it could not be. They go "
-        "at the next start."
+        "A topic was deleted, but offsets that a group had committed for it could not be. The next "
+        "start removes them."
     ),
     "offsets_not_expired": Page(
-        "Offsets that are past offsets.retention.minutes could not be removed; tried again."
+        "Offsets that are past offsets.retention.minutes could not be removed; it is tried again."
     ),
     "state_topic_not_made": Page(
         "__consumer_offsets or __transaction_state could not be made, so groups or transactions "
@@ -53,10 +53,10 @@ PAGES: Mapping[str, Page] = {
     ),
     "consumer_group_epoch": Page("A group of the new protocol (KIP-848) has a new assignment."),
     "consumer_member_silent": Page(
-        "A member of a group of the new protocol did not say that it lives, and was removed."
+        "A member of a group of the new protocol sent no heartbeat in time, and was removed."
     ),
     "consumer_member_late": Page(
-        "A member did not give its partitions up within its rebalance time-out, and was removed.",
+        "A member did not release its partitions within its rebalance time-out, and was removed.",
         "Often a consumer that works too long between two polls (max.poll.interval.ms).",
     ),
     "group_upgraded": Page("A group went from the classic protocol to the new one (KIP-848)."),
@@ -72,7 +72,7 @@ PAGES: Mapping[str, Page] = {
         "Often a producer that died. One that lives needs a larger transaction.timeout.ms.",
     ),
     "transaction_not_ended": Page(
-        "A transaction that timed out could not be aborted now; it is tried again.",
+        "A transaction that timed out could not be aborted yet; it is tried again.",
         "Look at the disk if it goes on.",
     ),
     "transaction_not_completed": Page(
@@ -83,10 +83,10 @@ PAGES: Mapping[str, Page] = {
     "transaction_without_owner": Page(
         "After a start a partition had an open transaction that no transactional id knows of: left "
         "by a power cut before its first acknowledgement. It is aborted, so that readers of "
-        "committed data go on. Without __transaction_state such came from elsewhere, and stay.",
+        "committed data continue. Without __transaction_state such transactions stay open.",
     ),
     "marker_not_written": Page(
-        "The marker that ends a transaction could not be written to a partition; tried again.",
+        "The marker that ends a transaction could not be written yet; it is tried again.",
         "Look at the disk if it goes on.",
     ),
     "transactions_not_loaded": Page(
@@ -95,10 +95,10 @@ PAGES: Mapping[str, Page] = {
         _COORDINATOR_LOG,
     ),
     "transaction_records_unreadable": Page(
-        "Some records of __transaction_state are none that this version knows; they were left out.",
+        "Some records of __transaction_state are unknown to this version; they were left out.",
         "A newer broker has written them: compare the versions.",
     ),
     "transactional_id_not_expired": Page(
-        "A transactional id that nobody uses any more could not be forgotten; tried again."
+        "A transactional id that is not used any more could not be removed; it is tried again."
     ),
 }

@@ -1,4 +1,4 @@
-"""What a page is: the text behind one event code or exit status. Pages are data, by subject."""
+"""Page: the text behind one event code or exit status. Pages are data, by subject."""
 
 from typing import NamedTuple
 

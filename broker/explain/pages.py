@@ -1,4 +1,4 @@
-"""All pages, and how one is found and told. Loaded by `horolog explain` only."""
+"""All pages, their search and their output. Loaded by `horolog explain` only."""
 
 import textwrap
 from collections.abc import Mapping

@@ -22,17 +22,17 @@ PAGES: Mapping[str, Page] = {
         "Give it more time to stop: 10 seconds are enough in a container.",
     ),
     "setting_ignored": Page(
-        "A setting of Kafka's that this broker knows and does not need, or does not have, was "
-        "given a value. It has no effect; the line says why.",
+        "A setting of Kafka's was given a value that has no effect in this broker; the line says "
+        "why.",
         "Remove it, or leave it: nothing depends on it.",
     ),
     "settings_reloaded": Page(
-        "SIGHUP: the settings were read again and what may change at run time has changed. The "
-        "line names the keys that changed, and those that need a restart to count."
+        "SIGHUP: the settings were read again and those that may change at run time apply. The "
+        "line names the keys that changed, and those that need a restart."
     ),
     "http_token_renewed": Page(
-        "SIGHUP: the file of horolog.http.token.file holds another token than before. It counts "
-        "from now on, and the old one is refused."
+        "SIGHUP: the file of horolog.http.token.file holds another token than before. It is "
+        "valid from now on, and the old one is refused."
     ),
     "http_token_exposed": Page(
         "The file of horolog.http.token.file may be read or written by every user of the machine, "
@@ -41,20 +41,20 @@ PAGES: Mapping[str, Page] = {
         "another token in.",
     ),
     "settings_not_reloaded": Page(
-        "SIGHUP: the settings were read again and are wrong, so none of them counts: the broker "
-        "goes on with those it had.",
-        "Mend what the line names, check with horolog config check FILE, send SIGHUP again.",
+        "SIGHUP: the settings were read again and are wrong, so none of them applies: the broker "
+        "continues with those it had.",
+        "Correct what the line names, check with horolog config check FILE, send SIGHUP again.",
     ),
     "test_clock": Page(
-        "The broker was started with --test-clock: its time is moved by whoever reaches its admin "
-        "port. Made for tests.",
+        "The broker was started with --test-clock: every client of its admin port can move its "
+        "time. Made for tests.",
         "Never for data that matters: start it without the option.",
     ),
     "crash_loop": Page(
         "The broker has been started several times in a row and each time ended within a minute, "
-        "without a proper stop. What ends it may be what it is sent, so it serves readers and the "
-        "admin API, but producers are told to try again later, and nothing is compacted.",
-        "Find out what ended it: the log's last lines before each start, the kernel's (out of "
+        "without a proper stop. A request may be the cause, so it serves readers and the API, "
+        "but producers receive an error code and retry, and nothing is compacted.",
+        "Find the cause: the log's last lines before each start, the kernel's (out of "
         "memory?), the container's exit status. Then POST /api/starts/confirm, or set "
         "horolog.crash.loop.hold.ms to 0, or wait: the hold ends by itself.",
     ),
@@ -65,44 +65,44 @@ PAGES: Mapping[str, Page] = {
         "An operator has ended the hold after a loop of crashes: records are taken in again."
     ),
     "starts_unknown": Page(
-        "The file that remembers recent starts (horolog-starts-checkpoint) could not be read or "
+        "The file of recent starts (horolog-starts-checkpoint) could not be read or "
         "written. A loop of crashes would not be noticed; nothing else depends on it.",
         "Look at the disk: is it full, or failing?",
     ),
     "task_failed": Page(
-        "Periodic work ended in an error that nobody expected; task names it. It runs again at its "
+        "A periodic task ended in an unexpected error; task names it. It runs again at its "
         "next time. horolog_task_failures_total counts it.",
-        "If it comes back, this is a fault of the broker: keep the line, and horolog bundle.",
+        "If it happens again, this is a fault of the broker: keep the line, and horolog bundle.",
     ),
     "producer_ids_healed": Page(
         "The stored number of the next producer id was beyond all that a broker can give out: an "
-        "earlier version believed an id that a client had made up. Ids go on at 2^40, where none "
-        "has been given out.",
+        "earlier version accepted an id that a client had made up. Ids continue at 2^40, which "
+        "none has reached.",
     ),
     "callback_failed": Page(
-        "Something that was to happen for one client, group or partition ended in an error that "
-        "nobody expected; all others went on. caller names who called it. "
+        "A callback for one client, group or partition ended in an unexpected error; all others "
+        "ran. caller names the code that called it. "
         "horolog_callback_failures_total counts it.",
         "This is a fault of the broker: keep the line, and horolog bundle.",
     ),
     "admin_change": Page(
-        "Somebody created, deleted or altered something, or was refused: operation, resource and "
-        "detail say what, principal, client_id, address and by (the listener, or HTTP) who, "
-        "outcome what came of it. Of a burst the lines beyond eight a second are one, with count.",
-        "Nothing, if it was meant. These lines are of level info: --log-level warning hides them.",
+        "A client created, deleted or altered something, or was refused. operation, resource and "
+        "detail say what; principal, client_id, address and by (the listener, or HTTP) say who; "
+        "outcome is the result. In a burst, lines beyond eight a second become one, with count.",
+        "Nothing, if intended. These lines are of level info: --log-level warning hides them.",
     ),
     "audit_not_written": Page(
-        "Rows of the audit (horolog.audit.topic: who wrote which offsets) could not be written now "
-        "and wait for the next time. Producers are not touched.",
+        "Rows of the audit (horolog.audit.topic: who wrote which offsets) could not be written yet "
+        "and wait for the next try. Producers are not affected.",
         "Is the topic there, and does it take records? Rows beyond a bound are counted as others.",
     ),
     "request_failed": Page(
-        "A request ended in an error that nobody expected. Its connection was closed, so its "
-        "client connects again; no other is touched.",
+        "A request ended in an unexpected error. Its connection was closed, so its client connects "
+        "again; other connections are not affected.",
         "This is a fault of the broker: keep the line with its trace, and horolog bundle.",
     ),
     "library_message": Page(
-        "A library that the broker uses (asyncio, aiohttp) had something to say; logger names it.",
+        "A library that the broker uses (asyncio, aiohttp) logged a message; logger names it.",
         "Errors with a trace are worth a report; others belong to a client's bad connection.",
     ),
     "http_failed": Page(
@@ -110,15 +110,15 @@ PAGES: Mapping[str, Page] = {
         "Ask again; if it stays so, look whether files or memory have run out.",
     ),
     "http_request_failed": Page(
-        "A question to the admin API ended in an error that nobody expected; the client was told "
-        "the number of this event.",
+        "A request to the admin API ended in an unexpected error; the client received the number "
+        "of this event.",
         "This is a fault of the broker: keep the line, and horolog bundle.",
     ),
     "exit-0": Page("The broker stopped as it was asked to; everything is on the disk."),
     "exit-1": Page(
-        "Bad settings: a key that does not exist, a value that it cannot take, two that contradict "
-        "each other. Every mistake has a line with its file and line, variable or flag.",
-        "Mend them; horolog config check FILE and horolog config explain KEY help.",
+        "Bad settings: an unknown key, an invalid value, two values that contradict each other. "
+        " Every mistake has a line with its file and line, variable or flag.",
+        "Correct them; horolog config check FILE and horolog config explain KEY help.",
     ),
     "exit-2": Page(
         "Something that the broker needs cannot be used: the data directory (locked by another "
@@ -128,7 +128,7 @@ PAGES: Mapping[str, Page] = {
     ),
     "exit-3": Page(
         "A log is damaged where it may not be, and the broker will not touch it.",
-        "horolog verify DIRECTORY tells which and how much. Restore that partition from a backup, "
+        "horolog verify DIRECTORY shows which and how much. Restore that partition from a backup, "
         "or move its directory away to start without it.",
     ),
     "exit-4": Page(

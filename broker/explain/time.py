@@ -21,15 +21,15 @@ PAGES: Mapping[str, Page] = {
         "or compacted by time.",
         _CLOCK,
     ),
-    "clock_hold_over": Page("The clock has stood its new time long enough: time counts again."),
-    "clock_confirmed": Page("An operator has confirmed the clock: time counts again."),
+    "clock_hold_over": Page("The clock has run without a step for long enough: the hold is over."),
+    "clock_confirmed": Page("An operator has confirmed the clock: the hold is over."),
     "segments_removed": Page(
         "Retention removed the oldest segments of a partition. because names the limit, judged_by "
         "the clock, time_ms the time that was judged.",
     ),
     "retention_blocked": Page(
         "Segments are past their deadline but cannot go, because an older one stays: oldest first "
-        "is the rule. The line names the one that holds them up, and until when.",
+        "is the rule. The line names the one that retains them, and until when.",
         "horolog segments TOPIC shows what would free it. A record from the future is the usual "
         "cause where horolog.retention.clock is record; earlier or arrival end that.",
     ),
@@ -48,9 +48,9 @@ PAGES: Mapping[str, Page] = {
         "A run of compaction over a log ended; the line says what it read, wrote and removed."
     ),
     "log_not_cleaned": Page(
-        "A log could not be compacted and is set aside: tried again after retry_seconds, each time "
-        "twice as long, at once when its settings change. What a tombstone should have erased may "
-        "still be there.",
+        "A log could not be compacted and is backed off: it is tried again after retry_seconds, "
+        "each time twice as long, and at once when its settings change. Records that a tombstone "
+        "should have erased may still be there.",
         "reason says what to do: damage (horolog verify), no space, a batch too large to unpack "
         "(max.decompressed.message.bytes). horolog compaction TOPIC shows the state.",
     ),

@@ -67,7 +67,7 @@ def _version(broker: "MetricsView") -> Iterable[Sample]:
 METRICS: tuple[Metric, ...] = (
     gauge(
         "horolog_build_info",
-        "Always 1; which version, cluster and node this is.",
+        "Always 1; labels name the version, the cluster and the node.",
         ("version", "cluster_id", "node_id"),
         _version,
     ),
@@ -134,7 +134,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     counter(
         "horolog_connections_closed",
-        "Connections that the broker ended, and why.",
+        "Connections that the broker closed, by the reason.",
         ("reason",),
         lambda broker: _labelled(broker.probes.connections_closed),
     ),
@@ -194,7 +194,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     counter(
         "horolog_rebuilt_indexes",
-        "Segments whose indexes were made anew since the start.",
+        "Segments whose indexes were rebuilt since the start.",
         (),
         one(lambda broker: broker.logs.rebuilt_indexes),
     ),
@@ -233,25 +233,25 @@ METRICS: tuple[Metric, ...] = (
 DURATIONS: tuple[Durations, ...] = (
     Durations(
         "horolog_request_duration_seconds",
-        "From a complete request to its answer, waiting included.",
+        "Time from a complete request to its answer, waiting included.",
         ("api",),
         _latencies,
     ),
     Durations(
         "horolog_fetch_duration_seconds",
-        "From a complete fetch to its answer, without the time that it waited for records.",
+        "Time from a complete fetch to its answer, without the wait for records.",
         (),
         lambda broker: [((), broker.probes.fetch)],
     ),
     Durations(
         "horolog_time_lookup_duration_seconds",
-        "One look-up of an offset by time in one partition, from the disk or from memory.",
+        "Time of one look-up of an offset by time in one partition, from the disk or from memory.",
         (),
         lambda broker: [((), broker.probes.time_lookup)],
     ),
     Durations(
         "horolog_fsync_duration_seconds",
-        "One fsync of one log.",
+        "Time of one fsync of one log.",
         (),
         lambda broker: [((), broker.probes.fsync)],
     ),

@@ -55,7 +55,7 @@ def _eligible(broker: "MetricsView") -> float:
 
 
 def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[MetricsView], Iterable[Sample]]":
-    """Sums over the logs that are set aside, by the reason; a log goes by one reason."""
+    """Sums over the backed off logs, by the reason; a log counts for one reason."""
 
     def samples(broker: "MetricsView") -> Iterable[Sample]:
         found: dict[tuple[str, ...], float] = {}
@@ -93,7 +93,7 @@ def _sum_of_choices(broker: "MetricsView") -> float:
 COMPACTION_METRICS = (
     gauge(
         "horolog_log_cleaner_max_compaction_delay_seconds",
-        "For how long the latest of all logs had been overdue (max.compaction.lag.ms) when a "
+        "Time for which the latest of all logs had been overdue (max.compaction.lag.ms) when a "
         "cleaner last chose one (KIP-354); the largest of all cleaners.",
         (),
         one(_most_of_choices(lambda last: last.max_delay_ms / 1000)),
@@ -106,8 +106,8 @@ COMPACTION_METRICS = (
     ),
     gauge(
         "horolog_log_compaction_delay_seconds",
-        "For how long the oldest record that compaction has not seen has been overdue "
-        "(max.compaction.lag.ms), now; 0 when it is not. Topics without that bound have none.",
+        "Time for which the oldest record that compaction has not seen has been overdue "
+        "(max.compaction.lag.ms), now; 0 when it is not. Topics without that bound have no series.",
         LABELS,
         _delays,
     ),
@@ -131,25 +131,25 @@ COMPACTION_METRICS = (
     ),
     gauge(
         "horolog_log_cleaner_uncleanable_partitions",
-        "Partitions that are set aside, by the reason: damage, disk, refused, bug, stuck.",
+        "Partitions that are backed off, by the reason: damage, disk, refused, bug, stuck.",
         ("reason",),
         _uncleanable(lambda _: 1),
     ),
     gauge(
         "horolog_log_cleaner_uncleanable_bytes",
-        "Bytes of the partitions that are set aside, by the reason.",
+        "Bytes of the partitions that are backed off, by the reason.",
         ("reason",),
         _uncleanable(lambda log: log.snapshot.size_bytes),
     ),
     counter(
         "horolog_log_cleaner_runs",
-        "Runs over a log that ended well.",
+        "Successful runs over a log.",
         (),
         one(lambda broker: broker.cleaner.tally.ended_runs),
     ),
     counter(
         "horolog_log_cleaner_failures",
-        "Runs that ended otherwise, by the reason; each set its log aside.",
+        "Failed runs, by the reason; each backed its log off.",
         ("reason",),
         _failures,
     ),
@@ -173,19 +173,19 @@ COMPACTION_METRICS = (
     ),
     gauge(
         "horolog_log_cleaner_map_utilisation_ratio",
-        "How full the map of keys was in the last run; the fullest of all cleaners.",
+        "Fill level of the map of keys in the last run; the fullest of all cleaners.",
         (),
         one(_most_of_runs(lambda run: run.map_utilisation)),
     ),
     gauge(
         "horolog_log_cleaner_last_run_timestamp_seconds",
-        "When the last run ended well, by the broker's clock; 0 before the first.",
+        "End of the last successful run, by the broker's clock; 0 before the first.",
         (),
         one(_most_of_runs(lambda run: run.ended_ms / 1000)),
     ),
     gauge(
         "horolog_log_cleaner_last_run_duration_seconds",
-        "How long the last run took; the longest of all cleaners.",
+        "Duration of the last run; the longest of all cleaners.",
         (),
         one(_most_of_runs(lambda run: run.seconds)),
     ),

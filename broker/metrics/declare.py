@@ -1,4 +1,4 @@
-"""Every metric of the broker, declared once: name, type, labels, help, and where its value lies.
+"""Declarations of the broker's metrics: name, type, labels, help, and the source of the value.
 
 Names follow the Prometheus guide: prefix, base units, `_total` for counters. `read` runs at scrape
 time on a thread: it copies what may change under it before it iterates.

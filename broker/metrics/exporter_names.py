@@ -1,4 +1,4 @@
-"""What /metrics/kafka says in the words of kafka_exporter, for the dashboards made for it.
+"""Metrics of /metrics/kafka under the names of kafka_exporter, for the dashboards made for it.
 
 Labels are spelled as that exporter spells them. The number of series is bounded as in groups.py and
 partitions.py; sums by group and topic are exact as long as those are.

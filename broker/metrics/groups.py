@@ -1,10 +1,10 @@
-"""Gauges of groups: how many in which state, and how far each is behind, in records and in time.
+"""Gauges of groups: their number by state, and their lag, in records and in time.
 
 Up to `MAX_EXACT` committed offsets each has its series. Beyond that the label `partition` is `all`:
 records are summed, and lags in time, which cost a look into the log each, are left out. Of more
 than `MAX_EXACT` pairs of group and topic those furthest behind are shown, the others together as
-`OTHERS`. A scrape reads no file: a lag in time that would need one has no series until somebody
-has read there.
+`OTHERS`. A scrape reads no file: a lag in time that would need one has no series until a client has
+read there.
 """
 
 from collections import Counter
@@ -89,7 +89,7 @@ GROUP_METRICS = (
     gauge("horolog_group_members", "Members of all groups.", (), one(_members)),
     gauge(
         "horolog_group_members_bytes",
-        "What members of groups say of themselves and are told to do.",
+        "Memory for metadata and assignments of members of all groups.",
         (),
         one(lambda broker: broker.groups.footprint.total_bytes),
     ),

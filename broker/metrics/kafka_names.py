@@ -1,4 +1,4 @@
-"""What /metrics/kafka says in the words of jmx_exporter, as Strimzi's rules spell Kafka's own.
+"""Metrics of /metrics/kafka under the names of jmx_exporter, as Strimzi's rules spell Kafka's own.
 
 So dashboards that people have light up without an exporter (operations A3). Each row has the name,
 type and labels that those rules give; what has no meaning on one node has its constant truth.

@@ -28,7 +28,7 @@ MEMORY_METRICS = (
     ),
     gauge(
         "horolog_memory_limit_bytes",
-        "What each class may hold; see horolog.memory.max.bytes.",
+        "Limit of each class; see horolog.memory.max.bytes.",
         ("class",),
         _by_class(MemoryAccount.share),
     ),

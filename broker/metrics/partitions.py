@@ -131,7 +131,7 @@ PARTITION_METRICS = (
     ),
     per_partition(
         "horolog_log_last_arrival_timestamp_seconds",
-        "When the last record arrived, by the broker's clock.",
+        "Arrival of the last record, by the broker's clock.",
         _last_arrival_seconds,
         max,
     ),

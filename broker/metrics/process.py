@@ -1,4 +1,4 @@
-"""What the broker's process and its event loop take; the metrics library tells the rest of it."""
+"""Use of resources by the broker's process and its event loop; the metrics library has the rest."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +9,7 @@ OWN_INPUT_OUTPUT = Path("/proc/self/io")  # of the system, not on the data's dis
 
 
 def disk_bytes(direction: str) -> Iterable[Sample]:
-    """What this process has made the disk `read` or `write`; nothing where no system tells."""
+    """Bytes that this process has made the disk `read` or `write`; no sample where unknown."""
     try:
         text = OWN_INPUT_OUTPUT.read_text()
     except OSError:
@@ -45,13 +45,13 @@ PROCESS_METRICS = (
     ),
     gauge(
         "horolog_event_loop_lag_seconds",
-        "How late the event loop was when last measured.",
+        "Delay of the event loop when last measured.",
         (),
         one(lambda broker: broker.probes.loop_lag_seconds),
     ),
     gauge(
         "horolog_event_loop_lag_max_seconds",
-        "How late the event loop has been at most since the start.",
+        "Largest delay of the event loop since the start.",
         (),
         one(lambda broker: broker.probes.loop_lag_max_seconds),
     ),

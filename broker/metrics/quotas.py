@@ -34,13 +34,13 @@ QUOTA_METRICS = (
     ),
     counter(
         "horolog_quota_throttle_seconds",
-        "How long clients over their quota were told to rest, added up.",
+        "Sum of the throttle times sent to clients over their quota.",
         ("quota",),
         _throttled_seconds,
     ),
     gauge(
         "horolog_quota_muted_connections",
-        "Connections that nothing is read from because the client is over its quota.",
+        "Connections that are not read because the client is over its quota.",
         (),
         one(lambda broker: sum(each.is_muted for each in tuple(broker.server.connections))),
     ),

@@ -69,14 +69,14 @@ RETENTION_METRICS = (
     ),
     gauge(
         "horolog_log_retention_horizon_timestamp_seconds",
-        "What is older than this should be gone (retention.ms, "
+        "Records older than this should be removed (retention.ms, "
         "horolog.retention.before.timestamp). Topics without a limit by time have none.",
         LABELS,
         _horizon_seconds,
     ),
     gauge(
         "horolog_retention_overdue_seconds",
-        "For how long a segment has stayed past its own deadline; 0 when none does.",
+        "Time for which a segment has stayed past its own deadline; 0 when none does.",
         LABELS,
         _overdue_seconds,
     ),
@@ -106,13 +106,13 @@ RETENTION_METRICS = (
     ),
     counter(
         "horolog_broker_clock_step_seconds",
-        "By how much the wall clock jumped in all, by direction.",
+        "Sum of the jumps of the wall clock, by direction.",
         ("direction",),
         _stepped,
     ),
     gauge(
         "horolog_clock_hold",
-        "1 while nothing is removed or rolled by time, because the wall clock is in doubt.",
+        "1 while nothing is removed or rolled by time, because the wall clock is unverified.",
         (),
         one(lambda broker: float(broker.clock_watch.is_held)),
     ),

@@ -27,7 +27,7 @@ CATALOGUES = {
 
 
 class Scrape:
-    """What a broker answers with; a scrape is made anew each time."""
+    """Answer to a scrape, computed each time."""
 
     def __init__(self, broker: "MetricsView") -> None:
         """Reads `broker` at each scrape."""

@@ -46,7 +46,7 @@ SCRUB_METRICS: tuple[Metric, ...] = (
     ),
     gauge(
         "horolog_scrub_last_pass_timestamp_seconds",
-        "When a look at all logs came to its end last, since the start.",
+        "End of the last pass over all logs since the start.",
         (),
         _ended_seconds,
     ),

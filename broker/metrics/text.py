@@ -53,7 +53,7 @@ def buckets(
 
 
 def _columns(labels: Sequence[str]) -> list[tuple[str, int]]:
-    """What stands before each value, and which value it is, in the order of the labels' names."""
+    """The text before each value, and the value's index, in the order of the labels' names."""
     return sorted((f'{label}="', position) for position, label in enumerate(labels))
 
 

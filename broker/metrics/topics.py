@@ -1,4 +1,4 @@
-"""What goes through topics, and what was wrong with the times of their records (time.md 2, 10).
+"""Metrics of traffic by topic, and of records with bad times (time.md 2, 10).
 
 The number of series is bounded whatever clients create: the topics that came first have series of
 their own, all others share those of `OTHERS`, which is no name that a topic can have.
@@ -67,28 +67,28 @@ TOPIC_METRICS = (
     _of_traffic("horolog_topic_received_batches", "Batches appended.", lambda t: t.batches_in),
     _of_traffic(
         "horolog_topic_reads",
-        "Partitions that fetches were answered with, empty ones included.",
+        "Partitions in answers to fetches, empty ones included.",
         lambda t: t.reads,
     ),
     counter(
         "horolog_topic_damaged_reads",
-        "Fetches of a partition that were refused since its bytes are not what was written.",
+        "Fetches of a partition that were refused because its bytes are not what was written.",
         ("topic",),
         _damaged,
     ),
     _of_traffic(
         "horolog_topic_failed_appends",
-        "Appends to a partition that were refused or went wrong.",
+        "Appends to a partition that were refused or failed.",
         lambda t: t.failed_appends,
     ),
     _of_traffic(
         "horolog_topic_failed_reads",
-        "Partitions that fetches were answered with an error for.",
+        "Partitions with an error in answers to fetches.",
         lambda t: t.failed_reads,
     ),
     counter(
         "horolog_dirty_timestamps",
-        "Records with a bad time: direction, how it was off, what became of them.",
+        "Records with a bad time, by direction, reason and outcome.",
         ("topic", "direction", "reason", "action"),
         _dirty,
     ),
@@ -100,13 +100,13 @@ TOPIC_METRICS = (
     ),
     gauge(
         "horolog_dirty_timestamp_last_seen_timestamp_seconds",
-        "When the last record with a bad time came, by the broker's clock.",
+        "Arrival of the last record with a bad time, by the broker's clock.",
         ("topic",),
         _last_seen,
     ),
     counter(
         "horolog_dirty_clients_forgotten",
-        "Entries of the list of clients with bad times that had to make room.",
+        "Entries evicted from the list of clients with bad times.",
         (),
         one(lambda broker: broker.dirty_clients.forgotten_entries),
     ),
@@ -115,7 +115,7 @@ TOPIC_METRICS = (
 TOPIC_SPREADS = (
     Spread(
         "horolog_timestamp_skew_seconds",
-        "Arrival minus record time, once a batch, of its latest record; below 0: ahead of us.",
+        "Arrival minus record time of the latest record of each batch; below 0: in the future.",
         ("topic",),
         tuple(bound / 1000 for bound in SKEW_BOUNDS_MS),
         _skews,

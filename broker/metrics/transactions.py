@@ -1,7 +1,7 @@
-"""Gauges of transactions: how many are open, and how long the oldest holds each partition up.
+"""Gauges of transactions: the number of open ones, and how long the oldest has stopped readers.
 
 A partition has a series while a transaction is open in it; of more than `MAX_EXACT` those that are
-held up longest are shown.
+stopped longest are shown.
 """
 
 from collections.abc import Iterable
@@ -49,14 +49,14 @@ TRANSACTION_METRICS = (
     ),
     gauge(
         "horolog_transaction_oldest_open_seconds",
-        "How long the oldest open transaction holds readers of committed records up.",
+        "Time for which the oldest open transaction has stopped readers of committed records.",
         ("topic", "partition"),
         _ages,
     ),
     counter(
         "horolog_transactions_ended",
         "Transactions that ended: committed or aborted by their producer, aborted by their "
-        "time-out, because another producer took over, or because nobody knew of them.",
+        "time-out, because another producer took over, or because no id owned them.",
         ("how",),
         _ended,
     ),

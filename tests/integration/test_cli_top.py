@@ -49,7 +49,7 @@ def test_once_it_is_text_with_what_hurts_first(capsys: pytest.CaptureFixture[str
     assert "5 partitions" in lines[0]
     assert re.match(r"3 leave at the next round of retention \(in 3 min [\ds ]*\), 7 seg", lines[1])
     order = [line.split()[0] for line in lines if re.match(r"\w+-\d ", line)]
-    assert order[:2] == ["orders-0", "pinned-0"], "those that are held up"
+    assert order[:2] == ["orders-0", "pinned-0"], "those that are blocked"
     assert sorted(order) == sorted(f"{topic}-0" for topic in TOPICS)
     assert "worst 2055-02-26T12:00:00Z" in text
     assert "\x1b" not in text
