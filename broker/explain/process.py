@@ -117,7 +117,7 @@ PAGES: Mapping[str, Page] = {
     "exit-0": Page("The broker stopped as it was asked to; everything is on the disk."),
     "exit-1": Page(
         "Bad settings: an unknown key, an invalid value, two values that contradict each other. "
-        " Every mistake has a line with its file and line, variable or flag.",
+        "Every mistake has a line with its file and line, variable or flag.",
         "Correct them; horolog config check FILE and horolog config explain KEY help.",
     ),
     "exit-2": Page(
