@@ -24,7 +24,7 @@ ALONE = (
     "tests/integration/test_memory_at_metrics.py",
     "tests/conformance/test_low_disk_clients.py",
     "tests/soak/",
-    "tests/unit/records/test_others_run.py",
+    "tests/unit/protocol/records/test_others_run.py",
 )
 """What measures time, or a machine's disk and memory."""
 

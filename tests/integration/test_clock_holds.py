@@ -17,7 +17,7 @@ from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.records.builder import build_batch
 from tests.support.app import client_of, frozen_at, running_broker
 from tests.support.wire import AsyncWireClient
-from tests.unit.broker_io.test_clock_watch import DAY, HOLD
+from tests.unit.broker.guards.test_clock_guard import DAY, HOLD
 
 ROOT = Path(__file__).parents[2]
 START = 1_790_000_000_000

@@ -29,7 +29,7 @@ ALL_TESTS = (
     "tests/property/test_mistimed_walkers.py",
     "tests/property/test_records_bytes.py",
     "tests/property/test_legacy_bytes.py",
-    "tests/unit/records",
+    "tests/unit/protocol/records",
 )
 INPUTS = """
 from tests.fuzz.seeds import seeds_of

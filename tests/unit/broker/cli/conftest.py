@@ -1,0 +1,5 @@
+"""Tests of this room run on both event loops."""
+
+from tests.support.both_loops import pytest_asyncio_loop_factories
+
+__all__ = ["pytest_asyncio_loop_factories"]

@@ -1,0 +1,89 @@
+"""`scripts/compile` on a machine without a C compiler, and after the source has changed."""
+
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+WALKERS = runpy.run_path(str(ROOT / "scripts" / "compile"))["walkers"]()
+MODULES = [walker["name"].rpartition(".")[2] for walker in WALKERS]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "compile", tmp_path / "scripts")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    records = tmp_path / "protocol" / "records"
+    records.mkdir(parents=True)
+    for source in (ROOT / "protocol" / "records").glob("*.py"):
+        shutil.copy(source, records)
+    return tmp_path
+
+
+def compile_in(checkout: Path, cc: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(checkout / "scripts" / "compile")],
+        capture_output=True, text=True, check=True, env={**os.environ, "CC": cc},
+    )  # fmt: skip
+
+
+def built_in(checkout: Path) -> list[Path]:
+    return sorted((checkout / "protocol" / "records").glob("*" + SUFFIX))
+
+
+def test_what_is_compiled_are_the_modules_that_import_cython() -> None:
+    sources = (ROOT / "protocol" / "records").glob("*.py")
+    assert {each.stem for each in sources if "\nimport cython\n" in each.read_text()} == {*MODULES}
+
+
+def test_what_is_compiled_has_one_set_of_options_and_may_fail() -> None:
+    assert all(each["sources"] == [each["name"].replace(".", "/") + ".py"] for each in WALKERS)
+    assert all(each["extra-compile-args"] == ["-O3", "-g0"] for each in WALKERS)
+    assert all(each["optional"] for each in WALKERS), "pip has to go on without a compiler"
+
+
+def test_without_a_compiler_it_says_so_in_one_line_and_succeeds(checkout: Path) -> None:
+    ran = compile_in(checkout, "no-such-compiler")
+
+    assert ran.stdout == ""
+    assert ran.stderr.splitlines() == [
+        "scripts/compile: record walkers run uncompiled: no C compiler (no-such-compiler)"
+    ]
+    assert not built_in(checkout)
+
+
+@pytest.mark.slow
+def test_a_compiler_that_fails_is_no_failure_either(checkout: Path) -> None:
+    ran = compile_in(checkout, "false")
+
+    assert len(ran.stderr.splitlines()) == 1
+    assert not built_in(checkout)
+
+
+def test_compiled_files_older_than_their_source_are_removed(checkout: Path) -> None:
+    for module in MODULES:
+        compiled = checkout / "protocol" / "records" / f"{module}{SUFFIX}"
+        compiled.write_bytes(b"stale")
+        os.utime(compiled, (1, 1))
+
+    compile_in(checkout, "no-such-compiler")
+
+    assert not built_in(checkout)
+
+
+def test_compiled_files_newer_than_their_source_are_left_alone(checkout: Path) -> None:
+    for module in MODULES:
+        (checkout / "protocol" / "records" / f"{module}{SUFFIX}").write_bytes(b"newer")
+
+    ran = compile_in(checkout, "no-such-compiler")
+
+    assert ran.stderr == ""
+    assert [path.read_bytes() for path in built_in(checkout)] == [b"newer"] * len(MODULES)
