@@ -94,6 +94,14 @@ class Prometheus:
         alerts = self.ask("alerts")["alerts"]
         return {a["labels"]["alertname"]: a["labels"] for a in alerts if a["state"] == "firing"}
 
+    def runbook_url(self, name: str) -> str:
+        """Where the alert `name`, which fires, leads its readers."""
+        alerts = self.ask("alerts")["alerts"]
+        (url,) = {
+            a["annotations"]["runbook_url"] for a in alerts if a["labels"]["alertname"] == name
+        }
+        return str(url)
+
     def until(self, what: str, holds: Callable[[], object]) -> None:
         """Returns as soon as `holds()`; fails with `what` and the log's end when it never does."""
         end = time.monotonic() + PATIENCE_SECONDS
@@ -118,7 +126,8 @@ def prometheus(target: str, directory: Path, rules_text: str | None = None) -> I
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     command = ["prometheus", f"--config.file={config}", f"--web.listen-address={address}"]
-    command += [f"--storage.tsdb.path={directory / 'tsdb'}"]
+    command += [f"--storage.tsdb.path={directory / 'tsdb'}", f"--web.external-url=http://{address}"]
+    command += [f"--web.console.templates={RULES.with_name('consoles')}"]
     log_file = directory / "prometheus.log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

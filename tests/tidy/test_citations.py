@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.runbook_page import PAGE, anchor, page
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 CITED = re.compile(r"`(\w[\w./-]*\.(?:py|md|yaml|toml|sh))`")
@@ -51,11 +53,6 @@ def anchors(page: Path) -> frozenset[str]:
     """Anchors of the headings of a page, as GitHub and most site generators make them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     return frozenset(anchor(heading) for heading in HEADING.findall(text))
-
-
-def anchor(heading: str) -> str:
-    shown = re.sub(r"\]\([^)]*\)", "", heading)
-    return re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
 
 
 @functools.cache
@@ -148,3 +145,7 @@ def test_sections_of_the_rule_book_that_are_cited_are_there() -> None:
 )
 def test_a_section_that_is_not_there_is_found(text: str, lost: list[str]) -> None:
     assert lost_sections(text) == lost
+
+
+def test_the_runbook_that_prometheus_serves_is_current() -> None:
+    assert PAGE.read_text() == page(), "scripts/docs brings it up to date"
