@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +10,9 @@ from broker.metrics.catalogue import CATALOGUE
 from broker.metrics.declare import Catalogue, Durations, Metric, Spread
 from broker.metrics.exporter_names import EXPORTER_METRICS
 from broker.metrics.kafka_names import KAFKA_METRICS
+
+if TYPE_CHECKING:
+    from broker.http.port.route import HttpRoute
 
 WIDTH = 100
 
@@ -34,6 +38,7 @@ def marked_tables() -> dict[str, dict[str, str]]:
             ),
         },
         "docs/reference/cli.md": {"commands": commands()},
+        "docs/reference/http-api.md": {"paths": paths_table()},
     }
 
 
@@ -46,6 +51,7 @@ def stale_pages(root: Path) -> dict[Path, str]:
         path = root / name
         before = text = path.read_text(encoding="utf-8")
         for mark, table in tables.items():
+            assert f"<!-- {mark} -->\n" in text, f"{name} has no place for {mark}"
             text = with_section(text, mark, table)
         if text != before:
             stale[path] = text
@@ -76,6 +82,19 @@ def _metric_row(each: Metric | Durations | Spread) -> str:
     name = f"{each.name}_total" if kind == "counter" else each.name
     labels = ", ".join(f"`{label}`" for label in each.labels)
     return f"| `{name}` | {kind} | {labels} | {each.help} |\n"
+
+
+def paths_table() -> str:
+    """Markdown: every resource of the HTTP API with its parameters."""
+    from broker.http.routes import ROUTES
+
+    head = "| request | parameters | what it answers |\n|---|---|---|\n"
+    return head + "".join(map(_path_row, ROUTES))
+
+
+def _path_row(route: "HttpRoute") -> str:
+    parameters = ", ".join(f"`{each.name}`" for each in route.parameters)
+    return f"| `{route.method} {route.path}` | {parameters} | {route.summary} |\n"
 
 
 def commands() -> str:

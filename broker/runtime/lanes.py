@@ -2,8 +2,8 @@
 
 - Inline, on the loop: hot appends, reads from the page cache, index look-ups in memory.
 - `DiskLane`: a few threads per log directory for cold reads, recovery, deletion, inflating.
-- `GroupCommit` (broker/partitions/group_commit.py): one thread per log directory, for nothing but
-  fsync.
+- `GroupCommit` (broker/partitions/group_commit.py): up to four threads per log directory, for
+  nothing but fsync.
 - `patient_threads`: work that nobody waits for and that takes a core as long as it lasts.
 """
 
