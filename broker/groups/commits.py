@@ -36,7 +36,7 @@ class Commits:
         """About what they take in memory, those on their way to the disk with them."""
 
     def check(self, group: Group, claim: MemberClaim, asked: CommitAsked) -> None:
-        """Whether this client may commit for the group now; it lives, as a commit shows."""
+        """Checks that this client may commit for the group now; a commit keeps a member alive."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
@@ -87,7 +87,7 @@ class Commits:
             self._grow(group, size_bytes)
 
     def growth(self, group: Group, offsets: Mapping[Place, OffsetCommitValue]) -> Growth:
-        """How many offsets and bytes more these take than what is stored in their places."""
+        """Growth in offsets and bytes against what is stored in their places."""
         known, count, size_bytes = group.offsets, 0, 0
         for place, value in offsets.items():
             before = known.get(place)

@@ -238,9 +238,9 @@ class GroupCoordinator:
         return self.topic.write(group.group_id, rows)
 
     async def expire(self) -> None:
-        """Offsets whose time is over go, and groups that nothing is left of (KIP-211).
+        """Removes expired offsets, and groups that nothing is left of (KIP-211).
 
-        Never in doubt of the clock.
+        Does nothing while the clock is unverified.
         """
         if self._clock_watch.look():
             return
@@ -258,7 +258,7 @@ class GroupCoordinator:
                 event("offsets_not_expired", "warning", group=group.group_id, error=repr(error))
 
     async def follow(self) -> None:
-        """What is due by a clock that was moved happens."""
+        """Runs what is due by a clock that was moved."""
         self.deadlines.expire()
 
     def transaction_ended(self, index: int, producer_id: int, *, commit: bool) -> None:
@@ -319,7 +319,7 @@ class GroupCoordinator:
             del self.groups[group_id]
 
     def _places(self, group: Group) -> list[Place]:
-        """Where a group has come to anywhere, or is about to."""
+        """Partitions with an offset of the group, committed or about to be."""
         written = (place for write in group.writes.values() for place in write)
         return list({*group.offsets, *written, *self.pending.places(group.group_id)})
 

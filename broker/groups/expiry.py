@@ -1,4 +1,4 @@
-"""When committed offsets are forgotten: KIP-211's rules, by the wall clock.
+"""Expiry of committed offsets: KIP-211's rules, by the wall clock.
 
 Of a group that was left by its last member all offsets go together, so long after that; of one
 whose members read other topics only, those of the others; of one that never had members, or that

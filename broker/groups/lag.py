@@ -1,4 +1,4 @@
-"""How far groups are behind: in records, and in time by both clocks (time.md 10).
+"""Lag of groups: in records, and in time by both clocks (time.md 10).
 
 Read from any thread: what the event loop may change meanwhile is copied first. A partition that is
 deleted, or an offset committed for an older topic of the same name, has no lag.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Standing(NamedTuple):
-    """Where one group stands in one partition."""
+    """Standing of one group in one partition."""
 
     group: str
     topic: str

@@ -30,7 +30,7 @@ Place = tuple[str, int]
 
 @dataclass(slots=True)
 class RememberedGroups:
-    """What one partition says of its groups."""
+    """State of groups in one partition."""
 
     groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
     consumers: dict[str, RememberedConsumers] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Replay:
 
 
 def remembered(log: Log, chunk_bytes: int) -> RememberedGroups:
-    """What a partition says, read in pieces of about `chunk_bytes`. Blocks.
+    """Reads the state of groups in a partition, in pieces of about `chunk_bytes`. Blocks.
 
     KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
     """

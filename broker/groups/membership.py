@@ -1,6 +1,6 @@
-"""What a client may do as a member: join, sync, live, leave. Checks, then moves the group.
+"""Requests of group members: join, sync, heartbeat, leave. Checks, then moves the group.
 
-The order of the checks is Kafka's, because clients act upon the first error that they are told.
+The order of the checks is Kafka's, because clients act upon the first error that they receive.
 Errors are raised as KafkaError; a join or a sync is answered when its time has come.
 """
 
@@ -93,7 +93,7 @@ class Membership:
     def _return_static(
         self, group: Group, joining: Joining, member_id: str
     ) -> JoinResult | Deferred[JoinResult]:
-        """Somebody with a known instance id has started anew: it takes its own place (KIP-345)."""
+        """Gives a restarted static member its own place again (KIP-345)."""
         assert joining.instance_id is not None
         member = group.members[group.instances[joining.instance_id]]
         old_id, old_leader, old_protocols = member.member_id, group.leader, member.protocols
@@ -213,7 +213,7 @@ class Membership:
 
 
 def _as_before(result: JoinResult, joining: Joining, old_leader: str | None) -> JoinResult:
-    """A leader that came back must not assign anew: it is told so, or told of its old self."""
+    """Keeps a leader that came back from assigning again, by the flag or by its old member id."""
     if joining.may_skip_assignment:
         is_leader = result.leader == result.member_id
         return result._replace(skip_assignment=is_leader)

@@ -1,7 +1,7 @@
 """Offsets that were committed in transactions which have not ended yet.
 
-They are in the log and count for nobody until the marker of their transaction says so. Readers
-that ask for what is stable are told to come again meanwhile. Of several offsets for one partition
+They are in the log and have no effect until the marker of their transaction. Readers that ask for
+stable offsets receive an error code meanwhile, and retry. Of several offsets for one partition
 the one that is later in the log counts, whichever transaction ends first (as in Kafka): one that
 came before a commit that counts by now still waits, and is then worth nothing. Used by one thread
 at a time.
@@ -38,7 +38,7 @@ class PendingOffsets:
         """About what they take in memory."""
 
     def __len__(self) -> int:
-        """How many offsets wait."""
+        """Number of offsets that wait."""
         return self._waiting.total()
 
     def add(
@@ -109,12 +109,12 @@ class PendingOffsets:
             del self._waiting[group_id, place]
 
     def places(self, group_id: str) -> set[Place]:
-        """Where offsets of a group wait."""
+        """Partitions with waiting offsets of the group."""
         of_group = (groups.get(group_id, {}) for groups in self._of_producers.values())
         return {place for offsets in of_group for place in offsets}
 
     def holds(self, group_id: str, place: Place) -> bool:
-        """Whether an offset of the group may change as soon as a transaction ends."""
+        """True when an offset of the group may change as soon as a transaction ends."""
         return (group_id, place) in self._waiting
 
 

@@ -1,4 +1,4 @@
-"""What the requests of groups share: their id, and the topics that they name by name or by id."""
+"""Shared parts of group requests: their id, and topics by name or by id."""
 
 from uuid import UUID
 

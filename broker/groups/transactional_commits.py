@@ -1,7 +1,7 @@
-"""Commits of offsets inside of transactions: who may, and where they wait for the end.
+"""Commits of offsets inside of transactions: permission, and the wait for the end.
 
 Such an offset is stored as part of the producer's transaction, and counts when the marker of that
-is durable. A client before KIP-447 names no member, and is told from its predecessors by the
+is durable. A client before KIP-447 names no member, and differs from its predecessors by the
 producer's epoch alone. Rules: Kafka's `OffsetMetadataManager.commitTransactionalOffset`.
 """
 
@@ -32,7 +32,9 @@ class TransactionalCommits:
         self._pending = pending
 
     def check(self, group: Group, claim: MemberClaim, places: Sequence[tuple[UUID, int]]) -> None:
-        """Whether this client may commit for the group now; unlike others, in a rebalance too."""
+        """Checks that this client may commit for the group now; unlike others, in a rebalance
+        too.
+        """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):

@@ -49,7 +49,7 @@ def handle(
 ) -> ConsumerGroupDescribeResponse | Deferred[ConsumerGroupDescribeResponse]:
     """GROUP_ID_NOT_FOUND (69) for a group that does not exist, or is a classic one.
 
-    One that is named twice is told once.
+    A group that is named twice is described once.
     """
     return context.services.answers.make(
         partial(_answers, request, context),
@@ -119,7 +119,7 @@ def _member(
 
 
 def _held(member: ConsumerMember) -> Mapping[UUID, Iterable[int]]:
-    """What it reads, with what it has yet to give back."""
+    """Partitions that the member reads or has yet to give back, by topic."""
     topics = {*member.assigned, *member.revoking}
     return {
         topic: [*member.assigned.get(topic, ()), *member.revoking.get(topic, ())]

@@ -40,7 +40,7 @@ Context = RequestContext[Services]
 
 
 def handle(request: ConsumerGroupHeartbeatRequest, context: Context) -> Answer:
-    """The member's epoch, and its assignment when that changed; told when it is durable."""
+    """The member's epoch, and its assignment when that changed; answered when it is durable."""
     settings = context.services.config.broker_config
     beat = _beat(request, context)
     try:
@@ -108,7 +108,7 @@ def _check_room(group: Group, beat: HeartbeatRequest, context: Context) -> None:
 
 
 def _check_words(group: Group, beat: HeartbeatRequest, context: Context) -> None:
-    """Room in memory, and in a record, for what the member says anew."""
+    """Reserves room in memory, and in a record, for the member's new subscription."""
     if beat.names is None and beat.regex is None:
         return
     groups = context.services.groups

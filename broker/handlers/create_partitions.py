@@ -57,7 +57,7 @@ async def handle(request: CreatePartitionsRequest, context: Context) -> CreatePa
 
 
 def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: Context) -> int:
-    """How many partitions come to be."""
+    """The number of partitions to add."""
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     check_not_internal(topic.name, context.services.topics.internal_topics)

@@ -1,4 +1,6 @@
-"""DeleteRecords: raises the log start offset; what lies below is invisible at once, gone later."""
+"""DeleteRecords: raises the log start offset; records below are invisible at once, deleted
+later.
+"""
 
 from functools import partial
 from typing import NamedTuple

@@ -55,13 +55,13 @@ def handle(request: DescribeClientQuotasRequest, context: Context) -> DescribeCl
 
 @dataclass(slots=True)
 class _Filter:
-    """What the parts of an entity have to be."""
+    """Conditions on the parts of an entity."""
 
     names: dict[str, str | None] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
 
     def accepts(self, entity: Entity, *, strict: bool) -> bool:
-        """Whether an entity has all that is asked for, and when `strict` nothing else."""
+        """True for an entity with all parts asked for, and when `strict` no others."""
         parts = dict(entity)
         if strict and len(parts) != len(self.names) + len(self.kinds):
             return False

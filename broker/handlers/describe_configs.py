@@ -39,7 +39,7 @@ def handle(
 ) -> DescribeConfigsResponse | Deferred[DescribeConfigsResponse]:
     """Every setting of each resource, or those asked for; unknown keys have no entry.
 
-    A resource that is named twice is told once.
+    A resource that is named twice is described once.
     """
     return context.services.answers.make(
         partial(_answers, request, context),

@@ -41,7 +41,7 @@ def handle(
 ) -> DescribeGroupsResponse | Deferred[DescribeGroupsResponse]:
     """A group that does not exist is Dead, and from version 6 on GROUP_ID_NOT_FOUND (69).
 
-    One that is named twice is told once.
+    A group that is named twice is described once.
     """
     return context.services.answers.make(
         partial(_answers, request, context), lambda groups: DescribeGroupsResponse(groups=groups)
@@ -82,7 +82,7 @@ def _told_bytes(members: Iterable[Member]) -> int:
 
 
 def _members(group: Group, *, is_stable: bool) -> list[DescribedGroupMember]:
-    """What they read and do is told of a Stable group only."""
+    """The members; metadata and assignments only for a Stable group."""
     return [
         DescribedGroupMember(
             member_id=each.member_id,

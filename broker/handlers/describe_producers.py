@@ -38,7 +38,7 @@ def handle(
 ) -> DescribeProducersResponse | Deferred[DescribeProducersResponse]:
     """The remembered producers of each partition, idle ones too until they expire.
 
-    Partitions that are named twice are told once.
+    Partitions that are named twice are described once.
     """
     room = AnswerRoom()
     request.topics = _once(request.topics)

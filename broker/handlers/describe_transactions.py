@@ -33,7 +33,7 @@ Context = RequestContext[Services]
 def handle(
     request: DescribeTransactionsRequest, context: Context
 ) -> DescribeTransactionsResponse | Deferred[DescribeTransactionsResponse]:
-    """TRANSACTIONAL_ID_NOT_FOUND (105) for one that nobody uses; each is told once."""
+    """The transactions, each once; TRANSACTIONAL_ID_NOT_FOUND (105) for an unknown id."""
     return context.services.answers.make(
         partial(_answers, request, context),
         lambda states: DescribeTransactionsResponse(transaction_states=states),

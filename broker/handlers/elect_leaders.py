@@ -1,7 +1,7 @@
 """ElectLeaders: the one replica leads already, so no election is needed.
 
 As in Kafka, a request for every partition lists only what changed, so nothing; one that names
-partitions is told ELECTION_NOT_NEEDED (84) for each that is here.
+partitions receives ELECTION_NOT_NEEDED (84) for each existing one.
 """
 
 from typing import NamedTuple

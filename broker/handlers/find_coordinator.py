@@ -1,7 +1,7 @@
 """FindCoordinator: on a single node every coordinator is this node.
 
-The topic that groups, or transactional ids, are remembered in is made before the first one is told
-of its coordinator, so that its first commit does not wait for that. librdkafka also takes this
+The state topic of groups, or of transactional ids, is created before the first client receives its
+coordinator, so that its first commit does not wait for that. librdkafka also takes this
 API's presence as a sign that lz4 is understood.
 """
 
@@ -49,7 +49,7 @@ def handle(
 
 
 def _topic(request: FindCoordinatorRequest, context: Context) -> StateTopic | None:
-    """Where such keys are remembered."""
+    """The state topic of such keys."""
     match request.key_type:
         case 0:  # GROUP
             return context.services.groups.topic

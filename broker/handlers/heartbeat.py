@@ -1,7 +1,7 @@
-"""Heartbeat: a member lives; the answer tells it when the group rebalances.
+"""Heartbeat: keeps a member alive; the answer says when the group rebalances.
 
-While the group is being read after a start the member is told that all is well (Kafka's rule): it
-would only join anew for nothing.
+While the group is being read after a start the answer is success (Kafka's rule): otherwise the
+member would join again for nothing.
 """
 
 from typing import NamedTuple

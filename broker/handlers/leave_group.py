@@ -28,7 +28,7 @@ Context = RequestContext[Services]
 
 
 def handle(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
-    """What became of each; the error of the only one stands for the whole in older versions."""
+    """The result of each member; in older versions the only member's error is the answer's."""
     leaving = request.members
     if context.api_version < LIST_SINCE_VERSION:
         leaving = [MemberIdentity(member_id=request.member_id)]

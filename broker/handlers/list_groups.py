@@ -47,5 +47,5 @@ def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
 
 
 def type_of(group: Group) -> str:
-    """Who assigns: a member (classic), or the broker (consumer)."""
+    """The group type: "classic" (a member assigns) or "consumer" (the broker assigns)."""
     return CLASSIC if group.consumer is None else CONSUMER

@@ -78,7 +78,7 @@ def handle(
 
 
 def _asked_twice(request: ListOffsetsRequest) -> set[tuple[str, int]]:
-    """What is in the request more than once; it stays there once."""
+    """Partitions that are named more than once in the request, which keeps the first of each."""
     topics = request.topics
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         return set()

@@ -90,7 +90,7 @@ def _group(
 
 
 def _grown(group: Group, offsets: dict[Place, OffsetCommitValue], context: Context) -> int:
-    """How many bytes more these take; INVALID_COMMIT_OFFSET_SIZE (28) if there is no room."""
+    """Growth of the stored bytes; INVALID_COMMIT_OFFSET_SIZE (28) if there is no room."""
     growth = context.services.groups.commits.growth(group, offsets)
     try:
         context.services.groups.check_offsets_room(group, growth)
@@ -178,7 +178,7 @@ def _respond(
 
 
 def _note(request: OffsetCommitRequest, response: OffsetCommitResponse, context: Context) -> None:
-    """Who is no member is an administrator, or a consumer that assigns itself."""
+    """Traces commits by clients that are no members: administrators, self-assigned consumers."""
     trail, asker = context.services.trail, (context.peer.connection_id, context.header.client_id)
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for at, each in enumerate(answers.partitions):

@@ -1,7 +1,7 @@
-"""OffsetFetch: how far groups have come. Only what is durable is told.
+"""OffsetFetch: the durable committed offsets of groups.
 
-An offset that was committed for a topic of the same name that has been deleted since is not told.
-Groups, topics and partitions that are named twice are told once.
+An offset that was committed for a deleted topic of the same name is left out. Groups, topics and
+partitions that are named twice are answered once.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -232,7 +232,7 @@ def _partition(
 
 
 def _counts(value: OffsetCommitValue, topic: str, context: Context) -> bool:
-    """Whether it was committed for the topic that has this name now."""
+    """True when it was committed for the topic that has this name now."""
     present = context.services.topics.image.topics.get(topic)
     return present is None or value.topic_id in {ZERO_UUID, present.topic_id}
 

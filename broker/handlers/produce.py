@@ -139,14 +139,14 @@ def _find(topic: TopicProduceData, data: PartitionProduceData, context: Context)
 
 
 def _is_whole(records: memoryview) -> bool:
-    """Whether a whole batch is there; if not, that is what the client is told."""
+    """True when the batch is whole; else the client receives that fault first."""
     return len(records) >= LENGTH_ENDS + int.from_bytes(records[LENGTH_ENDS - 4 : LENGTH_ENDS])
 
 
 def _checked_records(
     data: PartitionProduceData, request: ProduceRequest, version: int
 ) -> memoryview:
-    """What can be told from one byte of the batch; everything else is the log's to check."""
+    """The records, checked as far as one byte of the batch allows; the log checks the rest."""
     records: memoryview | None = data.records
     data.records = None  # a waiting answer must not hold the request's bytes
     if not records:

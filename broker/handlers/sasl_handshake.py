@@ -1,7 +1,8 @@
-"""SaslHandshake: this listener has no SASL, and a client that wants some is told so.
+"""SaslHandshake: refuses SASL, which this listener does not have.
 
 The answer is Kafka's on a PLAINTEXT listener: ILLEGAL_SASL_STATE (34), and no mechanism to choose
-from. What a client makes of it names the two sides' settings, which a closed connection does not.
+from. The client's error message then names the settings of both sides, which a closed
+connection would not.
 """
 
 from typing import NamedTuple

@@ -69,7 +69,7 @@ async def handle(request: TxnOffsetCommitRequest, context: Context) -> TxnOffset
 def _judged(
     request: TxnOffsetCommitRequest, context: Context
 ) -> tuple[Codes, dict[Place, OffsetCommitValue]]:
-    """What is wrong with each offset by itself, and the values of the others."""
+    """Error codes by offset, and the values of the offsets without an error."""
     limit = context.services.config.broker_config.offset_metadata_max_bytes
     codes: Codes = {}
     offsets: dict[Place, OffsetCommitValue] = {}

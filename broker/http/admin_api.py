@@ -63,7 +63,7 @@ class AdminApi:
             return ApiError(500, "internal_error", f"This is a fault of ours: event {number}")
 
     def _note(self, request: Request, refusal: ApiError | None) -> None:
-        """Whatever changes something, or was to, leaves a trace."""
+        """Traces every request that changes something, or tried to."""
         if request.method in READS:
             return
         code, reason = (0, "") if refusal is None else (refusal.status, refusal.message)

@@ -1,4 +1,4 @@
-"""Who answers a request to the HTTP port: probes, metrics, pages without token, the API."""
+"""Router of the HTTP port: probes, metrics, pages without token, the API."""
 
 import asyncio
 from collections.abc import Callable

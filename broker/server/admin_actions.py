@@ -1,6 +1,6 @@
-"""Which APIs administrate, and how a request and its answer are told: one table, held complete.
+"""The administrative APIs and the events of their requests and answers: one table.
 
-`watched` puts the table around the handlers, so that none of them can forget its trace.
+`watched` applies the table to the handlers, so that none of them can forget its trace.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ def _emptied(_: Any, response: Any) -> Changes:
 
 
 def _partitions(topics: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """What was answered of each partition, and its name."""
+    """The answer of each partition, with its name."""
     for topic in topics:
         for each in topic.partitions:
             yield f"{topic.name}-{each.partition_index}", each
@@ -168,7 +168,9 @@ class _Watched:
         return self._note(request, context, answer)
 
     def _later(self, answer: Deferred[Any], request: Any, context: RequestContext[Any]) -> Any:
-        """Not `gathering.after`: the client may be gone when it is done, and it is told."""
+        """Traces a later answer. No `gathering.after`: it must be traced although the client is
+        gone.
+        """
         told: Deferred[Any] = Deferred()
 
         def settled(response: Any, error: BaseException | None) -> None:
@@ -217,7 +219,7 @@ def watched(served: Mapping[int, Route], trail: AdminTrail) -> dict[int, Route]:
 
 
 def change(operation: str, resource: str, detail: str, answered: Any) -> AdminChange:
-    """What was asked for; `answered` has its error code, and perhaps a message."""
+    """The requested change; `answered` has its error code, and perhaps a message."""
     reason = getattr(answered, "error_message", None) if answered.error_code else None
     return AdminChange(
         operation, resource[:MAX_NAME], detail[:MAX_DETAIL], answered.error_code, reason or ""

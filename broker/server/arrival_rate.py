@@ -1,4 +1,4 @@
-"""How fast connections may come from one address: so many a second, and a burst of some seconds'.
+"""Rate limit of connections by address: a number a second, and a burst of some seconds' worth.
 
 One number per address, kept only while it tells something: the time at which the address would have
 used up what it was given if it had kept to the rate. Used from the event loop.
@@ -21,7 +21,7 @@ class ArrivalRate:
         return len(self._spent_until)
 
     def admits(self, address: str, now: float, per_second: int) -> bool:
-        """Whether one more may come now; it is counted if so. 0 a second: no limit."""
+        """True when one more may connect now, which is counted. 0 a second: no limit."""
         if not per_second:
             return True
         spent = max(self._spent_until.get(address, now), now)

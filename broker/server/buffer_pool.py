@@ -37,11 +37,11 @@ class BufferPool:
         """In body buffers that were taken and not given back."""
 
     def has(self, size: int) -> bool:
-        """Whether a buffer of `size` bytes can be taken now."""
+        """True when a buffer of `size` bytes can be taken now."""
         return not self.used_bytes or self.used_bytes + _capacity(size) <= self._most
 
     def take(self, size: int) -> Body:
-        """A buffer of at least `size` bytes, with whatever lies in it.
+        """A buffer of at least `size` bytes, with arbitrary contents.
 
         CloseConnection (request_memory) when all together would be over their limit.
         """
@@ -77,7 +77,7 @@ class BufferPool:
 
     @property
     def kept_bytes(self) -> int:
-        """Idle memory held at the moment."""
+        """Idle memory kept at the moment, in bytes."""
         return self._kept
 
 

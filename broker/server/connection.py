@@ -35,7 +35,7 @@ FLUSH_BYTES = 64 * 1024  # and one of this size does not wait for others
 
 
 class Host(Protocol):
-    """What a connection needs of the server it belongs to."""
+    """Services that a connection needs of its server."""
 
     pool: BufferPool
     page_cache: PageCache
@@ -54,7 +54,7 @@ class Host(Protocol):
         """The connection is over."""
 
     def foreign_answer(self, kind: str) -> bytes:
-        """What to say to a client that speaks another protocol."""
+        """The answer for a client that speaks another protocol."""
 
 
 class _Slot:
@@ -154,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
-        """Where the next bytes go."""
+        """The buffer for the next bytes."""
         return self._frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -208,7 +208,7 @@ class Connection(asyncio.BufferedProtocol):
         return not (self._closing or self._blocked()) and self._has_the_turn()
 
     def _has_the_turn(self) -> bool:
-        """Whether this client may go on at once; else it does after the others."""
+        """True when this client may continue at once; else it does after the others."""
         if self._host.probes.monotonic() < self._turn_ends:
             return True
         self._schedule_flush()
@@ -278,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_muted(self) -> bool:
-        """Whether nothing is read from the client, because it is over its quota."""
+        """True while nothing is read from the client because it is over its quota."""
         return self._muted is not None
 
     def mute(self, seconds: float) -> None:
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _resume(self) -> None:
-        """Handles what was held back, then reads on, unless we are blocked again."""
+        """Handles suspended frames, then reads on, unless we are blocked again."""
         if not self._frames.held or self._closing or self._blocked():
             return
         self._turn_ends = self._host.probes.monotonic() + TURN_SECONDS
@@ -367,7 +367,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def sent_bytes(self) -> int:
-        """What the kernel has taken so far."""
+        """Bytes that the kernel has taken so far."""
         return self._sender.sent_bytes
 
     @property
@@ -405,12 +405,12 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _memory_of(parts: Parts) -> int:
-    """What the buffers of an answer take; pieces of files take nothing until they are sent."""
+    """Memory of an answer's buffers, in bytes; pieces of files take none until they are sent."""
     return sum(len(part) for part in parts if isinstance(part, bytes | bytearray | memoryview))
 
 
 class _Progress:
-    """When the last sweep saw which progress."""
+    """Progress as of the last sweep, with its times."""
 
     __slots__ = ("accepted_at", "active_at", "frame_at", "frames", "sent_at", "sent_bytes")
 

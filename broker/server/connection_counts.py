@@ -1,8 +1,8 @@
-"""Who may connect: how many at one time, of one address, by one listener, and how fast.
+"""Limits of connections: in all, by address, by listener, and by rate.
 
-A number of connections is kept for the listener of administrators: whatever the other limits are
-set to, and whoever uses them up, somebody can get in there to set them right (Kafka's inter-broker
-listener is the model). Only the system's limit of open files stands above it.
+A number of connections is reserved for the listener of administrators, so that they can connect and
+correct the other limits when these are used up (Kafka's inter-broker listener is the model). Only
+the system's limit of open files stands above it.
 """
 
 from collections import Counter

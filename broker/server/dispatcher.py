@@ -43,7 +43,7 @@ _FLEXIBLE_HEAD = Struct(">iix")  # and no tagged fields
 
 
 class Call:
-    """What is ready for one (API, version): its reader, its writer, its handler."""
+    """The prepared parts of one (API, version): its reader, its writer, its handler."""
 
     __slots__ = (
         "_head",
@@ -240,7 +240,7 @@ class Dispatcher:
             call.unwaited.observe(max(0.0, seconds - context.waited_seconds))
 
     def judge(self, error: BaseException, header: RequestHeader | None) -> CloseConnection:
-        """What an error while handling a request means for its connection."""
+        """The consequence of an error in a request for its connection."""
         if isinstance(error, CloseConnection):
             return error
         if isinstance(error, DecodeError):

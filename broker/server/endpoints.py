@@ -1,9 +1,8 @@
-"""Which address a client is told to come back to.
+"""Addresses that clients receive to connect to.
 
 A listener has a name, a bind address and possibly an advertised one. When none is advertised, each
-client is told the address it itself connected to: it is known to work for that client. In a
-container that holds for clients in the container's networks; those from outside have dialled a
-published port, and are told that.
+client receives the address it connected to, which is known to work for it. In a container that
+applies to clients in the container's networks; those from outside receive the published port.
 """
 
 from collections.abc import Mapping
@@ -38,7 +37,7 @@ class BoundListener:
 
     @property
     def dialled(self) -> Endpoint:
-        """What somebody on this machine types to reach it; of a container, on its host."""
+        """The address for clients on this machine; of a container, on its host."""
         if self.advertised is not None or self.published is not None:
             return self.endpoint_for(self.host, self.port, outside=True)
         local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104

@@ -69,11 +69,11 @@ class FrameReader:
 
     @property
     def partial_bytes(self) -> int:
-        """How much of an unfinished frame is there."""
+        """Bytes of the unfinished frame that are there."""
         return self._filled or len(self._stash)
 
     def buffer(self) -> memoryview:
-        """Where the next bytes go. Valid for one read."""
+        """The buffer for the next bytes. Valid for one read."""
         body = self._body
         if body is not None:
             if self._filled == len(body):
@@ -110,7 +110,7 @@ class FrameReader:
             self._consume_body(self._body)
 
     def resume(self) -> bool:
-        """Handles what was held back; True when nothing is held any more. Raises as `received`."""
+        """Handles suspended frames; True when none is left. Raises as `received`."""
         if self._working:
             return False
         self.held = False
@@ -168,7 +168,7 @@ class FrameReader:
                 self._pool.give_back(body)
 
     def _keep(self, view: memoryview, position: int, end: int) -> None:
-        """Saves what is left of a read: a cut-off frame, or everything when we are held."""
+        """Saves the rest of a read: a cut-off frame, or everything while suspended."""
         left = end - position
         if self._need > LARGE_FRAME and not self.held:
             size = min(self._need, max(self._largest, 2 * left, SMALLEST_BODY))

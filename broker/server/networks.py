@@ -1,9 +1,9 @@
-"""Who comes from outside of the networks that this machine is on.
+"""Detection of clients from outside of the networks that this machine is on.
 
-A container sees clients of its own networks by their addresses. Those that come in by a published
-port it sees as its gateway, or as addresses of other networks: what they dialled, nothing here can
-tell. The kernel's routing table knows which is which, and is read anew each time, since a
-container can join a network while it runs. Only IPv4 is judged: everybody else counts as inside.
+A container sees clients of its own networks by their addresses. Clients of a published port appear
+as its gateway, or as addresses of other networks; the address that they dialled is unknown here.
+The kernel's routing table distinguishes them, and is read each time, since a container can join a
+network while it runs. Only IPv4 is judged: all others count as inside.
 """
 
 from ipaddress import AddressValueError, IPv4Address
@@ -16,7 +16,7 @@ MAX_BYTES = 256 * 1024
 
 
 def is_outside(fs: FileSystem, client_host: str) -> bool:
-    """Whether the client is the gateway, or in no network that this machine has an address in.
+    """True when the client is the gateway, or in no network that this machine has an address in.
 
     False when the machine's routes cannot be known.
     """

@@ -1,4 +1,4 @@
-"""Whether file bytes can be sent without waiting for the disk, and a lane that fetches them if not.
+"""Test for file bytes that can be sent without a disk read, and a lane that reads them if not.
 
 The kernel is asked by a read that refuses to wait. Where a file system cannot answer that question,
 bytes count as cached: waiting now and then is better than a detour for every answer.

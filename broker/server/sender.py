@@ -176,7 +176,7 @@ class SocketSender:
         return False
 
     def _gather(self) -> list[Buffer]:
-        """What leaves next: the first parts of the queue, file pieces as far as the window goes."""
+        """The next buffers to send: the first parts of the queue, file pieces within the window."""
         buffers: list[Buffer] = []
         room = self._cache.window[: self._appetite]
         for part in islice(self._queue, MAX_PARTS):

@@ -1,7 +1,7 @@
-"""The listeners: who may connect, what every connection shares, how all of them end.
+"""The listeners: admission, the shared parts of all connections, and their shutdown.
 
-Ports are bound first and opened later (`bind`, then `accept`), so that a taken port is told before
-recovery begins and nobody waits in a queue while it runs.
+Ports are bound first and opened later (`bind`, then `accept`), so that a taken port is reported
+before recovery begins and no client waits in a queue while it runs.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class Server:
 
     @property
     def bootstrap(self) -> Endpoint:
-        """What a client on this machine types."""
+        """The address for a client on this machine."""
         return next(iter(self.listeners.values())).dialled
 
     async def accept(
@@ -159,7 +159,7 @@ class Server:
         self._counts.went(peer.listener_name, peer.client_host)
 
     def why_full(self) -> str | None:
-        """Why clients can no longer connect, in words; None when they can."""
+        """The reason why clients can no longer connect, in words; None when they can."""
         return self._counts.why_full()
 
     def mute(self, connection_id: int, seconds: float) -> None:
@@ -169,7 +169,7 @@ class Server:
             connection.mute(seconds)
 
     def foreign_answer(self, kind: str) -> bytes:
-        """What to say to a client that speaks another protocol; nothing where it cannot read."""
+        """The answer for a client that speaks another protocol; empty where it cannot read one."""
         if kind != "http":
             return b""
         at = f"health and metrics are at http://{self.http_address}/" if self.http_address else ""

@@ -142,7 +142,7 @@ def test_the_clock_is_shown_and_moved(run: Run) -> None:
         ("segments sensor", "has no topic 'sensor': did you mean sensors?"),
         ("segments sensors --partition 7", "sensors has partitions 0 to 0, not 7"),
         ("time lookup sensors yesterday", "'yesterday' is no time"),
-        ("time range sensors -1h -2h", "from lies after to"),
+        ("time range sensors -1h -2h", "from is after to"),
         ("retention preview sensors --set retention.mss=1", "did you mean retention.ms?"),
         ("clock step soon", "soon"),
     ],

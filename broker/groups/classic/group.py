@@ -20,7 +20,7 @@ Place = tuple[str, int]
 
 
 class GroupState(Enum):
-    """Where a group is; the values are what clients are told."""
+    """States of a group; the values are the wire's."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -38,7 +38,7 @@ class ModernGroup(Protocol):
 
     @property
     def state(self) -> Enum:
-        """Where it is; the value is what clients are told."""
+        """Its state; the value is the wire's."""
 
     @property
     def topics(self) -> Container[str]:
@@ -75,7 +75,7 @@ class Group:
         self.began_empty = False
         """Whether the rebalance that is under way is the group's first one."""
         self.was_joined = False
-        """Whether somebody came while the first rebalance was held back."""
+        """A member came while the first rebalance was delayed."""
         self.consumer: ModernGroup | None = None
         """What the group is when the broker assigns (KIP-848); it has no classic members then."""
         self.offsets: dict[Place, OffsetCommitValue] = {}
@@ -107,14 +107,14 @@ class Group:
             forgotten.cancel()
 
     def update(self, member: Member, joining: Joining) -> None:
-        """A member says anew what it can."""
+        """Takes over the new protocols of a member."""
         self._known.subtract(each.name for each in member.protocols)
         member.update(joining)
         self._known.update(each.name for each in member.protocols)
         self._footprint.count(member)
 
     def give(self, member: Member, assignment: bytes) -> None:
-        """A member is told what to do."""
+        """Assigns partitions to a member."""
         member.assignment = assignment
         self._footprint.count(member)
 
@@ -170,7 +170,7 @@ class Group:
         return found
 
     def takes(self, member_id: str, max_members: int) -> bool:
-        """Whether there is room for a member that joins."""
+        """True when there is room for a member that joins."""
         if self.state in {GroupState.EMPTY, GroupState.DEAD}:
             return True
         known = self.members.get(member_id)
@@ -180,7 +180,7 @@ class Group:
         return known is not None or len(self.members) < max_members
 
     def can_share(self, joining: Joining) -> bool:
-        """Whether the protocols of a member that joins fit those of the others, each named once."""
+        """True when the member's protocols fit those of the others, each named once."""
         if not joining.protocol_type or not joining.protocols:
             return False
         if len({each.name for each in joining.protocols}) < len(joining.protocols):
@@ -194,41 +194,41 @@ class Group:
 
     @property
     def waiting_count(self) -> int:
-        """How many members have joined the rebalance that is under way."""
+        """Number of members that have joined the present rebalance."""
         return sum(member.join_answer is not None for member in self.members.values())
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is waited for any more."""
+        """True when no member is waited for any more."""
         return not self.pending and all(
             member.join_answer is not None for member in self.members.values()
         )
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long the slowest member may take to join."""
+        """The longest time that a member may take to join, in ms."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
 
     @property
     def is_simple(self) -> bool:
-        """Whether it has never had a member: it is but a name for offsets."""
+        """True when it has never had a member: it is but a name for offsets."""
         return self.protocol_type is None
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, of whatever protocol."""
+        """True when it has no members, of whatever protocol."""
         if self.consumer is not None:
             return not self.consumer.members
         return self.state is GroupState.EMPTY
 
     @property
     def member_count(self) -> int:
-        """How many members it has, of whatever protocol."""
+        """Number of members, of whatever protocol."""
         return len(self.members if self.consumer is None else self.consumer.members)
 
     @property
     def state_name(self) -> str:
-        """Its state as clients are told of it."""
+        """Its state as on the wire."""
         state: Enum = self.state if self.consumer is None else self.consumer.state
         return str(state.value)
 
@@ -268,7 +268,7 @@ class Group:
         self.since_ms = now_ms
 
     def elect(self) -> bool:
-        """Whether somebody who has joined leads, perhaps from now on."""
+        """Elects a leader if need be; False when no member has joined."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.join_answer is not None:
             return True
@@ -280,7 +280,7 @@ class Group:
         return True
 
     def select_protocol(self) -> str:
-        """What most members like best among what all of them know."""
+        """The protocol with most votes among those that all members know."""
         count = len(self.members)
         candidates = frozenset(name for name, known in self._known.items() if known == count)
         votes = Counter(member.vote(candidates) for member in self.members.values())
@@ -311,7 +311,7 @@ class Group:
         return self._topics
 
     def reads(self, topic: str) -> bool:
-        """Whether a member reads this topic, or may."""
+        """True when a member reads this topic, or may."""
         if self.consumer is not None:
             return topic in self.consumer.topics
         if self._topics is None:
@@ -319,7 +319,7 @@ class Group:
         return topic in self._topics
 
     def views(self) -> list[MemberView]:
-        """The members as the leader is told of them."""
+        """The members as the leader receives them."""
         return [
             MemberView(each.member_id, each.instance_id, each.metadata_of(self.protocol_name))
             for each in self.members.values()
@@ -334,7 +334,7 @@ class Group:
         return self._write_number
 
     def is_writing(self, place: Place) -> bool:
-        """Whether a commit for this partition is on its way to the disk."""
+        """True while a commit for this partition is on its way to the disk."""
         return any(place in write for write in self.writes.values())
 
     # --- what is remembered over a restart ---

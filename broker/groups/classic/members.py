@@ -19,7 +19,7 @@ class Protocol(NamedTuple):
 
 
 class MemberView(NamedTuple):
-    """A member as the leader is told of it."""
+    """A member as the leader receives it."""
 
     member_id: str
     group_instance_id: str | None
@@ -27,7 +27,7 @@ class MemberView(NamedTuple):
 
 
 class MemberClaim(NamedTuple):
-    """Who a client says it is, and in which generation."""
+    """Identity and generation that a client claims."""
 
     member_id: str
     instance_id: str | None
@@ -35,7 +35,7 @@ class MemberClaim(NamedTuple):
 
 
 class JoinResult(NamedTuple):
-    """What a join came to; `members` is for the leader only."""
+    """Result of a join; `members` is for the leader only."""
 
     error: int
     member_id: str
@@ -48,7 +48,7 @@ class JoinResult(NamedTuple):
 
 
 class SyncResult(NamedTuple):
-    """What a sync came to."""
+    """Result of a sync."""
 
     error: int
     assignment: bytes = b""
@@ -57,7 +57,7 @@ class SyncResult(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """What a member says of itself when it joins; time-outs in ms."""
+    """Facts that a member sends when it joins; time-outs in ms."""
 
     member_id: str
     instance_id: str | None
@@ -75,7 +75,7 @@ class Joining(NamedTuple):
 
 
 class Footprint:
-    """What the members of all groups take, in bytes."""
+    """Memory of the members of all groups, in bytes."""
 
     __slots__ = ("total_bytes",)
 
@@ -131,14 +131,14 @@ class Member:
         self.update(joining)
 
     def update(self, joining: Joining) -> None:
-        """What it says now."""
+        """Takes over the facts of a new join."""
         self.protocols = joining.protocols
         self.session_timeout_ms = joining.session_timeout_ms
         self.rebalance_timeout_ms = joining.rebalance_timeout_ms
 
     @property
     def is_static(self) -> bool:
-        """Whether its place in the group outlives it (KIP-345)."""
+        """True when its place in the group outlives it (KIP-345)."""
         return self.instance_id is not None
 
     @property
@@ -149,7 +149,7 @@ class Member:
         )
 
     def metadata_of(self, protocol: str | None) -> bytes:
-        """What it says of itself in a protocol; nothing when it does not know that."""
+        """Its metadata for a protocol; nothing when it does not know that."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
     def vote(self, candidates: frozenset[str]) -> str:

@@ -1,10 +1,10 @@
-"""How a group gets from one generation to the next: who is waited for, until when, who is told.
+"""Rebalances of a group, from one generation to the next: waits, deadlines, answers.
 
 The rules, in their order, are those of Kafka's `GroupMetadataManager` for classic groups: a first
-rebalance is held back while members come, a later one until all have joined or the slowest one's
+rebalance is delayed while members come, a later one until all have joined or the slowest one's
 time is over; dynamic members who stay away are dropped, static ones only by their session. State
-changes run to completion; what waits for the disk goes on in a callback, which looks first whether
-the group is still where it was.
+changes run to completion; after a write to the disk a callback continues, which first checks that
+the group is still in the same state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # who has not said that it lives by then i
 
 
 class GroupLog(Protocol):
-    """Where groups are remembered."""
+    """Log of the groups' records."""
 
     @property
     def batch_bytes(self) -> int:
@@ -56,7 +56,7 @@ class Rebalances:
     # --- sessions ---
 
     def alive(self, member: Member) -> None:
-        """The member was heard of: its session begins anew."""
+        """Restarts the session of a member that was heard of."""
         self._deadlines.set(member.session, member.session_timeout_ms)
 
     def joining(self, member: Member) -> None:
@@ -104,7 +104,7 @@ class Rebalances:
             self.maybe_complete_join(group)
 
     def rebalance_or_complete(self, group: Group) -> None:
-        """Somebody has joined."""
+        """Begins a rebalance after a join, or completes the present one."""
         if group.state is GroupState.PREPARING:
             self.maybe_complete_join(group)
         else:
@@ -183,7 +183,7 @@ class Rebalances:
             member.answer_join(self.joined(group, member))
 
     def joined(self, group: Group, member: Member) -> JoinResult:
-        """What a member of this generation is told."""
+        """The answer to a member of this generation."""
         leads = member.member_id == group.leader
         return JoinResult(
             NONE,
@@ -196,7 +196,7 @@ class Rebalances:
         )
 
     def synced(self, group: Group, member: Member) -> SyncResult:
-        """What a member of a Stable group is told."""
+        """The answer to a member of a Stable group."""
         return SyncResult(NONE, member.assignment, group.protocol_type, group.protocol_name)
 
     def asked(self, group: Group, member: Member) -> None:
@@ -229,7 +229,7 @@ class Rebalances:
                 self.alive(member)
 
     def drop_assignment(self, group: Group, error: int) -> None:
-        """There will be no assignment: who waits for it is told."""
+        """Drops the assignment: members that wait for it receive the error."""
         for member in list(group.members.values()):
             group.give(member, b"")
             if member.answer_sync(SyncResult(error)):

@@ -1,6 +1,6 @@
-"""Which topics the members of a group of consumers read, as far as they say so.
+"""Topics that the members of a consumer group read, from their metadata.
 
-Their metadata is in the consumer protocol's own words: a version, then the names of topics; what
+The metadata has the form of the consumer protocol: a version, then the names of topics; what
 follows differs by version and is not needed. Rules: KIP-211, Kafka's `ConsumerProtocol`.
 """
 

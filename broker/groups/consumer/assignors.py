@@ -1,4 +1,4 @@
-"""Who is to read what: the assignors `uniform` and `range`, pure (KIP-848).
+"""The assignors `uniform` and `range` of KIP-848: pure functions from members to targets.
 
 Both keep as much as they may of what members were to read before. `uniform` balances the number of
 partitions over the members; `range` gives each member a run of each topic, so that topics with
@@ -151,7 +151,7 @@ def _readers(subscriptions: Subscriptions) -> dict[UUID, list[str]]:
 
 
 def _still(before: Mapping[str, Target], name: str, topic: UUID, count: int) -> set[int]:
-    """What a member was to read of a topic, as far as that is still there."""
+    """Indexes of the topic's partitions in the member's last target, as far as they still exist."""
     return {index for index in before.get(name, {}).get(topic, frozenset()) if index < count}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 MAX_STATES = 4000
-MAX_KNOWN_SETS = 5000  # of states that were met, before they are forgotten
+MAX_KNOWN_SETS = 5000  # of states that were reached, before they are forgotten
 
 Accepts = Callable[[str], bool]
 START, END = "start", "end"
@@ -61,7 +61,7 @@ class Automaton:
         return part
 
     def nothing(self) -> PatternPart:
-        """What matches nothing at all."""
+        """A part that matches nothing at all."""
         state = self.state()
         return PatternPart(state, state)
 
@@ -106,7 +106,7 @@ class Matcher:
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def matches(self, name: str) -> bool:
-        """Whether the whole name matches."""
+        """True when the whole name matches."""
         states = self._begin
         for character in name:
             after = self._known.get((states, character))

@@ -36,7 +36,7 @@ Joined = JoinResult | Deferred[JoinResult]
 
 
 class ClassicMembers:
-    """What a classic client may do in a consumer group. Used from the event loop only."""
+    """Requests of classic clients in a consumer group. Used from the event loop only."""
 
     def __init__(
         self, groups: ConsumerGroups, around: Surroundings, new_suffix: Callable[[], str]
@@ -135,7 +135,7 @@ class ClassicMembers:
 
 
 def _subscription_of(consumer: ConsumerGroup, joining: Joining) -> Subscription:
-    """What the joining member says of itself; INCONSISTENT_GROUP_PROTOCOL (23) for nonsense."""
+    """The subscription in a join; INCONSISTENT_GROUP_PROTOCOL (23) for nonsense."""
     classic = [each.classic for each in consumer.members.values() if each.classic is not None]
     known = Counter(each.name for one in classic for each in one.supported_protocols)
     fits = any(known[each.name] == len(classic) for each in joining.protocols)
@@ -164,7 +164,7 @@ def _updated(
 
 
 def classic_member(session_timeout_ms: int, protocols: Iterable[Protocol]) -> ClassicMember:
-    """What is remembered of a member that speaks the classic protocol."""
+    """The stored facts of a member that speaks the classic protocol."""
     return ClassicMember(
         session_timeout_ms=session_timeout_ms,
         supported_protocols=[
@@ -196,7 +196,7 @@ def _classic_of(member: ConsumerMember) -> ClassicMember:
 
 
 def _owned(subscription: Subscription, image: MetadataImage) -> Owned:
-    """What the member says it has; one of the first version has given everything back."""
+    """Partitions that the member has by its own account; none in the first version."""
     return {
         image.topics[each.topic].topic_id: frozenset(each.partitions)
         for each in subscription.owned

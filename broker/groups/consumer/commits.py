@@ -1,4 +1,4 @@
-"""Who may commit offsets of a consumer group, and ask for them: members, by their epochs (KIP-848).
+"""Permission to commit and fetch offsets of a consumer group: members, by their epochs (KIP-848).
 
 A member whose epoch is behind may still commit for what it was given in that epoch or before
 (KIP-1251). Rules: Kafka's `ConsumerGroup.validateOffsetCommit` and `validateOffsetFetch`.
@@ -18,7 +18,7 @@ EPOCHS_SINCE_VERSION = 9
 
 
 class CommitAsked(NamedTuple):
-    """What a client wants to commit, and in which version of OffsetCommit it says so."""
+    """The partitions of a commit, and the version of OffsetCommit."""
 
     version: int
     places: Sequence[tuple[UUID, int]]

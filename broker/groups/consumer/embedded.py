@@ -1,4 +1,4 @@
-"""What a consumer that speaks the classic protocol says inside of it, and is told inside of it.
+"""Subscriptions and assignments inside of the classic protocol.
 
 Kafka's embedded protocol of consumers ("consumer"): a version, then a subscription (0 to 3) or an
 assignment. What a later version adds at the end is not needed.
@@ -29,7 +29,7 @@ class TopicPartitions:
 
 @message(flexible_from=None)
 class Subscription:
-    """What a member reads and has."""
+    """Topics that a member reads, and partitions that it has."""
 
     topics: list[str] = field(Array(String))
     user_data: bytes | None = field(Bytes, nullable=True, default=None)
@@ -40,7 +40,7 @@ class Subscription:
 
 @message(flexible_from=None)
 class EmbeddedAssignment:
-    """What a member is to read."""
+    """Partitions that a member is to read."""
 
     assigned: list[TopicPartitions] = field(Array(TopicPartitions))
     user_data: bytes | None = field(Bytes, nullable=True, default=None)
@@ -54,19 +54,19 @@ def version_of(data: bytes) -> int:
 
 
 def read_subscription(data: bytes) -> Subscription:
-    """What a member says of itself. DecodeError."""
+    """Parses the subscription of a member. DecodeError."""
     return _read(Subscription, data)
 
 
 def read_assignment(data: bytes) -> Mapping[str, list[int]]:
-    """What a member was told to read; nothing for no bytes. DecodeError."""
+    """Parses an assignment; empty for no bytes. DecodeError."""
     if not data:
         return {}
     return {each.topic: each.partitions for each in _read(EmbeddedAssignment, data).assigned}
 
 
 def assignment_bytes(partitions: Iterable[tuple[str, list[int]]], version: int) -> bytes:
-    """What a member is told to read."""
+    """Encodes an assignment."""
     assigned = [TopicPartitions(topic=name, partitions=indexes) for name, indexes in partitions]
     return _VERSION.pack(version) + encode_bytes(EmbeddedAssignment(assigned=assigned), version)
 

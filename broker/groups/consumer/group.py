@@ -35,7 +35,7 @@ FIRST_EPOCH = 1
 
 
 class ConsumerState(Enum):
-    """Where a group is; the values are what clients are told."""
+    """States of a group; the values are the wire's."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -44,7 +44,7 @@ class ConsumerState(Enum):
 
 
 class Timers(NamedTuple):
-    """What ends a member's patience with the group, or the group's with it."""
+    """Deadlines of a member: its session, its rebalance."""
 
     session: Deadline
     rebalance: Deadline
@@ -143,7 +143,7 @@ class ConsumerGroup:
             self.forget_expression(member.regex)
 
     def replace(self, old: ConsumerMember, new: ConsumerMember) -> None:
-        """A static member begins anew under another id: what it was to read stays its own."""
+        """Replaces a static member that begins again under another id; its target stays."""
         target = self.targets.get(old.member_id, {})
         expression = self.expressions.get(old.regex)
         self.remove(old)
@@ -198,7 +198,7 @@ class ConsumerGroup:
         return frozenset(image.topics[name].topic_id for name in names if name in image.topics)
 
     def set_expression(self, text: str, value: RegexValue) -> bool:
-        """What an expression matches now; whether that is something else than before."""
+        """Sets the matches of an expression; True when they changed."""
         before = self.expressions.get(text)
         self.expressions[text] = value
         self._row(RecordKind.REGEX, text, value)
@@ -218,7 +218,7 @@ class ConsumerGroup:
         return has_changed
 
     def begin_epoch(self) -> None:
-        """Who is to read what has to be decided anew."""
+        """Begins a new epoch: the assignment has to be computed again."""
         self.epoch += 1
         value = GroupValue(epoch=self.epoch, metadata_hash=self.metadata_hash)
         self._row(RecordKind.GROUP, "", value)
@@ -226,7 +226,7 @@ class ConsumerGroup:
     # --- who is to read what ---
 
     def assignor(self, default: str) -> str:
-        """What most members want."""
+        """The assignor that most members ask for."""
         wanted = Counter(each.assignor for each in self.members.values() if each.assignor)
         return max(wanted, key=lambda name: wanted[name]) if wanted else default
 
@@ -248,11 +248,11 @@ class ConsumerGroup:
         self._row(RecordKind.TARGET_EPOCH, "", TargetEpochValue(epoch=self.epoch, timestamp=now_ms))
 
     def remember_current(self, member: ConsumerMember) -> None:
-        """Where the member is, is written though it did not change."""
+        """Writes the member's current assignment though it did not change."""
         self._row(RecordKind.CURRENT, member.member_id, member.current_value())
 
     def set_target(self, member_id: str, target: Target) -> None:
-        """What a member is to read."""
+        """Sets the target of a member."""
         self.targets[member_id] = target
         partitions = [
             TargetPartitions(topic_id=topic, partitions=sorted(indexes))
@@ -278,7 +278,7 @@ class ConsumerGroup:
         return after
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether something that it is to read is still another member's."""
+        """True while a partition of its target is still another member's."""
         if member.state is not MemberState.UNRELEASED:
             return False
         return any(
@@ -289,7 +289,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerState:
-        """Where it is. From any thread."""
+        """The group's state. From any thread."""
         members = list(self.members.values())
         if not members:
             return ConsumerState.EMPTY
@@ -336,7 +336,7 @@ class ConsumerGroup:
 def hash_of(names: Iterable[str], image: MetadataImage) -> int:
     """A number that changes when a topic comes, goes or gets more partitions; 0 for no topic.
 
-    A real Kafka makes it in another way: it then decides anew once who is to read what.
+    A real Kafka computes it in another way: it then computes the assignment again once.
     """
     facts = [
         (name, topic.topic_id.hex, len(topic.partitions))

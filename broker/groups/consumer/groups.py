@@ -26,7 +26,7 @@ from protocol.errors import ErrorCode, KafkaError
 ROW_BYTES = 32  # of a record beside its key and value, at most
 
 Told = tuple[Heard, Deferred[None] | None]
-"""What a member is told, and what has to be durable before."""
+"""Answer to a member, and the write that has to be durable before."""
 
 
 class ConsumerGroups:
@@ -41,7 +41,7 @@ class ConsumerGroups:
         self._around = around
         self._matching = TopicMatching(around, look_up, self._topics_matched)
         self.on_fence: Callable[[Group, ConsumerGroup], bool] = _stays
-        """Told when members went; True when the group is a classic one from now on."""
+        """Called when members went; True when the group is a classic one from now on."""
         self.count: int = 0
         """Epochs that began."""
 
@@ -84,7 +84,7 @@ class ConsumerGroups:
         *,
         is_classic: bool,
     ) -> ConsumerMember:
-        """A static member begins (anew): UNRELEASED_INSTANCE_ID (111) while another one lives."""
+        """Admits a static member (again): UNRELEASED_INSTANCE_ID (111) while another one lives."""
         if static is None or static.member_id == member_id:
             return static or ConsumerMember(member_id)
         is_there = static.epoch != LEFT_FOR_A_WHILE
@@ -203,7 +203,7 @@ class ConsumerGroups:
     # --- time ---
 
     def alive(self, group: Group, consumer: ConsumerGroup, member: ConsumerMember) -> None:
-        """A member was heard of: its session begins anew, and the wait for what it gives back."""
+        """Restarts the session of a member, and the wait for partitions that it gives back."""
         timers = consumer.timers.get(member.member_id)
         if timers is None:
             timers = consumer.timers[member.member_id] = Timers(Deadline(), Deadline())
@@ -272,7 +272,7 @@ def _stays(_: Group, __: ConsumerGroup) -> bool:
 
 
 def _heard(_: None, __: BaseException | None) -> None:
-    """What was not written is owed, and the log of events has it."""
+    """Ignores the result: rows not written stay owed, and the log of events has the error."""
 
 
 def named_static(static: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:

@@ -1,4 +1,4 @@
-"""What a member says in a heartbeat, and whether a broker can hear it at all."""
+"""Contents of a heartbeat, and the check that this broker can take it."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -32,17 +32,17 @@ class HeartbeatRequest(NamedTuple):
 
     @property
     def joins(self) -> bool:
-        """Whether the member begins, or begins anew."""
+        """True when the member begins, or begins again."""
         return self.epoch == JOIN_EPOCH
 
     @property
     def leaves(self) -> bool:
-        """Whether the member goes, perhaps for a while only."""
+        """True when the member leaves, perhaps for a while only."""
         return self.epoch in {LEAVE_EPOCH, LEAVE_STATIC_EPOCH}
 
     @property
     def is_full(self) -> bool:
-        """Whether it says everything, and so wants to be told everything."""
+        """True for a full heartbeat, which wants a full answer."""
         subscribes = self.names is not None or self.regex is not None
         return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
 
@@ -53,12 +53,12 @@ class HeartbeatRequest(NamedTuple):
 
     @property
     def stored_bytes(self) -> int:
-        """What its words take in a record."""
+        """Bytes of its subscription in a record."""
         return len(self.regex or "") + sum(len(each.encode()) + 2 for each in self.names or ())
 
 
 class Heard(NamedTuple):
-    """What a member is told."""
+    """Answer to a member."""
 
     member_id: str
     epoch: int

@@ -1,4 +1,4 @@
-"""What the records of a consumer group say, and the group that they make. Changes nothing else."""
+"""Builds a consumer group from its records. Changes nothing else."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -27,7 +27,7 @@ NAME_BYTES = 96  # what a topic's name takes beside its characters: the text's h
 
 
 class MemberState(IntEnum):
-    """Where a member is on its way to its target; the numbers are those of Kafka's records."""
+    """States of a member on its way to its target; the numbers are those of Kafka's records."""
 
     STABLE = 0
     UNREVOKED = 1
@@ -73,18 +73,18 @@ class ConsumerMember:
         )
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether it has what it should have."""
+        """True when it has its whole target of this epoch."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def says(self) -> tuple[object, ...]:
-        """What it says of itself, to compare."""
+        """Its own statements, for comparison."""
         return (
             self.instance_id, self.rack_id, self.client_id, self.client_host, self.names,
             self.regex, self.rebalance_timeout_ms, self.assignor, self.classic,
         )  # fmt: skip
 
     def has(self) -> tuple[object, ...]:
-        """Where it is, to compare."""
+        """Its current assignment, for comparison."""
         return self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking
 
     @property
@@ -97,7 +97,7 @@ class ConsumerMember:
         return said + OBJECT_BYTES * (len(self.assigned) + held)
 
     def said_value(self) -> Said:
-        """What it says of itself, as it is remembered."""
+        """Its own statements as stored."""
         value = MemberValue(
             instance_id=self.instance_id,
             rack_id=self.rack_id,
@@ -111,7 +111,7 @@ class ConsumerMember:
         return Said(value, self.classic)
 
     def current_value(self) -> CurrentValue:
-        """Where it is, as it is remembered."""
+        """Its current assignment as stored."""
         return CurrentValue(
             member_epoch=self.epoch,
             previous_member_epoch=self.previous_epoch,

@@ -47,7 +47,7 @@ class Migration:
     def consumer_of(self, group: Group) -> ConsumerGroup:
         """The group as a consumer group, made one if need be: GROUP_ID_NOT_FOUND (69) if not.
 
-        A group without members simply begins anew; its offsets stay.
+        A group without members simply begins again; its offsets stay.
         """
         if isinstance(group.consumer, ConsumerGroup):
             return group.consumer
@@ -76,7 +76,7 @@ class Migration:
             raise _not_upgraded(group, "the group size exceeds the consumer group maximum size")
 
     def _upgraded(self, group: Group, member: Member) -> ConsumerMember:
-        """A member as it goes on: with what it was told to read, in the group's generation."""
+        """A member after the upgrade: with its old assignment, in the group's generation."""
         metadata = member.metadata_of(group.protocol_name) or member.protocols[0].metadata
         subscription = read_subscription(metadata)
         told = ids(read_assignment(member.assignment), self._around.image())
@@ -180,7 +180,7 @@ class Migration:
 
 
 def _heard(_: None, __: BaseException | None) -> None:
-    """The next generation is remembered anew."""
+    """Ignores the result: the next generation is written again."""
 
 
 def _not_upgraded(group: Group, why: str) -> KafkaError:

@@ -1,7 +1,7 @@
-"""How a member gets from what it has to what it is to have: pure, one step at a time.
+"""Steps of a member from its current assignment to its target: pure, one step at a time.
 
-Give back first, take then, and nothing that another member still has. Rules: KIP-848, Kafka's
-`CurrentAssignmentBuilder`.
+A member gives back first, then takes, and never a partition that another member still has. Rules:
+KIP-848, Kafka's `CurrentAssignmentBuilder`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ Owned = Mapping[UUID, frozenset[int]]
 
 
 class Goal(NamedTuple):
-    """What a member is to get to."""
+    """Target of a member, with its epoch."""
 
     epoch: int
     target: Target
@@ -30,7 +30,7 @@ def reconciled(
 ) -> ConsumerMember:
     """The member one step on, or itself. `owned` is what it says that it has, None: as before.
 
-    FENCED_MEMBER_EPOCH (110) for a member in a state of a later Kafka, which has to begin anew.
+    FENCED_MEMBER_EPOCH (110) for a member in a state of a later Kafka, which has to join again.
     """
     match member.state:
         case MemberState.STABLE if member.epoch == goal.epoch:
@@ -67,7 +67,7 @@ def _next(member: ConsumerMember, goal: Goal, owned: Owned | None, *, epoch: int
 
 
 def _narrowed(member: ConsumerMember, goal: Goal, owned: Owned | None) -> ConsumerMember:
-    """What the member no longer reads is given back, whatever its target says."""
+    """Revokes topics that the member no longer reads, whatever its target says."""
     kept = {topic: each for topic, each in member.assigned.items() if topic in goal.subscribed}
     if len(kept) == len(member.assigned):
         return member

@@ -313,7 +313,7 @@ class _Parser:
 
 
 def topic_pattern(text: str) -> Matcher:
-    """What an expression matches. PatternError when it is none."""
+    """Compiles an expression into a matcher. PatternError when it is malformed."""
     parser = _Parser(text)
     return Matcher(parser.automaton, parser.parse())
 

@@ -1,9 +1,9 @@
-"""Which topics the regular expressions of a group match: looked up away from the loop, and again.
+"""Topics that match the regular expressions of groups: looked up off the loop, and again.
 
-An expression that nobody looked up yet matches nothing. All of a group are looked up together, when
-there is a new one, when topics came or went, and once in a while; not more than every ten seconds.
-The broker's own topics are left out. (A Kafka has them in, so that `.*` reads `__consumer_offsets`,
-which its own commits feed.)
+An expression that was not looked up yet matches nothing. All of a group are looked up together,
+when there is a new one, when topics came or went, and once in a while; not more than every ten
+seconds. The broker's own topics are left out. (A Kafka has them in, so that `.*` reads
+`__consumer_offsets`, which its own commits feed.)
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LookUp = Callable[[frozenset[str], tuple[str, ...]], "asyncio.Future[Matched]"]
 
 
 class Surroundings(NamedTuple):
-    """What the groups look at: the wall clock, the topics, the settings that hold now."""
+    """Services of the look-up: the wall clock, the topics, the settings in force."""
 
     now_ms: Callable[[], int]
     image: Callable[[], MetadataImage]
@@ -37,7 +37,7 @@ class Surroundings(NamedTuple):
 
 
 class Then(Protocol):
-    """What happens when a group's expressions were looked up."""
+    """Callback after a group's expressions were looked up."""
 
     def __call__(self, group: Group, consumer: ConsumerGroup, *, changed: bool) -> None:
         """`changed`: some match other topics than before."""

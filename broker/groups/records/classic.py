@@ -37,7 +37,7 @@ _VERSION = Struct(">h")
 
 @message(flexible_from=None)
 class OffsetCommitKey:
-    """Whose offset, of which partition."""
+    """Key of a committed offset: group and partition."""
 
     group: str = field(String)
     topic: str = field(String)
@@ -58,7 +58,7 @@ class OffsetCommitValue:
 
 @message(flexible_from=None)
 class GroupMetadataKey:
-    """Which group."""
+    """Key of a group's metadata."""
 
     group: str = field(String)
 
@@ -139,7 +139,7 @@ AnyRow = OffsetRow | GroupRow | ConsumerRow
 
 
 def read_row(key: bytes | None, value: bytes | None) -> AnyRow | None:
-    """What a record says; None for a kind that is not ours. DecodeError for a damaged one."""
+    """Parses a record; None for a kind that is not ours. DecodeError for a damaged one."""
     if key is None or len(key) < _VERSION.size:
         raise DecodeError("a record of groups without a key")
     kind = _VERSION.unpack_from(key)[0]

@@ -1,7 +1,7 @@
-"""What `__consumer_offsets` remembers of consumer groups (KIP-848): Kafka 4.3's schemas.
+"""Records of consumer groups (KIP-848) in `__consumer_offsets`: Kafka 4.3's schemas.
 
 A key begins with its kind (two bytes), a value with its version, which is 0. 3: the group's epoch.
-5: what a member says of itself. 6: the epoch of the target assignment. 7: a member's target.
+5: a member's own statements. 6: the epoch of the target assignment. 7: a member's target.
 8: what a member has. 16: the topics that a regular expression matched. Kind 4, which Kafka wrote
 before 4.1, is stepped over.
 """
@@ -22,7 +22,7 @@ CLASSIC_TAG = 0
 
 
 class RecordKind(IntEnum):
-    """What a record is about."""
+    """Kinds of records."""
 
     GROUP = 3
     MEMBER = 5
@@ -73,7 +73,7 @@ class ClassicMember:
 
 @message(flexible_from=0)
 class MemberValue:
-    """What a member says of itself; an empty or no expression matches nothing."""
+    """A member's own statements; an empty or no expression matches nothing."""
 
     instance_id: str | None = field(String, nullable=True)
     rack_id: str | None = field(String, nullable=True)
@@ -111,7 +111,7 @@ class TargetPartitions:
 
 @message(flexible_from=0)
 class TargetValue:
-    """What a member is to read."""
+    """Partitions that a member is to read."""
 
     topic_partitions: list[TargetPartitions] = field(Array(TargetPartitions))
 
@@ -127,7 +127,7 @@ class CurrentPartitions:
 
 @message(flexible_from=0)
 class CurrentValue:
-    """What a member reads, and what it has yet to give back."""
+    """Partitions that a member reads, and those that it has yet to give back."""
 
     member_epoch: int = field(Int32)
     previous_member_epoch: int = field(Int32)
@@ -187,7 +187,7 @@ def value_of(value: object) -> bytes:
 
 
 def read_consumer_row(kind: RecordKind, key: bytes, value: bytes | None) -> ConsumerRow:
-    """What a record says. DecodeError for a damaged one, or one of an unknown version."""
+    """Parses a record. DecodeError for a damaged one, or one of an unknown version."""
     if kind in _OF_THE_GROUP:
         group, part = decode(GroupKey, 0, key, _SHORT.size).group, ""
     else:
@@ -206,7 +206,7 @@ def _value(kind: RecordKind, value: bytes) -> Any:
 
 
 def _classic_of(read: MemberValue, value: bytes) -> ClassicMember | None:
-    """What the tagged fields say; they begin where the others end."""
+    """Parses the tagged fields; they begin where the others end."""
     at = _SHORT.size + len(encode_bytes(read, 0)) - 1
     count, at = read_uvarint(value, at)
     for _ in range(count):

@@ -1,13 +1,13 @@
-"""Who may ask the API what: names, origins and the token (operations C2).
+"""Access control of the HTTP API: names, origins and the token (operations C2).
 
-- The `Host` of a request must be a name of this broker: a web page that has its own name lead here
-  (DNS rebinding) is refused. So is a request that a page of another origin sends.
-- On a loopback listener everybody on the machine may read. On any other the API needs the token.
-- Changes need the token, always; but a broker whose clock tests hold (`--test-clock`) takes them
-  on loopback without one, since that is what it was started for.
+- The `Host` of a request must be a name of this broker: a web page whose own name resolves to this
+  address (DNS rebinding) is refused. So is a request that a page of another origin sends.
+- On a loopback listener every user of the machine may read. On any other the API needs the token.
+- Changes need the token, always; but a broker with a test clock (`--test-clock`) takes them on
+  loopback without one, since tests are its purpose.
 
-Probes stand outside of the gate. The scrape and the page need no token, only a name of this broker,
-or any without a dot: nobody owns such a name in the world's DNS, and containers call each other so.
+Probes need neither. The scrape and the page need no token, only a name of this broker or one
+without a dot: public DNS has no such names, and containers use them for each other.
 """
 
 import hmac

@@ -23,7 +23,7 @@ class _MistakesOfClients(logging.Filter):
     """Holds back what is no fault of ours: it was answered with its status."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is logged."""
+        """False for records about malformed HTTP, which are not logged."""
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 

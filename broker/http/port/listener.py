@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Answering(Protocol):
-    """Who answers the requests of a site."""
+    """Handler of the requests of a site."""
 
     def answer(self, request: "Request") -> "Awaitable[Response]":
         """Called on the loop; raises nothing for what a client did."""

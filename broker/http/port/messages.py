@@ -10,9 +10,9 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Request(NamedTuple):
-    """What somebody asks. Header values are None when they were not sent.
+    """A request. Header values are None when they were not sent.
 
-    The path is as it was sent, percent signs and all: who splits it decodes the parts.
+    The path is as it was sent, percent-encoded: decode the parts after splitting it.
     """
 
     method: str
@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What is answered."""
+    """A response."""
 
     status: int
     content_type: str

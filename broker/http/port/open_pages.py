@@ -1,4 +1,4 @@
-"""What needs no token at the HTTP port: /livez and /readyz, and a list of paths."""
+"""Pages of the HTTP port without a token: /livez and /readyz, and a list of paths."""
 
 from collections.abc import Sequence
 from urllib.parse import parse_qs
@@ -20,7 +20,7 @@ class Pages:
         self._probes = {"livez": live, "readyz": ready}
 
     def is_probe(self, path: str) -> bool:
-        """Whether the path asks for health."""
+        """True for the paths of health checks."""
         return path.strip("/") in self._probes
 
     def answer(self, path: str, query: str) -> Answer:

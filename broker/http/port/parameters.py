@@ -1,4 +1,4 @@
-"""What may be asked with a question: names, kinds and bounds, checked before anything is looked at.
+"""Parameters of requests: names, kinds and bounds, checked before anything is looked at.
 
 Parameters come in the query; those of a POST may come as a JSON object in the body, too.
 """
@@ -19,7 +19,7 @@ Read = Callable[[str, int], object]
 
 @dataclass(frozen=True, slots=True)
 class ParameterKind:
-    """How a text is read (`read(text, now_ms)`, ValueError), and its schema for OpenAPI."""
+    """Kind of a parameter: its parser (`read(text, now_ms)`, ValueError) and OpenAPI schema."""
 
     read: Read
     schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
@@ -81,7 +81,7 @@ def _is_true(text: str) -> bool:
 
 
 def given(request: Request) -> dict[str, str]:
-    """What was sent, by name, as text; ApiError when it is unreadable or a name comes twice."""
+    """The parameters of a request by name, as text; ApiError when unreadable or given twice."""
     pairs = [*_of_query(request.query), *_of_body(request.body)]
     found = dict(pairs)
     if len(found) < len(pairs):

@@ -19,9 +19,9 @@ class HttpToken:
         self.value: str | None = None
 
     def read(self) -> str | None:
-        """What the file holds now; blocks, ConfigError. It counts once it is assigned.
+        """The token in the file; blocks, ConfigError. Valid once it is assigned.
 
-        A file that every user may read is told: whoever has an account here could administrate.
+        Reports a file that every user may read: any account here could administrate.
         """
         token = _read(self._fs, self._path)
         if token is not None and self._fs.is_open_to_all(self._path):

@@ -1,10 +1,10 @@
-"""The connections of the HTTP port: how many, of whom, and for how long each may keep us waiting.
+"""The connections of the HTTP port: limits on their number, by address, and on their waits.
 
 A protocol around the HTTP library's, which counts and ends transports by itself: the library closes
-politely, waits for what its client does not read, and has no time-out for half a request. In a
-crowd somebody goes so that a probe always gets in: of the address with too many connections, or
-else with the most; first those without a request under way, the oldest first. So addresses that
-many share (a proxy, the network of containers) keep the connections that work.
+politely, waits for what its client does not read, and has no time-out for half a request. When
+the limit is reached a connection is closed so that a probe always gets in: of the address with too
+many connections, or else with the most; first those without a request under way, the oldest first.
+So addresses that many share (a proxy, a network of containers) keep the connections that work.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Visits:
         self._by_address: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of connections."""
         return len(self._visits)
 
     def came(self, visit: "Visit") -> None:
@@ -58,7 +58,7 @@ class Visits:
         return None if transport is None else self._visits.get(transport)
 
     def drop(self, visit: "Visit", reason: str) -> None:
-        """Ends a connection now, whatever it was told or is being told."""
+        """Ends a connection now, even in the middle of a response."""
         self.went(visit)
         self._dropped(reason)
         abort = getattr(visit.transport, "abort", visit.transport.close)
@@ -134,7 +134,7 @@ class Visit(asyncio.Protocol):
         return closes
 
     def pause_writing(self) -> None:
-        """The client does not take what it is told."""
+        """The client does not read its response."""
         self._stalled = self._visits.loop.call_later(
             STALLED_SECONDS, self._visits.drop, self, "stalled_reader"
         )

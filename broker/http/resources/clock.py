@@ -1,7 +1,7 @@
-"""/api/clock: what the broker takes the time to be, whether it doubts it, and the held clock.
+"""/api/clock: the broker's time, a hold on it, and the test clock.
 
-The five moves exist with `serve --test-clock` alone. Each answers once everything that waits on
-time has followed, so that a test needs no sleep.
+The five moves exist with `serve --test-clock` only. Each answers once everything that waits on time
+has followed, so that a test needs no sleep.
 """
 
 from collections.abc import Awaitable
@@ -21,14 +21,14 @@ BOTH, WALL = "both", "wall"
 _HANDS = Parameter(
     "clock",
     word(BOTH, WALL),
-    "both: time passes, everything that waits follows. wall: somebody sets the wall clock, which "
+    "both: time passes, everything that waits follows. wall: only the wall clock is set, which "
     "counts as a step of it",
     BOTH,
 )
 
 
 def clock_state(broker: "HttpServices") -> dict[str, object]:
-    """The broker's clocks and its doubts about them."""
+    """The broker's clocks, the steps seen, and a hold."""
     hold = hold_state(broker)
     return {
         "wall": instant(broker.clock.now_ms()),
@@ -40,7 +40,7 @@ def clock_state(broker: "HttpServices") -> dict[str, object]:
 
 
 def hold_state(broker: "HttpServices") -> dict[str, object] | None:
-    """Why nothing goes or rolls by time, and until when; None when it does."""
+    """The reason why nothing is removed or rolled by time, and its end; None without a hold."""
     hold = broker.clock_watch.hold
     if hold is None:
         return None
@@ -125,7 +125,7 @@ ROUTES = (
     HttpRoute(
         "GET",
         "/api/clock",
-        "Wall and monotonic time, steps seen, a hold and its reason, the held clock.",
+        "Wall and monotonic time, steps seen, a hold and its reason, the test clock.",
         read=lambda broker, _: clock_state(broker),
         is_early=True,
     ),
@@ -135,14 +135,14 @@ ROUTES = (
         "The clock is right: end the hold on deletion and rolling by time.",
         act=confirm,
     ),
-    HttpRoute("POST", "/api/clock/freeze", "Held clock: time stands still.", act=freeze),
+    HttpRoute("POST", "/api/clock/freeze", "Test clock: time stands still.", act=freeze),
     HttpRoute(
-        "POST", "/api/clock/release", "Held clock: time goes on from where it is.", act=release
+        "POST", "/api/clock/release", "Test clock: time goes on from where it is.", act=release
     ),
     HttpRoute(
         "POST",
         "/api/clock/speed",
-        "Held clock: time runs so many times as fast.",
+        "Test clock: time runs so many times as fast.",
         act=speed,
         parameters=(
             Parameter("factor", SPEED, "Seconds that pass in one of the machine's", required=True),
@@ -151,7 +151,7 @@ ROUTES = (
     HttpRoute(
         "POST",
         "/api/clock/step",
-        "Held clock: so much time passes, and everything that was due has run.",
+        "Test clock: so much time passes, and everything that was due has run.",
         act=step,
         parameters=(
             Parameter("by", DURATION, "How much: milliseconds, or with a unit", required=True),
@@ -162,7 +162,7 @@ ROUTES = (
     HttpRoute(
         "POST",
         "/api/clock/set",
-        "Held clock: the wall clock is set, or time passes until then.",
+        "Test clock: the wall clock is set, or time passes until then.",
         act=set_time,
         parameters=(
             Parameter("to", INSTANT, "An instant", required=True),

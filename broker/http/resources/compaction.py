@@ -34,7 +34,7 @@ SETTINGS = (
 
 
 class Blocker(NamedTuple):
-    """What keeps a run from beginning, in a word and in a sentence, and until when if known."""
+    """The obstacle to a run, as a word and a sentence, and its end if known."""
 
     word: str
     because: str
@@ -137,7 +137,7 @@ def _oldest(age: DirtyAge, now_ms: int) -> dict[str, object] | None:
 
 
 def _next_run(facts: CleaningFacts, verdict: Verdict, now_ms: int) -> dict[str, object]:
-    """What a run that began now would do, in exact bounds.
+    """The effect of a run that began now, in exact bounds.
 
     A record that no run has seen takes the place of one other at most, or goes itself, since the
     clean part holds each key once. Tombstones whose time is up come on top: their number is not
@@ -191,7 +191,7 @@ def _switched_off(broker: "HttpServices") -> Blocker | None:
     if not broker.config.broker_config.log_cleaner_enable:
         return Blocker("cleaner_off", "log.cleaner.enable is false")
     if broker.clock_watch.is_held:
-        return Blocker("clock_held", "the broker's clock is in doubt: horolog clock confirm")
+        return Blocker("clock_held", "the broker's clock is unverified: horolog clock confirm")
     return None
 
 
@@ -208,11 +208,11 @@ def _waiting(log: "Log", facts: CleaningFacts, verdict: Verdict, now_ms: int) ->
         return Blocker(word, "nothing is dirty")
     deadline = roll_deadline(log, now_ms)
     until = None if deadline is None else instant(deadline)
-    return Blocker("active_segment", "all that is dirty lies in the active segment", until)
+    return Blocker("active_segment", "all dirty records are in the active segment", until)
 
 
 def _ripe(log: "Log", facts: CleaningFacts, verdict: Verdict) -> Instant | None:
-    """When the first segment that is too young for `min.compaction.lag.ms` is no more."""
+    """The time when the first segment younger than `min.compaction.lag.ms` reaches that age."""
     ends = [*(each.base_offset for each in facts.segments[1:]), facts.active_base]
     for segment, end in zip(facts.segments, ends, strict=False):
         if end > verdict.first_uncleanable:

@@ -41,7 +41,7 @@ class ResetTarget(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where the group is to go on in a partition, and the time that was found there."""
+    """Target offset of the group in a partition, and the time found there."""
 
     target: ResetTarget
     offset: int
@@ -59,7 +59,7 @@ async def _reset(broker: "HttpServices", asked: Asked) -> object:
     _check_empty(group)
     targets = _targets(broker, group, asked)
     steps = await broker.lane.run(partial(_steps, targets, asked))
-    _check_empty(group)  # somebody may have joined meanwhile
+    _check_empty(group)  # a member may have joined meanwhile
     if broker.groups.groups.get(group.group_id) is not group:
         raise ApiError(404, "unknown_group", f"Group {group.group_id!r} is gone")
     now_ms = broker.clock.now_ms()
@@ -185,7 +185,7 @@ ROUTES = (
     HttpRoute(
         "POST",
         "/api/groups/{group}/reset",
-        "Set a group without members to a time: its offsets are committed anew.",
+        "Move a group without members to a time: commits new offsets.",
         act=_reset,
         parameters=_PARAMETERS,
     ),

@@ -1,6 +1,6 @@
-"""/api/groups: which groups of consumers there are, who is in them, and how far each is behind.
+"""/api/groups: consumer groups, their members and their lag.
 
-Lag is told in records, and in time by both clocks: what records claim, and when they came.
+Lag is given in records, and in time by both clocks: record time and arrival.
 """
 
 from typing import TYPE_CHECKING
@@ -65,7 +65,9 @@ def _group(broker: "HttpServices", asked: Asked) -> object:
 
 
 def _protocol(broker: "HttpServices", group: Group) -> dict[str, object]:
-    """How it is assigned; the generation of a group that the broker assigns is its epoch."""
+    """The group's type and protocol; the generation of a group that the broker assigns is its
+    epoch.
+    """
     consumer = group.consumer
     if not isinstance(consumer, ConsumerGroup):
         return {

@@ -1,4 +1,4 @@
-"""What keeps a segment, who sent it, and what would free it: the advice beside a decision."""
+"""Advice beside a decision: what retains a segment, its sender, and ways to free it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Freeing:
         }
 
     def ways(self, decision: SegmentDecision, facts: SegmentFacts, end_offset: int) -> list[Way]:
-        """What would free a segment that stays; nothing for one that goes."""
+        """Ways to free a segment that stays; none for one that goes."""
         if decision.goes:
             return []
         match decision.reason:
@@ -106,7 +106,7 @@ class Freeing:
         return ways
 
     def _clients(self, snapshot: LogSnapshot, decision: SegmentDecision) -> list[dict[str, object]]:
-        """Who sent records with bad times into the segment, as far as anybody remembers."""
+        """Clients that sent records with bad times into the segment, as far as known."""
         bases = [each.base_offset for each in snapshot.segments]
         behind = [base for base in bases if base > decision.base_offset]
         end = behind[0] if behind else snapshot.log_end_offset

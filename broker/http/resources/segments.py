@@ -1,8 +1,9 @@
-"""/api/topics/{topic}/segments: why is this segment still here, and until when (time.md 5)?
+"""/api/topics/{topic}/segments: the reason why each segment is still here, and until when (time.md
+5).
 
 The decisions are those of `storage.retention.plan` and `storage.retention.rolling`, with their
-reasons, as of now. Nothing changes. An answer is a page: the plan of a log is made whole, its
-segments are told some at a time.
+reasons, as of now. Nothing changes. An answer is a page: the plan is computed for the whole log,
+its segments are listed some at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +51,7 @@ class JudgedSegment(NamedTuple):
 
 
 def judge(broker: "HttpServices", log: "Log", now_ms: int) -> JudgedSegment:
-    """What would happen at `now_ms`; ApiError 503 while times still have to be looked up."""
+    """The decisions as of `now_ms`; ApiError 503 while times still have to be looked up."""
     learn_all_times(broker, log)
     snapshot = log.snapshot
     segments, offsets = facts_of(snapshot)
@@ -182,7 +183,7 @@ def _decision(judged: JudgedSegment, index: int, end_offset: int, now_ms: int) -
 
 
 def _roll(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
-    """When the active segment ends by the timer, and by its size."""
+    """The time when the active segment rolls by the timer, and its size limit."""
     snapshot, config = log.snapshot, log.config
     segment = snapshot.active
     try:
@@ -192,7 +193,7 @@ def _roll(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
     is_empty = not snapshot.end_position
     why = "empty: it ends once it holds something" if is_empty else "segment.ms"
     if deadline is not None and broker.clock_watch.is_held and deadline < now_ms:
-        why = "held: the broker's clock is in doubt"
+        why = "suspended: the broker's clock is unverified"
     return {
         "base_offset": segment.base_offset,
         "deadline": None if deadline is None else instant(deadline),

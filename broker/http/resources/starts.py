@@ -36,7 +36,7 @@ ROUTES = (
     HttpRoute(
         "POST",
         "/api/starts/confirm",
-        "Somebody has looked: records are taken in again.",
+        "Confirm the start: records are taken in again.",
         act=_confirm,
     ),
 )

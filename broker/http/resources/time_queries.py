@@ -1,4 +1,4 @@
-"""/api/topics/{topic}/time: from a time to an offset, what lies between two, and how late it came.
+"""/api/topics/{topic}/time: offsets by time, the records between two times, and arrival delays.
 
 By any of the three clocks of `storage.search.search_clock`, whatever the topic's own search clock
 is. The answers hold for records that consumers see.
@@ -48,7 +48,7 @@ def _range(broker: "HttpServices", asked: Asked) -> object:
     from_ms, to_ms = asked.fields["from"], asked.fields["to"]
     clock = SearchClock(asked.fields["clock"])
     if from_ms > to_ms:
-        raise ApiError(400, "bad_parameter", "from lies after to: a range is from <= time < to")
+        raise ApiError(400, "bad_parameter", "from is after to: a range is from <= time < to")
 
     def look(log: "Log") -> dict[str, object]:
         found = log.search.range_between(from_ms, to_ms, clock=clock)
@@ -136,7 +136,7 @@ ROUTES = (
     HttpRoute(
         "GET",
         "/api/topics/{topic}/time/range",
-        "What lies from one time to before another: offsets, how many records, or the proof that "
+        "The records from one time to before another: offsets, their number, or the proof that "
         "there are none.",
         read=_range,
         parameters=(

@@ -50,7 +50,7 @@ def bars_of(
 ) -> list[Bar]:
     """At most so many bars, and a few more where states change; oldest first.
 
-    `first_dirty`: what lies below this offset is compacted. DiskError, CorruptLog.
+    `first_dirty`: offsets below it are compacted. DiskError, CorruptLog.
     """
     states = _states(snapshot, decisions, first_dirty, now_ms)
     bars = [_bar(log, snapshot, index, spans, state) for index, state in enumerate(states)]
@@ -76,7 +76,7 @@ def _states(
 
 
 def _bar(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans, state: int) -> Bar:
-    """What the zone map says of one segment; the largest record time is the segment's own."""
+    """The zone map's facts about one segment; the largest record time is the segment's own."""
     segment, limit = snapshot.segments[index], snapshot.end_of(index)
     is_active = index == len(snapshot.segments) - 1
     found = spans.of(log, segment, limit, is_active=is_active)

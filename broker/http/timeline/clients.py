@@ -1,4 +1,4 @@
-"""Who reads and who writes each partition, as far as it concerns time: lags, and bad clocks.
+"""Readers and writers of each partition, as far as time is concerned: lags, and bad clocks.
 
 Of the groups that read a partition the one that is furthest behind; of the clients that sent bad
 times those that sent most. All are looked through once for an answer, up to a bound.
@@ -37,9 +37,9 @@ def furthest_behind(broker: "HttpServices") -> dict[Place, Standing]:
 
 
 def lag_in_time(standing: Standing | None, *, may_wait: bool) -> dict[str, object] | None:
-    """How far behind, in records and in time by both clocks; without times where they are unknown.
+    """Lag in records, and in time by both clocks; without times where they are unknown.
 
-    `may_wait`: whether files may be read, which is never done on the loop.
+    `may_wait`: files may be read, which is never done on the loop.
     """
     if standing is None:
         return None

@@ -1,6 +1,6 @@
-"""What happens next to a partition as time passes, and when: removal, roll, compaction.
+"""Events that time brings to a partition: removal, roll, compaction.
 
-Each event carries its reason. `at` None: nobody can tell, or it waits for something else.
+Each event carries its reason. `at` None: unknown, or it waits for something else.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ Event = dict[str, object]
 
 
 def upcoming(broker: "HttpServices", log: "Log", plan: RetentionPlan, now_ms: int) -> list[Event]:
-    """What is known to come, soonest first. Reads files only to find when the segment began."""
+    """Known future events, soonest first. Reads files only to find the segment's begin."""
     events = [*_removals(broker, plan, now_ms), *_roll(log, now_ms), *_compaction(broker, log)]
     return sorted(events, key=_when)
 
 
 def retention_round_ms(broker: "HttpServices", now_ms: int) -> int | None:
-    """When retention looks at the logs again; None before the broker has started."""
+    """The time of the next round of retention, in ms; None before the broker has started."""
     seconds = broker.tasks.due_in(RETENTION_TASK)
     return None if seconds is None else now_ms + max(0, round(seconds * 1000))
 

@@ -103,7 +103,7 @@ def page_of(logs: "list[Log]", asked: Asked) -> "list[Log]":
 
 
 def cursor_behind(told: "list[dict[str, object]]", logs: "list[Log]") -> str | None:
-    """The cursor for what follows on the last partition that was told; None at the end."""
+    """The cursor for the page after the last partition listed; None at the end."""
     if not told or (told[-1]["topic"], told[-1]["partition"]) == (
         logs[-1].topic,
         logs[-1].partition,
@@ -154,7 +154,7 @@ _NO_TIMES: Mapping[str, object] = {
 
 
 def _times(view: _View, log: "Log") -> dict[str, object] | None:
-    """What hangs on the segments' times; None while nobody has looked them all up."""
+    """Facts that depend on the segments' times; None until all have been looked up."""
     if not _knows_times(view, log):
         return None
     snapshot, now_ms = log.snapshot, view.now_ms
@@ -174,7 +174,7 @@ def _times(view: _View, log: "Log") -> dict[str, object] | None:
 
 
 def _knows_times(view: _View, log: "Log") -> bool:
-    """Whether all times are known, or could be looked up in the time that an answer has."""
+    """True when all times are known, or could be looked up in the time limit of an answer."""
     monotonic = view.broker.probes.monotonic
     is_late = monotonic() > view.until
     while not learn_times(log, 0 if is_late else LEARNED_AT_A_TIME):
