@@ -21,7 +21,7 @@ class Reloaded:
     """The outcome of a reload, with the names of keys on the broker."""
 
     layers: tuple[Layer, ...]
-    """What is in force from now on, highest first."""
+    """Layers in force from now on, highest first."""
     changed: tuple[str, ...]
     """Keys with another value than before."""
     at_restart: tuple[str, ...]

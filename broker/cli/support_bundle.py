@@ -46,7 +46,7 @@ class Bundle:
         self._redactor = redactor
         self.files = 0
         self.missing: list[str] = []
-        """What could not be had, and why."""
+        """Facts that could not be collected, with the reason."""
 
     def add(self, name: str, make: Callable[[], str]) -> None:
         """One file; when its text cannot be had, the reason stands in its place."""

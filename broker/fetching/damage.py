@@ -1,8 +1,8 @@
 """Damage on the way to a consumer: bytes are checked before their first fetch, and never served
 when they are not what was written.
 
-The check runs on a lane, since it reads; its fetch is read again afterwards. What is refused is
-counted, told once a minute for each partition, and kept with what the scrubber found.
+The check runs on a lane, since it reads; its fetch is read again afterwards. Refused reads are
+counted, logged once a minute for each partition, and kept with the findings of the scrubber.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class DamageLedger(Protocol):
 
 
 class DamageMet:
-    """What consumers were refused. Used from the event loop."""
+    """Damaged reads that consumers were refused. Used from the event loop."""
 
     def __init__(self, lane: DiskLane, probes: BrokerProbes, ledger: DamageLedger) -> None:
         """Nothing was found yet. Bytes are checked on `lane`."""

@@ -38,23 +38,23 @@ class ConversionServices(Protocol):
 
     @property
     def topics(self) -> TopicCatalog:
-        """Where the partitions are."""
+        """The catalog of the partitions."""
 
     @property
     def clock(self) -> Clock:
-        """What deadlines are measured with."""
+        """The clock of deadlines."""
 
     @property
     def memory(self) -> MemoryAccount:
-        """What converted records are charged to."""
+        """The account that converted records are charged to."""
 
     @property
     def probes(self) -> BrokerProbes:
-        """What is counted."""
+        """The counters."""
 
     @property
     def waiters(self) -> FetchWaiters:
-        """Who waits for records."""
+        """Fetches that wait for records."""
 
 
 class OldFetch:
@@ -207,7 +207,7 @@ class OldFetch:
 def _behind(
     partition: Partition, offset: int, next_offset: int, max_bytes: int
 ) -> FileSlice | None:
-    """What lies behind a slice that gave nothing; None at the end of what consumers may see."""
+    """The slice after one that gave nothing; None at the end of what consumers may see."""
     if next_offset <= offset:
         return None
     found = partition.read(next_offset, max_bytes, committed=False, whole_first=True)

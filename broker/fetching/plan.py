@@ -19,7 +19,7 @@ from storage.files.file_slice import FetchData, Unverified
 
 
 class Answer(NamedTuple):
-    """What one partition gave; `partition` is None when there is no such partition."""
+    """Result of one partition; `partition` is None when there is no such partition."""
 
     wanted: FollowedPartition
     partition: Partition | None
@@ -32,26 +32,26 @@ class Answer(NamedTuple):
 
 
 class DamagedRead(NamedTuple):
-    """Where a fetch met damage."""
+    """A fetch that hit damage."""
 
     partition: Partition
     offset: int
-    """That was asked for."""
+    """Offset that was asked for."""
     what: str
 
 
 @dataclass(slots=True)
 class FetchResult:
-    """What one reading gave, in the order of what was wanted; `watched` are all that were read."""
+    """Results of one reading, in the order of the request; `watched`: all partitions read."""
 
     answers: list[Answer]
     watched: list[Partition]
     size_bytes: int
     has_error: bool
     doubts: list[Unverified] = field(default_factory=list)
-    """What has to be settled before any of this is served: then it is read again."""
+    """Ranges to verify before any of this is served: then it is read again."""
     damage: list[DamagedRead] = field(default_factory=list)
-    """What is not served because it is not what was written."""
+    """Reads that are refused because the bytes are not what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,14 @@ class FetchPlan:
     news_only: bool = False
     """For sessions: partitions that have nothing new to tell give no answer."""
     each_whole: bool = False
-    """Before KIP-74: every partition gives a batch, and its reader is told how far it exceeds."""
+    """Before KIP-74: every partition gives a batch, and the reader learns by how much it
+    exceeds.
+    """
 
     def read(self, image: MetadataImage, unreadable: Collection[Unverified] = ()) -> FetchResult:
         """Reads every partition; faults become error codes of their partition.
 
-        `unreadable`: doubts that could not be settled, since the disk refused.
+        `unreadable`: ranges that could not be verified, since the disk refused.
         """
         result = FetchResult([], [], 0, has_error=False)
         remaining = self.max_bytes
@@ -97,7 +99,7 @@ class FetchPlan:
         return result
 
     def is_enough(self, result: FetchResult) -> bool:
-        """Whether the client wants to hear this now, without waiting for more."""
+        """True when the client wants this answer now, without waiting for more."""
         return result.has_error or result.size_bytes >= self.min_bytes or not self.wanted
 
     def _is_quiet(self, wanted: FollowedPartition, partition: Partition) -> bool:
@@ -149,7 +151,7 @@ def _refuse_unreadable(doubt: Unverified, unreadable: Collection[Unverified]) ->
 
 
 def _is_news(answer: Answer) -> bool:
-    """Whether a session must hear of it (KIP-227)."""
+    """True when a session must include it (KIP-227)."""
     wanted, data = answer.wanted, answer.data
     return (
         answer.size_bytes > 0

@@ -31,7 +31,7 @@ PartitionKey = tuple[str, UUID, int]  # name or id is empty, as the request's ve
 
 @dataclass(slots=True)
 class FollowedPartition:
-    """What a client asks of one partition, and what it was last told about it."""
+    """A client's request for one partition, and the last answer about it."""
 
     topic: str
     topic_id: UUID
@@ -54,12 +54,12 @@ class FollowedPartition:
         return FOLLOWED_BYTES + len(self.topic)
 
     def asks(self, newer: "FollowedPartition") -> None:
-        """Takes over a newer request for the same partition; what was told stays."""
+        """Takes over a newer request for the same partition; the facts of the last answer stay."""
         if (newer.leader_epoch, newer.last_fetched_epoch) != (
             self.leader_epoch,
             self.last_fetched_epoch,
         ):
-            self.told_high_watermark = -1  # the epochs are to be judged anew
+            self.told_high_watermark = -1  # the epochs are to be checked again
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         self.leader_epoch = newer.leader_epoch
@@ -116,19 +116,19 @@ class FetchSessions:
         self._max_partitions = max_partitions
         self._max_bytes = max_bytes
         self.size_bytes: int = 0
-        """What all sessions take."""
+        """Memory of all sessions, in bytes."""
         self.refusals: int = 0
         """Sessions that were not begun, or ended, for want of memory."""
         self._sessions: dict[int, FetchSession] = {}  # least recently used first
         self._partition_count = 0
 
     def __len__(self) -> int:
-        """How many sessions are remembered."""
+        """Number of sessions."""
         return len(self._sessions)
 
     @property
     def partition_count(self) -> int:
-        """How many partitions all sessions follow."""
+        """Number of partitions that all sessions follow."""
         return self._partition_count
 
     def create(

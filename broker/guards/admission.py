@@ -1,8 +1,8 @@
-"""Whether records may be taken in now: the one question that a produce request asks beforehand.
+"""Admission of records: the one check of a produce request beforehand.
 
 `is_guarded` is false while all is well, and that is all that a good batch costs. Otherwise each
-batch is asked about: whether the disk has room for it, and whether the broker came out of a loop of
-crashes. Who is refused is told a code that clients try again (KAFKA_STORAGE_ERROR).
+batch is checked: the disk must have room for it, and the broker must not be in a crash hold. A
+refused client receives a code that clients retry (KAFKA_STORAGE_ERROR).
 """
 
 from broker.guards.crash_guard import CrashGuard
@@ -19,10 +19,10 @@ class Intake:
         self._disk_space = disk_space
         self._crash_guard = crash_guard
         self.is_guarded = False
-        """Whether `admit` has to be asked."""
+        """True when `admit` has to be called."""
 
     def look(self) -> None:
-        """What the guards say by now."""
+        """Reads the present state of the guards."""
         self.is_guarded = self._disk_space.is_tight or self._crash_guard.is_holding
 
     def admit(self, size_bytes: int) -> None:

@@ -1,9 +1,9 @@
-"""Whether the wall clock can be believed: a wrong one must not empty every topic (time.md 6).
+"""Detection of a wrong wall clock, which must not empty every topic (time.md 6).
 
 Wall time is compared with monotonic time, every second and before each decision that deletes or
-rolls by time. When it has stepped, or when the broker starts at a time far from the last write
-on its disk, such decisions are held for `horolog.clock.hold.ms`. An operator who has looked at the
-clock ends the hold: `confirm`, or that key set to 0.
+rolls by time. When it has stepped, or when the broker starts at a time far from the last write on
+its disk, such decisions are suspended for `horolog.clock.hold.ms`. An operator who has looked at
+the clock ends the hold: `confirm`, or that key set to 0.
 
 A machine that slept has stepped, too: its monotonic clock stood still.
 """
@@ -20,7 +20,7 @@ FAR_AHEAD_MS = 86_400_000  # of the last write, at a start: a day without a writ
 
 
 class Doubt(NamedTuple):
-    """Why the wall clock is in doubt: what was seen, by how many ms, and when (monotonic)."""
+    """Reason of a hold: what was seen, by how many ms, and when (monotonic seconds)."""
 
     because: str
     ms: int
@@ -31,14 +31,14 @@ class ClockWatch:
     """Watches one clock. `look` belongs to the event loop; the rest may be read anywhere."""
 
     def __init__(self, clock: Clock, settings: Callable[[], BrokerConfig]) -> None:
-        """Begins to compare now; `settings` are read anew each time."""
+        """Begins to compare now; `settings` are read each time."""
         self._clock = clock
         self._settings = settings
         self._wall_ms = clock.now_ms()
         self._monotonic = clock.monotonic()
         self._doubt: Doubt | None = None
         self.steps = 0
-        """How often the wall clock stepped since the start."""
+        """Number of steps of the wall clock since the start."""
         self.ahead_ms = 0
         self.back_ms = 0
         """By how much it went ahead and back in all of them."""
@@ -78,7 +78,7 @@ class ClockWatch:
 
     @property
     def is_held(self) -> bool:
-        """Whether a hold is on, by what was seen so far."""
+        """True while a hold is on, by what was seen so far."""
         return self.hold is not None
 
     @property

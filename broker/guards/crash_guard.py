@@ -1,10 +1,10 @@
-"""What a broker that keeps crashing does: it comes up, serves readers, and takes no records.
+"""Guard against crash loops: the broker comes up, serves readers, and takes no records.
 
 A start is remembered in the data directory until the broker has lived for a minute, or stopped
-well. Once `horolog.crash.loop.starts` of them lie within `horolog.crash.loop.window.ms`, what kills
-it may be what it is sent: producers are told to try again later (KAFKA_STORAGE_ERROR, 56) and
-nothing is compacted, for `horolog.crash.loop.hold.ms` or until an operator confirms. Reading,
-groups and the admin API go on, so that somebody can look. The wall clock dates starts, since
+well. Once `horolog.crash.loop.starts` of them are within `horolog.crash.loop.window.ms`, a request
+may be the cause: producers receive KAFKA_STORAGE_ERROR (56), which they retry, and nothing is
+compacted, for `horolog.crash.loop.hold.ms` or until an operator confirms. Reading, groups and the
+admin API continue, so that an operator can look. The wall clock dates starts, since
 nothing else outlives the process; one that jumped makes old starts forgotten.
 """
 
@@ -19,7 +19,7 @@ from storage.files.checkpoints import decode_rows, encode_rows, numbers
 
 FILE_NAME = "horolog-starts-checkpoint"
 SETTLED_SECONDS = 60.0
-"""Who has lived so long does not crash in a loop."""
+"""Uptime after which a process does not count as crashing, in seconds."""
 
 
 class CrashGuard:
@@ -39,7 +39,7 @@ class CrashGuard:
 
     @property
     def is_holding(self) -> bool:
-        """Whether no records are taken in."""
+        """True while no records are taken in."""
         if self._held_since is None:
             return False
         if self.held_for_ms <= 0:
@@ -48,7 +48,7 @@ class CrashGuard:
 
     @property
     def held_for_ms(self) -> int:
-        """How much longer, if nobody confirms."""
+        """Rest of the hold without a confirmation, in ms."""
         if self._held_since is None:
             return 0
         passed = self._env.clock.monotonic() - self._held_since
@@ -56,7 +56,7 @@ class CrashGuard:
 
     @property
     def fault(self) -> str | None:
-        """For /readyz and producers: what is held and why, or None."""
+        """The hold and its reason, for /readyz and producers; None without one."""
         if not self.is_holding:
             return None
         return (
@@ -104,7 +104,7 @@ class CrashGuard:
             self._save(self._before)
 
     def confirm(self) -> bool:
-        """An operator has looked: records are taken in again. Whether they were held."""
+        """Ends the hold after an operator has looked; True when there was one."""
         was_holding = self.is_holding
         if was_holding:
             self._release("crash_loop_confirmed")

@@ -1,13 +1,13 @@
-"""Whether the disk has room: below `horolog.disk.reserve.bytes` nothing new is taken in.
+"""Free space of the disk: below `horolog.disk.reserve.bytes` no new records are taken in.
 
-What goes on all the same: reading, committed offsets, the state of transactions, deleting,
+Allowed all the same: reading, committed offsets, the state of transactions, deleting,
 retention, compaction, checkpoints. The reserve is for them; against a disk that others fill up
 there is the ballast (`storage.directory.ballast`), which gives way when next to nothing is left.
 Writes resume by themselves an eighth of the reserve above it, so that they do not flutter.
 
-A producer is told KAFKA_STORAGE_ERROR (56): all of Kafka's clients keep the batch and try it again
-until their own delivery time-out, and the text says why. Whoever wants to make a topic is told the
-same. Looked at on a lane, and where space is tight before a batch is taken in.
+A producer receives KAFKA_STORAGE_ERROR (56): all of Kafka's clients keep the batch and retry it
+until their own delivery time-out, and the text says why. Creation of a topic gets the same error.
+Looked at on a lane, and where space is tight before a batch is taken in.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ LOOK_SECONDS, WHILE_LOW_SECONDS = 1.0, 0.1
 
 
 class DiskSettings(Protocol):
-    """What is read at every look, because it may change."""
+    """Settings that are read at every look, because they may change."""
 
     @property
     def horolog_disk_reserve_bytes(self) -> int:
@@ -46,9 +46,9 @@ class DiskSpace:
     def __init__(self, fs: FileSystem, log_dir: str, settings: Callable[[], DiskSettings]) -> None:
         """Nothing is looked at; there is room."""
         self.is_low = False
-        """Whether nothing new is taken in."""
+        """True while nothing new is taken in."""
         self.is_tight = False
-        """Whether the reserve could be reached before the next look: `admit` is asked then."""
+        """True when the reserve could be reached before the next look: `admit` is called then."""
         self.free_bytes = 0
         self.capacity_bytes = 0
         self.reserve_bytes = 0
@@ -62,7 +62,7 @@ class DiskSpace:
         self._is_unreadable = False
 
     def admit(self, size_bytes: int) -> None:
-        """Whether a batch may be taken in; asked while `is_tight`, and looks before it is too late.
+        """Checks that a batch may be taken in; called while `is_tight`, and looks in time.
 
         KafkaError (KAFKA_STORAGE_ERROR) when it may not.
         """
@@ -120,13 +120,13 @@ class DiskSpace:
             try:
                 ballast.keep(wanted)
             except NoSpace:
-                return  # somebody was faster: the next look says so
+                return  # another writer was faster: the next look says so
             except DiskError as error:
                 event("ballast_failed", "warning", error=error)
 
     @property
     def next_look_seconds(self) -> float:
-        """When to look again, whether or not anything is taken in meanwhile."""
+        """Time to the next look, in seconds, whether or not anything is taken in meanwhile."""
         return WHILE_LOW_SECONDS if self.is_low else LOOK_SECONDS
 
     @property

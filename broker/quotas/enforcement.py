@@ -35,7 +35,7 @@ Mute = Callable[[int, float], None]
 
 
 class Throttled:
-    """What was held back since the start, by the limit that did it."""
+    """Throttled requests since the start, by the limit."""
 
     def __init__(self) -> None:
         """Nothing yet."""
@@ -108,7 +108,7 @@ class Enforcement:
         return throttle_ms
 
     def fetch_max_bytes(self, context: RequestContext[Any], wanted: int) -> int:
-        """What one fetch may ask for: never more than the limit gives in all its windows."""
+        """Size limit of one fetch, in bytes: never more than the limit gives in all its windows."""
         limit = self._limit(CONSUMER_BYTE_RATE, context.client_id)
         if limit is None:
             return wanted

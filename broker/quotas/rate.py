@@ -1,4 +1,4 @@
-"""How fast something goes, and how long who is too fast has to wait: Kafka's window rules.
+"""Rates and throttle times: Kafka's window rules.
 
 A rate is what was counted in the last `windows` windows of `window_ms`, over the time since the
 oldest of them began; windows that are missing count as empty ones, so that a burst after silence is
@@ -9,7 +9,7 @@ from collections import deque
 
 
 class _Window:
-    """What was counted in one window."""
+    """Count of one window."""
 
     __slots__ = ("began_ms", "last_ms", "total")
 
@@ -40,7 +40,7 @@ class WindowedRate:
         window.last_ms = now_ms
 
     def excess_ms(self, bound: float, now_ms: float) -> float:
-        """How long nothing must come for the rate to be `bound` a second; 0 when it is not above.
+        """The pause after which the rate is `bound` a second, in ms; 0 when it is not above.
 
         As Kafka's `QuotaUtils.throttleTime`: the part of the window that the excess is.
         """

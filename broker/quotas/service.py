@@ -21,7 +21,7 @@ Enforced = Callable[[Enforcement | None], None]
 
 
 class Quotas:
-    """Who may do how much. Used from the event loop only, but for `load`."""
+    """Quotas of users and clients. Used from the event loop only, but for `load`."""
 
     def __init__(
         self,

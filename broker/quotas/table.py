@@ -1,4 +1,4 @@
-"""Which limits were set for whom, and which of them holds for a client: Kafka's precedence.
+"""Table of the quotas, and the one that applies to a client: Kafka's precedence.
 
 A table is immutable: alterations go into a draft that becomes the next one, so that it can be
 written before it counts. A name of None is the default of its kind. Texts and codes as in Kafka's

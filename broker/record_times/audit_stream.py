@@ -66,7 +66,7 @@ class Writer(NamedTuple):
 
 @dataclass(slots=True)
 class Appends:
-    """What it has written since the last row."""
+    """Appends of a client since the last row."""
 
     from_ms: int
     to_ms: int = 0
@@ -181,7 +181,7 @@ class AuditStream:
         await asyncio.sleep(0)
 
     async def _partition(self) -> Partition:
-        """Where the rows go; the topic is made if it is not there. KafkaError."""
+        """The partition of the rows; the topic is created if it is not there. KafkaError."""
         catalog = self._topics
         async with catalog.changing:
             if self.topic not in catalog.image.topics:

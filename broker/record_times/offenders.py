@@ -1,9 +1,10 @@
-"""Who sent records with bad times: every one counted, each client remembered (time.md 2).
+"""Clients that sent records with bad times: all records counted, each client listed (time.md 2).
 
-Counters are exact and never forget. What is known of clients is bounded: of the entries not heard
-of for longest the least guilty one makes room, and what was forgotten is counted. It lives in
+Counters are exact and never forget. The list of
+clients is bounded: of the entries not updated for longest the one with the fewest records is
+evicted, and evictions are counted. It lives in
 memory and ends with the process. One log event an entry when it is new, then at most one a minute
-with the number of records that were not told of; `broker.runtime.event_log` bounds the lines of all
+with the number of records not logged since; `broker.runtime.event_log` bounds the lines of all
 together. Used from the event loop only, but for `entries`, `report` and `who`, which copy first.
 """
 
@@ -43,7 +44,7 @@ class OffenderKey(NamedTuple):
 
 @dataclass(slots=True)
 class OffenderStats:
-    """What is known of it. Times in ms; offsets are None where nothing was stored.
+    """Facts about an offender. Times in ms; offsets are None where nothing was stored.
 
     `worst_skew_ms` is arrival minus record time: negative for times ahead of the clock.
     """
@@ -101,9 +102,9 @@ class DirtyClients:
     def who(
         self, topic: str, partition: int, first_offset: int, last_offset: int
     ) -> list[dict[str, object]]:
-        """Who wrote records with bad times there, as far as is known; the worst skew first.
+        """Clients that wrote records with bad times there, as far as known; the worst skew first.
 
-        An entry counts when its offsets, from the first to the last seen, meet those asked for.
+        An entry counts when its offsets, from the first to the last seen, overlap those asked for.
         """
         found = [
             (guilt, evidence)

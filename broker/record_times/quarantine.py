@@ -1,15 +1,15 @@
 """Writes records with bad times to their quarantine topic, which it finds or makes (time.md 2).
 
 The quarantine of a topic is named by `horolog.quarantine.topic`. It is made when it is first used:
-one partition, dated by the broker, as durable as the topic, at most about a gigabyte or a week. Who
-makes it by hand may give it more partitions; a record goes to the one of its own number, modulo
+one partition, dated by the broker, as durable as the topic, at most about a gigabyte or a week.
+Created by hand, it may have more partitions; a record goes to the one of its own number, modulo
 their count.
 
-No ring of quarantines can wait for itself: a topic that sets records aside takes none in, and while
+No ring of quarantines can wait for itself: a topic that quarantines records accepts none, and while
 a write waits for its quarantine, no other quarantined record waits for that partition. Where there
 is no use of a quarantine, the batch is refused as under policy `reject`; where its disk fails, the
-producer is told to try again. Transactions do not cover what is set aside: it stays, also when the
-transaction is aborted. Used from the event loop only.
+producer receives an error code and retries. Transactions do not cover quarantined records: these
+stay, also when the transaction is aborted. Used from the event loop only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SETTINGS = {
 
 
 class Unusable(Exception):  # noqa: N818 - the state it found
-    """The topic cannot take records that are set aside; the text says why."""
+    """Raised when the topic cannot take quarantined records; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class QuarantineWrite:
 
 
 class Quarantine:
-    """Stores records that are set aside."""
+    """Stores quarantined records."""
 
     def __init__(self, topics: TopicCatalog, rules: TopicRules, probes: BrokerProbes) -> None:
         """Nothing is looked up before the first record."""
@@ -76,7 +76,9 @@ class Quarantine:
         self._makers: set[asyncio.Task[None]] = set()
 
     def store(self, origin: Log, remedy: PendingRewrite, acks: int) -> Deferred[AppendResult]:
-        """Store what is set aside of a batch, as durably as `acks` asks. Fails with KafkaError."""
+        """Stores the quarantined records of a batch, as durably as `acks` asks. Fails with
+        KafkaError.
+        """
         name = remedy.mistimed.remedy.quarantine_topic or origin.topic + SUFFIX
         errand = QuarantineWrite(origin, remedy, name, acks, Deferred())
         if name in self._topics.image.topics:
@@ -159,7 +161,7 @@ class Quarantine:
             self._append(errand)
 
     def _refuse(self, errand: QuarantineWrite, error: BaseException) -> None:
-        """What the producer is told instead."""
+        """Fails a quarantine write with the error for the producer."""
         log = errand.origin
         event(
             "quarantine_failed", "warning",

@@ -1,9 +1,9 @@
 """The traces of administration: who changed what, from where, and what came of it.
 
 Each change is a line of the log, `admin_change`, at once. Of a burst only the first lines of a
-second are written one by one; the others are added up by who did what with which outcome, and told
-a second later with their count and some of their names. Nothing is dropped, and what is kept until
-then is bounded: beyond it whoever did it counts as `others`. Used on the event loop only.
+second are written one by one; the others are summed by client, operation and outcome, and written a
+second later with their count and some of their names. Nothing is dropped, and the memory for it is
+bounded: clients beyond the bound count as `others`. Used on the event loop only.
 """
 
 from collections.abc import Callable, Hashable
@@ -32,7 +32,7 @@ class Who(NamedTuple):
 
 
 class AdminChange(NamedTuple):
-    """One thing that somebody changed, or wanted to. `code` is 0 when it was done."""
+    """One change, done or tried. `code` is 0 when it was done."""
 
     operation: str
     resource: str
@@ -47,7 +47,7 @@ class AdminChange(NamedTuple):
 
 
 def outcome_of(code: int) -> str:
-    """What came of a change, by its error code; `failed`: perhaps a part of it was done."""
+    """Name of the outcome, by the error code; `failed`: perhaps a part of it was done."""
     if code == ErrorCode.UNKNOWN_SERVER_ERROR:
         return "failed"
     return f"refused {code}" if code else "done"
@@ -73,7 +73,7 @@ class AdminTrail:
         """Since the start."""
 
     def noted(self, who: Who, change: AdminChange, asker: Hashable = None) -> None:
-        """Somebody changed something, or was refused; `asker` is who `counted` will know again."""
+        """Records a change or a refusal; `asker` is a key under which `counted` finds it again."""
         self.changes += 1
         second = int(self._monotonic())
         if second != self._second:
@@ -90,9 +90,9 @@ class AdminTrail:
                 self._bursts[asker, change.operation, change.code] = found
 
     def counted(self, asker: Hashable, operation: str, code: int) -> bool:
-        """Counts a change of a burst that has told its names; False: it has to be `noted` instead.
+        """Counts a change of a burst that has named itself; False: it has to be `noted` instead.
 
-        For who does this many times a second, and has no time to put names into words.
+        For callers that do this many times a second, and have no time to format names.
         """
         found = self._bursts.get((asker, operation, code))
         if found is None or int(self._monotonic()) != self._second:

@@ -2,11 +2,10 @@
 
 A handler gives the pieces of its answer as a generator: items, and None wherever it may rest. What
 takes no longer than `AT_ONCE_SECONDS` is answered at once; a longer one goes on in turns of that
-length between which others are served, one such answer at a time, and ends when its client goes;
-it is encoded on a thread.
-What an item takes is asked of its `AnswerRoom` before it is made: beyond `MOST_BYTES` it is refused
-with POLICY_VIOLATION (44), and so is every later one. Items that are asked for twice are told once:
-`asked_once`. Used from the event loop only.
+length between which others are served, one such answer at a time, and ends when its client goes; it
+is encoded on a thread. What an item takes is asked of its `AnswerRoom` before it is made: beyond
+`MOST_BYTES` it is refused with POLICY_VIOLATION (44), and so is every later one. Items that are
+asked for twice are answered once: `asked_once`. Used from the event loop only.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ R = TypeVar("R")
 
 
 class AnswerRoom:
-    """What an answer that is being made may still take."""
+    """Memory that an answer under way may still take."""
 
     __slots__ = ("most_bytes", "taken_bytes")
 
@@ -70,7 +69,7 @@ class Answers:
 
     @property
     def under_way_bytes(self) -> int:
-        """What the long answer takes that is being made. From any thread."""
+        """Memory of the long answer under way, in bytes. From any thread."""
         room = self._room
         return 0 if room is None else min(room.taken_bytes, room.most_bytes)
 

@@ -1,4 +1,4 @@
-"""What one connection may do, in one place (operations C2). Each number closes a hole."""
+"""Limits of one connection, in one place (operations C2). Each number closes a hole."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class ConnectionLimits:
 
 
 def connections_within(open_files: int) -> int:
-    """How many connections leave the logs the files they need, when so many may be open.
+    """Number of connections that leave the logs the files they need, with so many files allowed.
 
     A negative number means that the system sets no limit.
     """
@@ -57,7 +57,7 @@ class CloseConnection(Exception):  # noqa: N818 - an order, not a fault
 
 CLOSE_REASONS = frozenset(
     {
-        "acks_zero_error",  # a producer that wants no answers must be told somehow
+        "acks_zero_error",  # a producer that wants no answers must notice somehow
         "foreign_protocol",
         "frame_size",  # negative, or over socket.request.max.bytes
         "malformed",

@@ -1,8 +1,8 @@
 """Deadlines of members and rebalances: a heap, one timer of the loop for the earliest.
 
 Times are seconds of `GroupTime`: they pass with the broker's clock, and never slower than the
-machine's, so that a held clock which stands still hangs no client. Moving a deadline to a later
-time costs nothing until the earlier one is met. Callbacks run from the loop, each once.
+machine's, so that a test clock which stands still hangs no client. Moving a deadline to a later
+time costs nothing until the earlier one is reached. Callbacks run from the loop, each once.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class GroupTime:
     """Seconds that pass as fast as the faster one of two clocks."""
 
     def __init__(self, clock: Clock, machine: Clock) -> None:
-        """`clock` is the broker's; without a held clock both are the same."""
+        """`clock` is the broker's; without a test clock both are the same."""
         self._clock = clock
         self._machine = machine
         self._seen = clock.monotonic(), machine.monotonic()
@@ -64,7 +64,7 @@ class Deadlines:
         self._timer_at = 0.0
 
     def __len__(self) -> int:
-        """How many entries the heap has; some may be of the past."""
+        """Number of entries of the heap; some may be of the past."""
         return len(self._heap)
 
     def set(self, deadline: Deadline, wait_ms: int) -> None:
@@ -76,7 +76,7 @@ class Deadlines:
             self._set_timer()
 
     def expire(self) -> None:
-        """What is due happens."""
+        """Runs what is due."""
         now = self._time.now()
         while self._heap and self._heap[0][0] <= now:
             queued_at, _, deadline = heapq.heappop(self._heap)
@@ -128,4 +128,4 @@ class Deadlines:
 
 
 def _nothing() -> None:
-    """What happens when nobody has said what."""
+    """The default callback: does nothing."""

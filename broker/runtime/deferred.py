@@ -31,13 +31,13 @@ class Deferred(Generic[T]):
     )
 
     is_long: ClassVar[bool] = False
-    """Whether what comes may take long to encode, so that this is done apart from the loop."""
+    """True for values that may take long to encode, so that this is done apart from the loop."""
 
     def __init__(self) -> None:
         """Nothing known, nobody listening."""
         self.settled = False
         self.is_urgent = False
-        """Somebody waits for what comes after this answer: no more waiting for a better one."""
+        """Set when a later answer waits for this one: no more waiting for a better one."""
         self._value: T | None = None
         self._error: BaseException | None = None
         self._listener: Listener[T] | None = None
@@ -62,15 +62,17 @@ class Deferred(Generic[T]):
 
     @property
     def abandoned(self) -> bool:
-        """Whether nobody wants the answer any more."""
+        """True when the answer is not wanted any more."""
         return self._abandoned
 
     def when_abandoned(self, callback: Callable[[], None]) -> None:
-        """What to do when the peer goes away first (leave the waiting list, for example)."""
+        """Sets the callback for a peer that goes away first (to leave the waiting list, for
+        example).
+        """
         self._on_abandon = callback
 
     def when_hurried(self, callback: Callable[[], None]) -> None:
-        """What to do when `hurry` is called while this waits, for longer than it would have to."""
+        """Sets the callback for `hurry` while this waits longer than it would have to."""
         self._on_hurry = callback
 
     def hurry(self) -> None:
@@ -111,7 +113,7 @@ class Deferred(Generic[T]):
 
 
 def _heard(value: object, error: BaseException | None) -> None:
-    """Stands for a listener that was told."""
+    """Stands for a listener that was called."""
 
 
 class LongAnswer(Deferred[T]):

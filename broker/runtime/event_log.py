@@ -1,8 +1,8 @@
 """Logs are events with fields: one line each on standard error, as logfmt or JSON.
 
 `event` is the only way to log in this package, but for `traced`, which the trail of administration
-uses. Warnings of one name that come faster than the limit are suppressed and their number is told
-with the next line. Values from clients are escaped and cut.
+uses. Warnings of one name that come faster than the limit are suppressed, and the
+next line has their number. Values from clients are escaped and cut.
 Logging never raises and never ends anything.
 """
 
@@ -30,7 +30,7 @@ def _to_stderr(line: str) -> None:
 
 
 class Journal:
-    """Where events go. One per process, set up once by `configure`."""
+    """Target of events. One per process, set up once by `configure`."""
 
     def __init__(self) -> None:
         """Logs warnings and errors as logfmt until configured."""

@@ -1,10 +1,10 @@
-"""Where blocking work runs. Each log directory has its own lanes: a sick disk queues only itself.
+"""Lanes for blocking work. Each log directory has its own: a sick disk queues only itself.
 
 - Inline, on the loop: hot appends, reads from the page cache, index look-ups in memory.
 - `DiskLane`: a few threads per log directory for cold reads, recovery, deletion, inflating.
 - `GroupCommit` (broker/partitions/group_commit.py): up to four threads per log directory, for
   nothing but fsync.
-- `patient_threads`: work that nobody waits for and that takes a core as long as it lasts.
+- `patient_threads`: work without a deadline that that takes a core as long as it lasts.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ def _give_way() -> None:
 
 
 def settle(answer: Deferred[T], future: asyncio.Future[T]) -> None:
-    """What became of work on a lane. A sick disk is an expected outcome: it has a wire code."""
+    """Passes the result of work on a lane on. A sick disk is an expected outcome: it has a code."""
     if future.cancelled():
         answer.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker is stopping"))
         return

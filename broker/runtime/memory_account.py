@@ -29,7 +29,7 @@ ENTRY_BYTES = 256
 
 
 class MemoryClass(StrEnum):
-    """What the memory is for; the metric's label."""
+    """Classes of memory, by use; the metric's label."""
 
     REQUESTS = "requests"
     """Requests of more than 128 KiB that are being received or handled."""
@@ -38,11 +38,11 @@ class MemoryClass(StrEnum):
     LANES = "lanes"
     """Batches that wait for a thread, and what is unpacked there."""
     GROUPS = "groups"
-    """What members of groups say of themselves."""
+    """Metadata and assignments of group members."""
     OFFSETS = "offsets"
     """Committed offsets and their metadata."""
     PRODUCERS = "producers"
-    """What partitions remember of producers."""
+    """State of producers in partitions."""
     SESSIONS = "sessions"
     """Fetch sessions: the partitions that clients follow, and their names."""
     CLEANER = "cleaner"
@@ -52,7 +52,7 @@ class MemoryClass(StrEnum):
 class _Share(NamedTuple):
     part: float
     code: ErrorCode
-    """What a client is told whose bytes do not fit."""
+    """Error code for a client whose bytes do not fit."""
 
 
 _SHARES = {
@@ -68,7 +68,7 @@ _SHARES = {
 
 
 class MemoryAccount:
-    """What each class may hold and holds. Any thread."""
+    """Limit and use of each class. Any thread."""
 
     __slots__ = ("_lock", "_refusals", "_used", "_watched", "_watched_refusals", "limit_bytes")
 
@@ -84,21 +84,21 @@ class MemoryAccount:
         self._watched_refusals: dict[MemoryClass, Callable[[], int]] = {}
 
     def share(self, kind: MemoryClass) -> int:
-        """What the class may hold, in bytes."""
+        """Limit of the class, in bytes."""
         return int(self.limit_bytes * _SHARES[kind].part)
 
     def used(self, kind: MemoryClass) -> int:
-        """What the class holds, in bytes."""
+        """Use of the class, in bytes."""
         watched = self._watched[kind]
         return self._used[kind] + (sum(count() for count in watched) if watched else 0)
 
     def refusals(self, kind: MemoryClass) -> int:
-        """How often the class was said no."""
+        """Number of refusals of the class."""
         counted = self._watched_refusals.get(kind)
         return self._refusals[kind] + (counted() if counted is not None else 0)
 
     def has_room(self, kind: MemoryClass, size_bytes: int) -> bool:
-        """Whether `size_bytes` more fit into the class's share."""
+        """True when `size_bytes` more fit into the class's share."""
         used = self.used(kind)
         return not used or used + size_bytes <= self.share(kind)
 
@@ -118,7 +118,7 @@ class MemoryAccount:
             assert self._used[kind] >= 0, f"more memory of {kind} was released than charged"
 
     def watch(self, kind: MemoryClass, used_bytes: Callable[[], int]) -> None:
-        """Let a class be told also of what somebody counts for himself; asked from any thread."""
+        """Adds a count that its owner keeps himself to a class; called from any thread."""
         self._watched[kind] = (*self._watched[kind], used_bytes)
 
     def watch_refusals(self, kind: MemoryClass, refusals: Callable[[], int]) -> None:
@@ -132,7 +132,7 @@ class MemoryAccount:
         return self.refusal(kind, size_bytes)
 
     def refusal(self, kind: MemoryClass, size_bytes: int) -> KafkaError:
-        """What a client is told whose bytes do not fit."""
+        """The error for a client whose bytes do not fit."""
         return KafkaError(
             _SHARES[kind].code,
             f"Memory for {kind} is used up: {self.used(kind)} of {self.share(kind)} bytes, and "

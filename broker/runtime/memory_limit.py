@@ -1,9 +1,8 @@
-"""How much memory the process may take: the least of the setting, its cgroup's limit and RAM.
+"""Memory limit of the process: the least of the setting, its cgroup's limit and RAM.
 
 A control group limits a process together with all groups above it, so each is asked on the way up;
-version 2 has one tree, version 1 one for memory. Inside of a container the path that the kernel
-tells may be the host's, and the tree begins at the container's: the root of what is mounted is
-asked as well.
+version 2 has one tree, version 1 one for memory. Inside of a container the kernel may give the
+host's path, and the tree begins at the container's: the root of the mount is read as well.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Which names have series of their own: places given in the order of coming, kept while they live.
+"""Names with series of their own: places given in the order of coming, kept while they live.
 
 A name never moves from one series to another while it exists, so no counter falls.
 """

@@ -1,4 +1,4 @@
-"""What happens in the broker, counted as it happens. Read by the scrape, never by logic.
+"""Counters of events in the broker. Read by the scrape, never by logic.
 
 Every verb is a few integer additions: no metric object, no label string, no lock on the hot path.
 All verbs are called on the event loop. Label values are bounded: API keys, error codes, topics
@@ -95,7 +95,7 @@ class BrokerProbes:
         """By name; topics without series of their own share `other_topics`."""
         self.other_topics = TopicTraffic()
         self.deleted_topics = TopicTraffic()
-        """What topics that are gone have counted: part of the sums over all topics."""
+        """Counts of topics that are gone: part of the sums over all topics."""
         self._places, self._dirty_places = Places(), Places()
         self._deleting = Lock()
         self.dirty: Counter[tuple[str, str, str, str]] = Counter()

@@ -1,6 +1,6 @@
-"""What a handler knows about one request besides the message itself.
+"""Facts about one request besides the message itself, for its handler.
 
-`Peer` holds what is fixed for a connection; `RequestContext` adds the request's header and gives
+`Peer` has the facts of a connection; `RequestContext` adds the request's header and gives
 access to the services that its handler names. It is made once per request and must stay cheap: two
 references and a header. It must not know how bytes arrive or leave.
 """
@@ -34,7 +34,7 @@ class ContextServices(Protocol):
 
     @property
     def probes(self) -> BrokerProbes:
-        """What is counted."""
+        """The counters."""
 
 
 S_co = TypeVar("S_co", bound=ContextServices, covariant=True)
@@ -59,7 +59,7 @@ class RequestContext(Generic[S_co]):
 
     @property
     def api_key(self) -> int:
-        """Which API the client called."""
+        """Key of the API that the client called."""
         return self.header.api_key
 
     @property
@@ -89,7 +89,7 @@ class RequestContext(Generic[S_co]):
 
     @property
     def budget(self) -> RequestBudget:
-        """What the request may still unpack; made when it first matters."""
+        """Rest of what the request may unpack; made when first needed."""
         if self._budget is None:
             self._budget = RequestBudget(self.peer.connection_id)
         return self._budget

@@ -1,9 +1,9 @@
 """The clock of `horolog serve --test-clock`: it can be stopped, moved and hurried (time.md 9).
 
-It runs with the machine's monotonic clock until somebody holds it. Time that passes moves both of
+It runs with the machine's monotonic clock until a client stops it. Time that passes moves both of
 its hands, wall and monotonic; setting the wall clock moves that one alone, as an administrator or
 NTP would. The monotonic hand never goes back. What protects the broker from the outside world (idle
-and slow connections, group commit, latencies) keeps to `machine`, whose time nobody can hold.
+and slow connections, group commit, latencies) keeps to `machine`, whose time cannot be moved.
 
 Read from any thread: the state is replaced by one assignment. Moved on the event loop alone.
 """
@@ -41,7 +41,7 @@ class HeldClock:
         self._hands = _Hands(now, wall_ms, now, 1.0)
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since 1970, as it is held."""
+        """Wall time of the test clock, in milliseconds since 1970."""
         hands = self._hands
         return round(hands.wall_ms + self._passed(hands) * 1000)
 
@@ -72,7 +72,7 @@ class HeldClock:
         self._hands = hands._replace(wall_ms=wall_ms, monotonic=hands.monotonic + ms / 1000)
 
     def set_wall(self, wall_ms: int) -> None:
-        """Somebody sets the wall clock; the monotonic one does not notice."""
+        """Sets the wall clock; the monotonic one does not notice."""
         self._hands = self._now()._replace(wall_ms=_within(wall_ms))
 
     def _now(self) -> _Hands:

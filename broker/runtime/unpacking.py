@@ -1,16 +1,16 @@
-"""Where packed batches are unpacked, so that a small one that unpacks to much delays nobody else.
+"""Unpacking of packed batches, so that a small one that unpacks to much delays no other client.
 
-What was sent decides little: 2 KB may hold 64 MiB. So each batch is tried with a bound of what it
-unpacks to, and goes on where there is more time when it needs more:
+The packed size says little: 2 KB may unpack to 64 MiB. So each batch is tried with a bound on its
+unpacked size, and continues where there is more time when it needs more:
 
-- at once, on the loop: what is in proportion to what was sent; more than that, up to about 1 MiB,
+- at once, on the loop: sizes in proportion to the packed size; more than that, up to about 1 MiB,
   only while unpacking has taken less than half of the loop's recent time;
 - on a lane: up to 8 MiB;
 - as the only one on the lanes: up to what its request may take. The next is of another connection,
   if one waits, so that none stands behind all of another's.
 
 A connection has sixteen batches on the lanes at once; its others wait for these, and leave the
-lanes to everybody else's work in between.
+lanes to the work of others in between.
 
 A request unpacks 64 MiB and walks a million records in all, and as much more as it is large itself.
 """
@@ -40,7 +40,7 @@ Attempt = Callable[[Work], T]
 
 
 class RequestBudget:
-    """What one request may still unpack. `owner`: the connection that sent it."""
+    """Rest of what one request may unpack. `owner`: the connection that sent it."""
 
     __slots__ = ("bytes_left", "owner", "records_left")
 
@@ -60,12 +60,12 @@ class RequestBudget:
         return Work(min(most_bytes, self.bytes_left), min(most_records, self.records_left))
 
     def spend(self, given: tuple[int, int], work: Work) -> None:
-        """What an attempt has taken of what it was `given` is gone."""
+        """Takes off the budget what an attempt used of what it was `given`."""
         self.bytes_left -= given[0] - work.bytes_left
         self.records_left -= given[1] - work.records_left
 
     def is_more_than(self, given: tuple[int, int]) -> bool:
-        """Whether another attempt may take more than that one."""
+        """True when another attempt may take more than that one."""
         return self.bytes_left > given[0] or self.records_left > given[1]
 
 
@@ -105,7 +105,7 @@ class Unpacking:
 
     @property
     def under_way_bytes(self) -> int:
-        """What the attempts on the lanes have unpacked so far; from any thread."""
+        """Bytes that the attempts on the lanes have unpacked so far; from any thread."""
         return sum(given - work.bytes_left for given, work in tuple(self._under_way))
 
     def at_once(self, size_bytes: int, budget: RequestBudget, attempt: Attempt[T]) -> T:
@@ -217,7 +217,7 @@ class Unpacking:
 
 
 def too_much_of_a_request(code: ErrorCode) -> KafkaError:
-    """What a client is told whose request would take more than its budget."""
+    """The error for a client whose request would take more than its budget."""
     return KafkaError(
         code,
         f"What the request asks for unpacks to more than {REQUEST_BYTES} bytes and {RATIO} for "

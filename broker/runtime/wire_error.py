@@ -10,7 +10,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.errors import CorruptLog, StorageError
 
 CODES: Final[tuple[tuple[type[BaseException], ErrorCode], ...]] = (
-    (CorruptLog, ErrorCode.CORRUPT_MESSAGE),  # a read met damage
+    (CorruptLog, ErrorCode.CORRUPT_MESSAGE),  # a read hit damage
     (StorageError, ErrorCode.KAFKA_STORAGE_ERROR),  # clients try again
     (BaseException, ErrorCode.KAFKA_STORAGE_ERROR),  # an fsync that ended in any other way
 )

@@ -1,8 +1,8 @@
-"""After a start: a coordinator reads back what it remembers, and says meanwhile what it cannot say.
+"""Loading of a coordinator's state after a start, and its error codes meanwhile.
 
-Partition by partition, on a lane; whoever belongs to one that was not read yet is told to come
-again. One that cannot be read keeps nobody from the others, and nor does a group or a transactional
-id that cannot be made of what was read: both are counted and named, and readiness tells of them.
+Partition by partition, on a lane; clients of a partition that is not read yet receive an error code
+and retry. A partition that cannot be read does not affect the others, nor does a group or a
+transactional id that cannot be restored: both are counted and named, and readiness reports them.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Found(Protocol):
-    """What a partition says."""
+    """State read from a partition."""
 
     @property
     def left_out(self) -> LeftOut:
@@ -67,12 +67,12 @@ class StateLoading(Generic[F]):
 
     @property
     def is_under_way(self) -> bool:
-        """Whether something is still being read."""
+        """True while something is still being read."""
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._not_loaded.values()
 
     @property
     def found_all(self) -> bool:
-        """Whether there was nothing that could not be read, and nothing is left to read."""
+        """True when all was read, without unreadable records."""
         return not self._not_loaded and not self.unreadable_records
 
     def restore_one(self, owner: str, restore: Callable[[], None]) -> bool:
@@ -90,7 +90,7 @@ class StateLoading(Generic[F]):
 
     @property
     def fault(self) -> str | None:
-        """Which partitions are not served, for the operator; None when all that are read are."""
+        """The partitions that are not served, for the operator; None when all read ones are."""
         failed = [
             f"{self._topic.name}-{index}"
             for index, code in sorted(self._not_loaded.items())
@@ -103,7 +103,7 @@ class StateLoading(Generic[F]):
 
     @property
     def note(self) -> str | None:
-        """What was left out, for the operator."""
+        """The records that were left out, for the operator."""
         count = self.unreadable_records
         return f"{count} of {self._topic.name} were left out, see the log" if count else None
 

@@ -32,13 +32,13 @@ _SIGN = 0x80000000
 
 
 class StateTopicPlan(NamedTuple):
-    """What the topic is made with."""
+    """Properties of the topic when it is created."""
 
     partition_count: int
     segment_bytes: int
     compression_type: str
     codec: Codec = Codec.NONE
-    """How its records are packed."""
+    """Codec of its records."""
 
 
 class Transactional(NamedTuple):
@@ -68,7 +68,7 @@ class StateTopic:
 
     @property
     def partition_count(self) -> int:
-        """How many it has, or will have."""
+        """Number of partitions that it has, or will have."""
         return len(self.partitions) or self._plan.partition_count
 
     @property
@@ -209,7 +209,7 @@ def _check_size(size_bytes: int, partition: Partition) -> None:
 
 
 def as_coordinator_says(error: KafkaError) -> KafkaError:
-    """What an append's error is to a client, as Kafka's coordinator says it."""
+    """Turns an append's error into the error of Kafka's coordinator."""
     match error.code:
         case ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)

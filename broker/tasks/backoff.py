@@ -1,4 +1,4 @@
-"""Why a log is not cleaned for now, and when it is tried again: each time after twice as long."""
+"""Backoff of logs whose cleaning failed: each wait is twice as long as the last."""
 
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ class SetAside(NamedTuple):
     """The reason in a word, one of `KINDS`."""
     until: float
     failures: int
-    """How often it was tried in vain, one try after the other."""
+    """Number of failures in a row."""
 
     @property
     def retry_seconds(self) -> float:
-        """How long it was left alone for."""
+        """The wait before the next try, in seconds."""
         return min(RETRY_SECONDS * 2.0 ** (self.failures - 1), LONGEST_RETRY_SECONDS)
 
 

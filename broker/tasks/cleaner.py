@@ -1,9 +1,9 @@
-"""Logs of compacted topics are cleaned, some at one time, off the loop and in bounded slices.
+"""The cleaner of compacted topics: some logs at a time, off the loop and in bounded slices.
 
 A round begins every `log.cleaner.backoff.ms` and ends when no log is left to clean. A log that
-cannot be cleaned (damage, a full disk, records too large to unpack) is set aside with its reason,
+cannot be cleaned (damage, a full disk, records too large to unpack) is backed off with its reason
 and tried again later, each time after twice as long; at once when its settings change. While the
-broker's clock is in doubt nothing is cleaned, since tombstones go by time.
+broker's clock is unverified nothing is cleaned, since tombstones expire by time.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ LEAST_MAP_BYTES, LEAST_CHUNK_BYTES = 1 << 20, 1024
 
 
 class Progress(NamedTuple):
-    """What one visit to the thread did. `is_over`: the run has nothing left to do."""
+    """Progress of one slice of work. `is_over`: the run has nothing left to do."""
 
     bytes_read: int
     bytes_written: int
@@ -104,7 +104,7 @@ class Cleaner:
 
     @property
     def memory_bytes(self) -> int:
-        """What the runs under way have taken; from any thread."""
+        """Memory of the runs under way, in bytes; from any thread."""
         return sum(each.memory_bytes for each in tuple(self._running))
 
     async def run(self) -> None:
@@ -129,13 +129,13 @@ class Cleaner:
             raise errors[0]
 
     def stop(self) -> None:
-        """What is under way is given up at the end of its slice; the round ends the threads."""
+        """Stops the run at the end of its slice; the round ends the threads."""
         self._stopping.set()
         if not self._busy and not self._choosing.locked():
             self._end_threads()
 
     def settings_changed(self, topic: str | None) -> None:
-        """What could not be cleaned may be, now."""
+        """Retries logs that could not be cleaned."""
         self.set_aside = {
             log: found
             for log, found in self.set_aside.items()
@@ -162,7 +162,7 @@ class Cleaner:
                 self._busy.discard(partition.log)
 
     async def _look(self) -> "tuple[list[Partition], list[Verdict | None]]":
-        """What could be cleaned of each log now."""
+        """The present cleanability of each log."""
         partitions = self._compacted()
         await self._sync_closed(partitions)
         now_ms = self._clock.now_ms()
@@ -322,7 +322,7 @@ class Cleaner:
 
 
 def _has_unsynced(log: "Log") -> bool:
-    """Whether a closed segment waits for the disk. The newest ones do, if any."""
+    """True when a closed segment waits for the disk. The newest ones do, if any."""
     segments = log.snapshot.segments
     return len(segments) > 1 and not segments[-2].synced and log.takes_changes
 

@@ -1,4 +1,4 @@
-"""What the cleaner has done so far, as numbers for the scrape.
+"""Counters of the cleaner, for the scrape.
 
 Changed on the event loop only, each number by one assignment; any thread may read.
 """
@@ -12,10 +12,10 @@ from storage.retention.cleanability import CleanReason, Verdict
 
 
 class LastChoice(NamedTuple):
-    """What one cleaner saw when it last chose a log (KIP-354; semantics.md 8.2)."""
+    """Facts of the last choice of a log by one cleaner (KIP-354; semantics.md 8.2)."""
 
     max_delay_ms: int
-    """For how long the latest of all logs had been overdue then."""
+    """Time for which the latest of all logs had been overdue then."""
     due_by_lag: int
     """Logs that were due for nothing but `max.compaction.lag.ms`."""
 
@@ -45,7 +45,7 @@ class CleanerTally:
         self.written_bytes = 0
         self.removed_records = 0
         self.dead_threads = 0
-        """Cleaners whose last round ended in an error; the next round begins them anew."""
+        """Cleaners whose last round ended in an error; the next round starts them again."""
 
     def chose(self, worker: int, seen: Iterable[tuple[Log, Verdict]]) -> None:
         """A cleaner has found a log to clean, among these."""
@@ -74,6 +74,6 @@ class CleanerTally:
         self.failures = {**self.failures, kind: self.failures.get(kind, 0) + 1}
 
     def has_workers(self, count: int) -> None:
-        """So many cleaners there are from now on: what others did last is no longer told."""
+        """Sets the number of cleaners; facts of the others are dropped."""
         self.choices = {each: last for each, last in self.choices.items() if each < count}
         self.runs = {each: last for each, last in self.runs.items() if each < count}

@@ -1,7 +1,8 @@
-"""Which work depends on the wall clock, and what it does while that is in doubt (time.md 6).
+"""Tasks that depend on the wall clock, and their behaviour while it is unverified (time.md 6).
 
-One row for each periodic task, and one for each module that reads wall time: who adds either says
-here what a wrong clock would do. Tests hold both tables complete, and try every task that waits.
+One row for each periodic task, and one for each module that reads wall time: a new one gets a row
+that says what a wrong clock would do. Tests keep both tables complete, and try every task that
+waits.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 
 class Held(Enum):
-    """What a task does while the clock watch holds what goes by time."""
+    """Behaviours of a task while the clock guard suspends work by time."""
 
     WAITS = "does nothing"
     PARTLY = "leaves out what goes by time"
@@ -18,7 +19,7 @@ class Held(Enum):
 
 
 class HoldRow(NamedTuple):
-    """What is done in a hold, and why."""
+    """Behaviour of a task in a hold, with the reason."""
 
     held: Held
     why: str
@@ -36,11 +37,11 @@ TASKS: Mapping[str, HoldRow] = {
     "deletion": HoldRow(Held.GOES_ON, "file.delete.delay.ms is monotonic; what goes was deleted"),
     "offsets": HoldRow(Held.WAITS, "committed offsets go by the age of their commit or group"),
     "transactions": HoldRow(
-        Held.GOES_ON, "time-outs are monotonic; whole ones after a start in doubt"
+        Held.GOES_ON, "time-outs are monotonic; whole ones after an unverified start"
     ),
     "transactional_ids": HoldRow(Held.WAITS, "ids go by the age of their last use"),
     "audit": HoldRow(Held.GOES_ON, "it writes rows, and removes none"),
-    "waits": HoldRow(Held.GOES_ON, "fetches that wait follow a held clock's monotonic hand"),
+    "waits": HoldRow(Held.GOES_ON, "fetches that wait follow a test clock's monotonic hand"),
     "groups": HoldRow(Held.GOES_ON, "sessions and rebalances are monotonic time"),
     "producers": HoldRow(Held.WAITS, "producers go by the age of their last batch"),
     "checkpoints": HoldRow(Held.GOES_ON, "it writes offsets, which are no times"),
@@ -60,7 +61,7 @@ READERS: Mapping[str, str] = {
     "broker/record_times/offenders.py": "how often a warning is repeated",
     "broker/groups/consumer/groups.py": _STAMPS,
     "broker/groups/consumer/migration.py": _STAMPS,
-    "broker/groups/consumer/topic_matching.py": "when expressions are looked up anew",
+    "broker/groups/consumer/topic_matching.py": "when expressions are looked up again",
     "broker/groups/coordinator.py": "stamps; `expire` waits in a hold",
     "broker/groups/classic/rebalance.py": _STAMPS,
     "broker/handlers/list_offsets.py": "the age of a file that is being written",
@@ -75,7 +76,7 @@ READERS: Mapping[str, str] = {
     "broker/daemon/serve.py": "the clock of tests",
     "broker/state/state_topic.py": _STAMPS,
     "broker/tasks/cleaner.py": "its verdicts; it asks the watch before and after them",
-    "broker/tasks/retention.py": "its plans, which are told of the hold",
+    "broker/tasks/retention.py": "its plans, which know of the hold",
     "broker/tasks/rolling.py": "it asks the watch before each roll",
     "broker/daemon/periodic_tasks.py": "`expire_producers` waits in a hold",
     "broker/tasks/scrubber.py": "when a pass was begun and ended",
@@ -85,7 +86,7 @@ READERS: Mapping[str, str] = {
     "storage/log/appender.py": _REFERENCE,
     "storage/cleaner/cleaner.py": "taken when the run is decided, after the watch was asked",
     "storage/directory/data_directory.py": _STAMPS,
-    "storage/directory/log_manager.py": "restored producers are judged at a start that is not held",
+    "storage/directory/log_manager.py": "restored producers are judged at a start without a hold",
     "storage/segment/segments.py": _STAMPS,
 }
 """Modules that read wall time; commands, HTTP pages and metrics tell of it and do not act."""

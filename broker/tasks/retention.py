@@ -1,9 +1,9 @@
-"""Old segments go: by start offset, size and time, with the reason told (time.md 4 and 5).
+"""Retention: removes old segments by start offset, size and time, with the reason (time.md 4, 5).
 
 A round looks at every log: times that are not known are looked up on a lane, some at a time;
 decisions are made there too, on snapshots; segments leave in steps that take their turn among the
-partition's writes. What stays although its age is up is counted, and the log says once what it
-waits for.
+partition's writes. Overdue segments that stay are counted, and the log of events says once what
+they wait for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,14 +34,14 @@ COMMIT_SECONDS = 60.0  # for which records may be on their way to the disk and b
 
 
 class RetentionStatus(NamedTuple):
-    """What the last round found of a log's segments that stay."""
+    """Findings of the last round about a log's segments that stay."""
 
     overdue_segments: int
     """Those past their own deadline: something in front of them holds them."""
     next_deadline_ms: int | None
-    """When the first of those that stay is due by its own age; it may be past."""
+    """Time when the first of those that stay is due by its own age; it may be past."""
     because: Reason | None
-    """Why the oldest of them stays."""
+    """Reason why the oldest of them stays."""
     oldest_ms: int | None
     """The time that the oldest of them is judged by; None when nothing is left."""
     in_commit: "InCommit | None" = None

@@ -42,7 +42,7 @@ class TaskRunner:
         self._timer: asyncio.TimerHandle | None = None
         self._expected = 0.0
         self.tick_seconds = TICK_SECONDS
-        """How often deadlines are looked at, by the machine's time."""
+        """Interval at which deadlines are checked, by the machine's time."""
 
     def every(
         self,
@@ -53,7 +53,7 @@ class TaskRunner:
         first: float | None = None,
         physical: bool = False,
     ) -> None:
-        """Runs `work` about every `seconds()`, asked anew each time; first after `first` seconds.
+        """Runs `work` about every `seconds()`, read each time; first after `first` seconds.
 
         Without `first` the first run waits as long as the others. `physical`: by the loop's time,
         whatever becomes of the broker's clock.

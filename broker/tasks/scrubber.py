@@ -37,7 +37,7 @@ CHECK_SECONDS = 10.0  # how often it is asked whether a pass is due
 
 @dataclass(frozen=True, slots=True)
 class Rot:
-    """What was found in one segment, and when."""
+    """Findings in one segment, with their time."""
 
     segment: Segment
     found_ms: int
@@ -46,7 +46,7 @@ class Rot:
 
 @dataclass(frozen=True, slots=True)
 class ScrubTally:
-    """What was done since the start. Replaced, never changed."""
+    """Work done since the start. Replaced, never changed."""
 
     bytes_read: int = 0
     segments_read: int = 0
@@ -91,7 +91,7 @@ class Scrubber:
         """By log; replaced, never changed. Segments that went may still be in it: see `found`."""
 
     def found(self) -> dict[Log, tuple[Rot, ...]]:
-        """What is known to be wrong with segments that are there."""
+        """Known faults of segments that still exist."""
         present = {
             log: tuple(each for each in rot if each.segment in log.snapshot.segments)
             for log, rot in self.rot.items()
@@ -100,7 +100,7 @@ class Scrubber:
         return {log: rot for log, rot in present.items() if rot}
 
     def met(self, log: Log, offset: int, what: str) -> None:
-        """A fetch from `offset` on met damage before a pass did."""
+        """Records damage that a fetch from `offset` on detected before a pass did."""
         segments = log.snapshot.segments
         segment = segments[index_of(segments, offset)]
         if not any(each.segment is segment for each in self.rot.get(log, ())):
@@ -113,7 +113,7 @@ class Scrubber:
         self._task = self._loop.create_task(self._go_on())
 
     async def stop(self) -> None:
-        """What is under way is given up at the end of its piece."""
+        """Stops the work under way at the end of its piece."""
         self._stopping.set()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -167,7 +167,7 @@ class Scrubber:
         event("scrub_ended", faulty_logs=len(self.rot))
 
     async def _scrub(self, log: Log) -> bool:
-        """Whether all of the log was read that could be; not when the broker stops."""
+        """Reads a log; False when the broker stops first."""
         self.tally = replace(self.tally, log=f"{log.topic}-{log.partition}")
         for segment, following in scrubbable(log):
             scrub = SegmentScrub(log, segment, following)
@@ -181,7 +181,7 @@ class Scrubber:
         return True
 
     async def _read(self, steps: Iterator[int]) -> bool:
-        """Whether it came to its end."""
+        """Reads in steps; False when stopped before the end."""
         while not self._stopping.is_set() and self._settings.horolog_scrub_max_bytes_per_second:
             size = await self._on_lane(next, steps, -1)
             if size < 0:

@@ -1,9 +1,9 @@
-"""Moves the held clock, and lets everything that waits on time follow before it says so.
+"""Moves the test clock; a move returns once everything that waits on time has followed.
 
 A move is settled when every periodic task that it made due has run, in the order in which they are
 registered, one after the other: what a later one does may rest on what an earlier one did (a
 segment ends, then it is removed, then its files go). Fetches whose wait is over by the new time are
-answered. No wait lasts longer than it would without a held clock: a client lives in its own time,
+answered. No wait lasts longer than it would without a test clock: a client keeps its own time,
 and a clock that stands still must not hang it.
 """
 
@@ -19,7 +19,7 @@ MIN_TICK_SECONDS = 0.01
 
 
 class Settled(NamedTuple):
-    """What a move of the clock set off: stops on the way, and runs of periodic tasks."""
+    """Effects of a move: stops on the way, and runs of periodic tasks."""
 
     passes: int
     task_runs: int
@@ -68,7 +68,7 @@ class HeldTime:
         return Settled(passes, runs)
 
     async def set_wall(self, wall_ms: int) -> Settled:
-        """Somebody sets the wall clock, and that is noticed. ClockMoveError."""
+        """Sets the wall clock, which the clock guard notices. ClockMoveError."""
         async with self._moving:
             self.clock.set_wall(wall_ms)
             return await self._settle(also=("clock",))

@@ -1,4 +1,4 @@
-"""How long work has to rest so that it moves no more bytes in a second than it may."""
+"""Throttle of background work: pauses that bound the bytes a second."""
 
 from collections.abc import Callable
 
@@ -13,14 +13,14 @@ class Throttle:
     def __init__(
         self, monotonic: Callable[[], float], bytes_per_second: Callable[[], float]
     ) -> None:
-        """`bytes_per_second` is asked anew each time."""
+        """`bytes_per_second` is read each time."""
         self._monotonic = monotonic
         self._rate = bytes_per_second
         self._free_at = 0.0
 
     @property
     def window_bytes(self) -> float:
-        """How much may be moved before somebody has to ask again."""
+        """Bytes that may be moved before the next request."""
         return max(self._rate() * WINDOW_SECONDS, 1.0)
 
     def rest(self, moved_bytes: int) -> float:

@@ -20,7 +20,7 @@ class TopicIdConflictError(StorageError):
 
 
 class FoundLog(Protocol):
-    """What must be known of a log on the disk."""
+    """Facts about a log on the disk."""
 
     @property
     def topic_id(self) -> UUID | None:

@@ -30,7 +30,7 @@ MAX_PARTITIONS = 1_000_000  # of one topic; above it the file cannot be meant
 
 @dataclass(frozen=True, slots=True)
 class TopicEntry:
-    """What the file says of one topic."""
+    """Entry of one topic in the file."""
 
     topic_id: UUID
     partition_count: int

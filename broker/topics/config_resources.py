@@ -55,7 +55,7 @@ Response = TypeVar("Response")
 
 
 def settings_of(resource: Altered[E]) -> list[E]:
-    """What is to be changed, without the word that confirms it. INVALID_CONFIG (40)."""
+    """The settings to change, without the confirmation. INVALID_CONFIG (40)."""
     if not is_confirmed(resource):
         return resource.configs
     if any(each.name == CONFIRM and each.value != "true" for each in resource.configs):
@@ -64,7 +64,7 @@ def settings_of(resource: Altered[E]) -> list[E]:
 
 
 def is_confirmed(resource: Altered[Any]) -> bool:
-    """Whether whoever changes a broker's settings has said that data may go."""
+    """True when the request confirms that a change of broker settings may delete data."""
     return resource.resource_type == BROKER and any(
         each.name == CONFIRM for each in resource.configs
     )
@@ -169,7 +169,7 @@ def alter_responses(
     outcomes: Iterable[KafkaError | str],
     context: "RequestContext[Any]",
 ) -> list[Response]:
-    """What became of each resource, as responses of `kind`, each error counted."""
+    """The results as responses of `kind`, one for each resource, each error counted."""
     responses = []
     for resource, outcome in zip(resources, outcomes, strict=True):
         code = outcome.code if isinstance(outcome, KafkaError) else 0

@@ -1,4 +1,4 @@
-"""What may become a topic: the rules of CreateTopics, CreatePartitions and of automatic creation.
+"""Rules of CreateTopics, CreatePartitions and automatic creation.
 
 Everything is judged before anything is made. The rules and their error codes are those of Kafka's
 controller, for a cluster of one broker.
@@ -116,7 +116,7 @@ class TopicRules:
         replication_factor: int,
         assignments: Mapping[int, Sequence[int]],
     ) -> int:
-        """How many partitions a CreateTopics entry means, by number or by assignment."""
+        """Number of partitions that a CreateTopics entry asks for, by number or by assignment."""
         if assignments:
             if replication_factor != DEFAULT or requested != DEFAULT:
                 raise KafkaError(

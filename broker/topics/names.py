@@ -1,4 +1,4 @@
-"""Which names a topic may have, and which two names get in each other's way. Kafka's rules.
+"""Legal names of topics, and names that collide: Kafka's rules.
 
 The same rules keep paths safe: a legal name has no separator and is neither `.` nor `..`.
 """
@@ -18,7 +18,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def fault_in_name(name: str) -> str | None:
-    """What is wrong with a topic's name, in Kafka's words; None when nothing is."""
+    """The fault of a topic's name, in Kafka's words; None when it is legal."""
     if not name:
         return "the empty string is not allowed"
     if name in {".", ".."}:
@@ -70,5 +70,5 @@ def check_not_internal(name: str | None, internal: Collection[str]) -> None:
 
 
 def is_left_alone(name: str) -> bool:
-    """Whether it is a topic of Kafka's own that this broker has no use for."""
+    """True for a topic of Kafka's own that this broker does not use."""
     return name in INTERNAL_TOPICS and name not in SERVED_INTERNAL_TOPICS

@@ -1,7 +1,8 @@
-"""What a change of settings would delete at the next pass, said before it counts (time.md 5).
+"""Records that a change of settings would delete, reported before it applies (time.md 5).
 
-A request with `validate_only` changes nothing, so its answer can tell: error NONE, and a message
-when more would go than goes anyway. Decided by the same function as the preview of the admin API.
+A request with `validate_only` changes nothing, so its answer can warn: error NONE, and a message
+when the change would remove more than the present settings. Decided by the same function as the
+preview of the admin API.
 """
 
 from collections.abc import Iterator
@@ -29,14 +30,14 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 class Loss(NamedTuple):
-    """What one log would lose."""
+    """Loss of one log."""
 
     partition: "Partition"
     leaving: Leaving
 
 
 class RemovalForecast:
-    """Which records a change of settings would take."""
+    """Forecast of the records that a change of settings would remove."""
 
     def __init__(
         self, topics: "TopicCatalog", config: "ConfigStore", clock: "Clock", lane: "DiskLane"
@@ -48,11 +49,11 @@ class RemovalForecast:
         self._lane = lane
 
     async def loss_warning(self, change: SettingsChange) -> str:
-        """What records `change` would take, at the next pass or by compaction; empty for none."""
+        """Records that `change` would remove, at the next pass or by compaction; empty for none."""
         return await self.removal_warning(change) or self.compaction_warning(change)
 
     async def removal_warning(self, change: SettingsChange) -> str:
-        """What `change` would remove beside what goes anyway; empty when that is nothing."""
+        """Records that `change` would remove beyond the present settings; empty for none."""
         affected = list(self._affected(change))
         losses: list[Loss] = []
         for begin in range(0, len(affected), LOGS_AT_A_TIME):
@@ -64,7 +65,7 @@ class RemovalForecast:
         return warning_text(losses)
 
     def compaction_warning(self, change: SettingsChange) -> str:
-        """Which partitions with records would be compacted from now on; empty when that is none."""
+        """Partitions with records that would be compacted from now on; empty for none."""
         begun = [
             str(each)
             for name, topic in self._topics.image.topics.items()

@@ -1,8 +1,8 @@
-"""What the next round of retention would take, with the settings as they are or as they might be.
+"""Effect of the next round of retention, with the present settings or assumed ones.
 
 Decides on snapshots, reads no file and changes nothing; the times of all segments must be known
-(`storage.log.lifecycle.learn_times`). Whether the clock is held at present is left aside: a hold
-only delays what is told here.
+(`storage.log.lifecycle.learn_times`). A hold of the clock is not
+considered: it only delays the removals.
 """
 
 from typing import NamedTuple
@@ -15,9 +15,9 @@ from storage.segment.times import facts_of
 
 
 class Leaving(NamedTuple):
-    """What would leave one log. Times in ms, None when nothing leaves or has a time.
+    """Removals from one log. Times in ms, None when nothing leaves or has a time.
 
-    `reasons`: how many segments go for which reason.
+    `reasons`: number of segments by reason.
     """
 
     segments: int
@@ -31,12 +31,12 @@ class Leaving(NamedTuple):
 
     @property
     def offsets(self) -> int:
-        """How many offsets go."""
+        """Number of offsets that go."""
         return self.start_offset - self.first_offset
 
 
 def preview(log: Log, config: TopicConfig, now_ms: int) -> Leaving:
-    """What `config` would take from `log` at `now_ms`."""
+    """The removals that `config` would cause in `log` at `now_ms`."""
     facts, offsets = facts_of(log.snapshot)
     decided = plan(facts, offsets, limits_of(config), now_ms)
     leaving = decided.leaving

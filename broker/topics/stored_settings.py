@@ -1,7 +1,7 @@
-"""What clients have set at run time, looked at and taken back while no broker runs.
+"""Settings stored at run time, shown and taken back while no broker runs.
 
-Works on the file's text and not on settings that are understood: a value that this version refuses
-is what the command is for.
+Works on the text of the file without parsing values: the command exists for values that this
+version refuses.
 """
 
 import json

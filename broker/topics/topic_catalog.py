@@ -1,4 +1,4 @@
-"""Which topics exist: the one writer of the metadata image, and of the files that make it last.
+"""The topics: the one writer of the metadata image, and of the files that store it.
 
 Plain files at the top of the data directory, because a foreign directory there would keep a real
 Kafka from starting: `horolog-topics.json`, `horolog-config.json`, and `horolog-producer-ids.json`
@@ -70,7 +70,7 @@ class TopicCatalog:
                 raise ConfigError(error.key, told, where=path) from error
 
     def load(self, make_partition: Callable[[Log], Partition]) -> None:
-        """After the logs are open: joins what the file says and what lies on the disk. Blocks.
+        """Joins the stored topics with the logs on the disk, after these are open. Blocks.
 
         `make_partition` puts a log in service, now and for every topic made later.
         """

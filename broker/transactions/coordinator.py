@@ -215,7 +215,7 @@ class TransactionCoordinator:
             await self.steps.abort(owner, "timed_out")
 
     async def expire(self) -> None:
-        """Ids that nobody has used for long are forgotten; never in doubt of the clock."""
+        """Removes ids that were not used for long; does nothing while the clock is unverified."""
         if self._clock_watch.look():
             return
         before = self.steps.now_ms - self._settings.transactional_id_expiration_ms
@@ -338,7 +338,7 @@ class TransactionCoordinator:
                         self.steps.ended["orphaned"] += 1
 
     def _knows(self, producer_id: int, place: Place) -> bool:
-        """Whether some id will end this transaction."""
+        """True when some id will end this transaction."""
         return any(
             owner.facts.producer_id == producer_id and place in owner.facts.partitions
             for owner in self.steps.open.values()

@@ -16,7 +16,7 @@ from storage.log.log import Log
 
 @dataclass(slots=True)
 class RememberedTransactions:
-    """What one partition says of its transactional ids."""
+    """Transactional ids of one partition."""
 
     facts: dict[str, Facts] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
@@ -24,7 +24,7 @@ class RememberedTransactions:
 
 
 def remembered(log: Log, chunk_bytes: int) -> RememberedTransactions:
-    """What a partition says, read in pieces of about `chunk_bytes`. Blocks.
+    """Reads the ids of a partition, in pieces of about `chunk_bytes`. Blocks.
 
     KafkaError when the disk refuses, CorruptBatch when a batch is damaged.
     """

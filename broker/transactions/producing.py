@@ -1,7 +1,7 @@
-"""What a Produce request with a transactional id needs before its batches may be appended.
+"""Checks of a Produce request with a transactional id before its batches may be appended.
 
 A partition that already holds records of the open transaction needs nothing more. Any other must
-take part in it: older clients have told the coordinator so, and are refused if they have not; from
+take part in it: older clients have added it at the coordinator, and are refused otherwise; from
 Produce version 12 on partitions join by themselves (KIP-890), which waits for the disk. Requests of
 one producer keep their order: while one waits, those behind it wait, too.
 """
@@ -47,7 +47,7 @@ class ProducingServices(Protocol):
 
     @property
     def probes(self) -> BrokerProbes:
-        """What is counted."""
+        """The counters."""
 
     @property
     def topics(self) -> TopicCatalog:
@@ -55,13 +55,13 @@ class ProducingServices(Protocol):
 
     @property
     def transactions(self) -> TransactionCoordinator:
-        """Whose transactions are open."""
+        """The coordinator of the open transactions."""
 
 
 Producing = RequestContext[ProducingServices]
-"""What is known of the request."""
+"""Context of the request."""
 Refused = Mapping[int, KafkaError]
-"""Why batches are not appended, by the identity of their part of the request."""
+"""Errors of batches that are not appended, by the identity of their part of the request."""
 Find = Callable[[TopicProduceData, PartitionProduceData, RequestContext[Any]], Partition]
 Appended = ProduceResponse | Deferred[ProduceResponse | None] | None
 Append = Callable[[ProduceRequest, RequestContext[Any], Refused], Appended]
@@ -115,7 +115,7 @@ def _entrants(request: ProduceRequest, context: Producing, find: Find) -> Iterat
 
 
 def _strays(entrants: list[_Entrant], context: Producing) -> Iterator[tuple[_Entrant, KafkaError]]:
-    """Batches for partitions that have not joined, and what older clients are told."""
+    """Batches for partitions that have not joined, with the error for older clients."""
     for each in entrants:
         try:
             context.services.transactions.check_joined(each.claim, each.place)
@@ -162,7 +162,7 @@ def _places(
     refused: dict[int, KafkaError],
     context: Producing,
 ) -> list[Place]:
-    """Where they may go."""
+    """Partitions of the batches that may be appended."""
     places = []
     for each in entrants:
         code = code_of_place(each.place, context.services.topics)
@@ -174,7 +174,7 @@ def _places(
 
 
 def _is_lost(entrant: _Entrant) -> bool:
-    """Whether something is missing before it: the partition does not know the producer.
+    """True when a batch before it is missing: the partition does not know the producer.
 
     Judged when the ones before it have been appended, unless they still wait for a lane.
     """
@@ -184,7 +184,7 @@ def _is_lost(entrant: _Entrant) -> bool:
 
 
 def _as_told(error: KafkaError, context: Producing) -> KafkaError:
-    """As Kafka's leader tells what its coordinator told it."""
+    """Turns the coordinator's error into that of Kafka's leader."""
     match error.code:
         case ErrorCode.PRODUCER_FENCED:
             return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)

@@ -1,4 +1,4 @@
-"""What the requests of transactions share: which partitions may join, and old clients' codes."""
+"""Shared parts of transaction requests: partitions that may join, and old clients' codes."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ def places_of(topics: Iterable[NamedPartitions]) -> list[Place]:
 
 
 def code_of_place(place: Place, topics: TopicCatalog) -> int:
-    """Why a partition cannot take part in a transaction; NONE when it can."""
+    """The reason why a partition cannot take part in a transaction; NONE when it can."""
     topic, index = place
     try:
         check_not_internal(topic, topics.internal_topics)

@@ -1,4 +1,4 @@
-"""What a producer may ask of its transaction now: who is fenced, what comes too late, what is done.
+"""Rules of a producer's requests: fencing, late requests, repeated requests.
 
 Pure judgements on one moment (`Facts`), each the answer to one request; a refusal is a KafkaError
 with Kafka's code. Rules: Kafka's `TransactionCoordinator`, the end of a transaction by its
@@ -19,7 +19,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class ProducerClaim(NamedTuple):
-    """Who a producer says it is."""
+    """Identity that a producer claims."""
 
     transactional_id: str
     producer_id: int
@@ -46,7 +46,7 @@ def check_may_begin(facts: Facts, expected: tuple[int, int] | None) -> None:
 
 
 def wants_new_id(facts: Facts, expected: tuple[int, int] | None) -> bool:
-    """Whether the producer that begins now cannot have an epoch of the present id."""
+    """True when the producer that begins now cannot have an epoch of the present id."""
     return facts.is_exhausted and (expected is None or expected[1] == facts.producer_epoch)
 
 
@@ -59,7 +59,7 @@ def check_owner(facts: Facts, claim: ProducerClaim) -> None:
 
 
 def check_may_join(facts: Facts, claim: ProducerClaim) -> None:
-    """Whether partitions may join: CONCURRENT_TRANSACTIONS (51) while the last one still ends."""
+    """Checks that partitions may join: CONCURRENT_TRANSACTIONS (51) while the last one ends."""
     check_owner(facts, claim)
     if facts.state in PREPARED:
         raise _still_ends(claim)
@@ -76,7 +76,7 @@ def check_joined(facts: Facts, claim: ProducerClaim, place: Place) -> None:
 
 
 def check_end_v1(facts: Facts, claim: ProducerClaim, *, commit: bool) -> bool:
-    """Whether the transaction is to be ended now; False when that is done already."""
+    """True when the transaction is to be ended now; False when that is done already."""
     check_owner(facts, claim)
     match facts.state:
         case TransactionState.ONGOING:

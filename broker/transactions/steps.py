@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ACKS_WRITTEN = 1
 ENDED_BY_OTHERS = {ErrorCode.INVALID_PRODUCER_EPOCH}
-"""What a partition says that knows a newer epoch of the producer: nothing is left to end."""
+"""Code of a partition that knows a newer epoch of the producer: nothing is left to end."""
 
 
 class Steps:
@@ -71,16 +71,16 @@ class Steps:
         owner.is_gone = True
 
     def notice(self, owner: Transactional) -> None:
-        """Whether its transaction is open may have changed."""
+        """Updates the set of open transactions after a change."""
         if owner.is_open:
             self.open[owner.transactional_id] = owner
         else:
             self.open.pop(owner.transactional_id, None)
 
     def restore(self, owner: Transactional) -> None:
-        """It was read back: an open transaction has as much time as it had left.
+        """Restores a transaction: an open one has as much time as it had left.
 
-        All of it, when the clock is in doubt.
+        All of its time, when the clock is unverified.
         """
         facts = owner.facts
         left_ms = facts.started_ms + facts.timeout_ms - self.now_ms
@@ -90,7 +90,7 @@ class Steps:
         self.notice(owner)
 
     def is_overdue(self, owner: Transactional) -> bool:
-        """Whether the time of its open transaction is over."""
+        """True when the time of its open transaction is over."""
         is_open = owner.facts.state is TransactionState.ONGOING
         return is_open and owner.deadline <= self._clock.monotonic()
 
@@ -129,7 +129,7 @@ class Steps:
 
 
 def check_there(owner: Transactional) -> None:
-    """INVALID_PRODUCER_ID_MAPPING (49) for one that expired while somebody waited for his turn."""
+    """INVALID_PRODUCER_ID_MAPPING (49) for an id that expired while a request waited."""
     if owner.is_gone:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{owner.transactional_id} has just expired"

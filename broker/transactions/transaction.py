@@ -1,4 +1,4 @@
-"""What is known of a transactional id at one moment, and the moments that may follow.
+"""State of a transactional id at one moment, and the transitions to the next.
 
 Pure: it knows no clock, no log and no loop. A moment (`Facts`) is never changed; each function
 makes the next one, which counts once it is durable. Names and rules are those of Kafka's
@@ -24,7 +24,7 @@ VERSION_2 = 2
 
 
 class TransactionState(Enum):
-    """Where a transaction is; the values are what clients are told."""
+    """States of a transaction; the values are the wire's."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -63,12 +63,12 @@ class Facts:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no further epoch may be given to a client."""
+        """True when no further epoch may be given to a client."""
         return self.producer_epoch >= LAST_EPOCH_OF_CLIENTS
 
     @property
     def is_commit(self) -> bool:
-        """Whether a prepared transaction commits."""
+        """True when a prepared transaction commits."""
         return self.state is TransactionState.PREPARE_COMMIT
 
     def remembered(self) -> TransactionLogValue:
@@ -190,9 +190,9 @@ def prepared(
 
 
 def fenced(facts: Facts, now_ms: int) -> Facts:
-    """The transaction is aborted by somebody else: its owner's epoch is old from now on.
+    """Aborts the transaction and fences its owner: its epoch is old from now on.
 
-    By version 2 by two, since one more is what the owner would count on by itself.
+    Version 2 raises the epoch by two, since the owner would expect an epoch higher by one.
     """
     bump = 2 if facts.client_version >= VERSION_2 else 1
     return replace(

@@ -21,7 +21,7 @@ _VERSION = Struct(">h")
 
 @message(flexible_from=None)
 class TransactionLogKey:
-    """Whose transaction."""
+    """Key of a transactional id's record."""
 
     transactional_id: str = field(String)
 
@@ -71,7 +71,7 @@ def transaction_value(value: TransactionLogValue) -> bytes:
 
 
 def read_row(key: bytes | None, value: bytes | None) -> TransactionRow | None:
-    """What a record says; None for a kind that is not ours. DecodeError for a damaged one."""
+    """Parses a record; None for a kind that is not ours. DecodeError for a damaged one."""
     if key is None or len(key) < _VERSION.size:
         raise DecodeError("a record of transactions without a key")
     if _VERSION.unpack_from(key)[0] != KEY_VERSION:

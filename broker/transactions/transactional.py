@@ -15,21 +15,21 @@ class Transactional:
         self.transactional_id = transactional_id
         self.facts = facts
         self.turn = asyncio.Lock()
-        """Held by the one request that may change it."""
+        """Lock of the one request that may change it."""
         self.deadline = 0.0
-        """When an open transaction is aborted (monotonic seconds of the broker's clock)."""
+        """Time when an open transaction is aborted (monotonic seconds of the broker's clock)."""
         self.entering = 0
         """Requests that wait for partitions to join; others of its producer wait behind them."""
         self.is_gone = False
-        """Whether it has expired while somebody waited for a turn."""
+        """True when it expired while a request waited for the lock."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it has a transaction whose end is not written yet."""
+        """True for a transaction whose end is not written yet."""
         return self.facts.state is TransactionState.ONGOING or self.facts.state in PREPARED
 
     def may_expire(self, before_ms: int) -> bool:
-        """Whether it has no transaction, and nobody has used it since `before_ms`."""
+        """True when it has no transaction and was not used since `before_ms`."""
         return self.facts.state in OVER and self.facts.updated_ms <= before_ms
 
     def __repr__(self) -> str:

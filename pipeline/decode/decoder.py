@@ -76,11 +76,11 @@ class Table(NamedTuple):
     rows: Numbers
     """A row for each, with the columns of `rows`."""
     end: int
-    """Where they end."""
+    """Their end."""
     needed: int
     """Bytes from there on that the next batch takes, or its header; 0 when nothing follows."""
     fault: DamagedLog | None = None
-    """What is wrong with the next batch, when all of it is there, or its header is."""
+    """Fault of the next batch, when all of it is there, or its header is."""
 
 
 def decode(

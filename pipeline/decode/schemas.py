@@ -121,4 +121,4 @@ VIEWS = {
     "offset_index": OFFSET_INDEX,
     "partitions": PARTITIONS,
 }
-"""What there is besides records, by the option `view`."""
+"""Views other than records, by the option `view`."""

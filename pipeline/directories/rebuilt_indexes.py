@@ -28,7 +28,7 @@ class Rebuilt(NamedTuple):
     different: tuple[str, ...]
     missing: tuple[str, ...]
     fault: str = ""
-    """Where the log itself is damaged; nothing was made behind that."""
+    """Place of the damage in the log itself; nothing was made after that."""
 
 
 def rebuild_segment(

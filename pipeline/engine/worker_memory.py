@@ -18,7 +18,7 @@ WORKER_MEMORY: Mapping[str, str] = MappingProxyType({
     _TRIM_THRESHOLD: str(256 << 20),
 })  # fmt: skip
 _MALLOPT = {_TRIM_THRESHOLD: -1, _MMAP_THRESHOLD: -3}
-"""What glibc's mallopt(3) calls them."""
+"""Numbers of glibc's mallopt(3)."""
 
 
 @contextmanager

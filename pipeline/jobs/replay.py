@@ -36,7 +36,7 @@ class ReplayTarget:
     place: str
     """A folder that remembers how far each partition is; empty: nothing does."""
     allows_loss: bool = False
-    """Whether a run goes on where the log has lost what comes next."""
+    """A run continues where the log has lost the next records."""
 
 
 class Replayed(NamedTuple):

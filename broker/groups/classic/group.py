@@ -56,7 +56,7 @@ class Group:
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.since_ms = now_ms
-        """When it got into its state, by the wall clock."""
+        """Time when it got into its state, by the wall clock (ms)."""
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
@@ -73,11 +73,13 @@ class Group:
         self.sync_deadline = Deadline()
         """Ends the wait for members to ask for their part."""
         self.began_empty = False
-        """Whether the rebalance that is under way is the group's first one."""
+        """True when the present rebalance is the group's first one."""
         self.was_joined = False
         """A member came while the first rebalance was delayed."""
         self.consumer: ModernGroup | None = None
-        """What the group is when the broker assigns (KIP-848); it has no classic members then."""
+        """The group's modern form when the broker assigns (KIP-848); it has no classic members
+        then.
+        """
         self.offsets: dict[Place, OffsetCommitValue] = {}
         self.offset_bytes = 0
         """About what `offsets` take in memory."""

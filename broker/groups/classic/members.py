@@ -68,9 +68,9 @@ class Joining(NamedTuple):
     protocol_type: str
     protocols: tuple[Protocol, ...]
     needs_known_id: bool
-    """Whether a member without an id is first given one (KIP-394)."""
+    """A member without an id is first given one (KIP-394)."""
     may_skip_assignment: bool
-    """Whether its version knows of `skip_assignment` (KIP-814)."""
+    """Its version knows `skip_assignment` (KIP-814)."""
     reason: str = ""
 
 
@@ -122,7 +122,7 @@ class Member:
         self.client_host = joining.client_host
         self.session = Deadline()
         self.is_new = False
-        """Whether it waits for its first answer, and so cannot say that it lives."""
+        """It waits for its first answer, and so cannot send heartbeats."""
         self.assignment = b""
         self.counted_bytes = 0
         """Of its size, what its group's `Footprint` knows."""

@@ -68,17 +68,17 @@ class ConsumerGroup:
         self.owners: dict[tuple[UUID, int], str] = {}
         """The member that has a partition, or has yet to give it back."""
         self.expressions: dict[str, RegexValue] = {}
-        """What each regular expression matched when it was last looked up."""
+        """Matches of each regular expression as of the last look-up."""
         self.seen_image: MetadataImage | None = None
         """The topics that the hash was made of."""
         self.matched_image: MetadataImage | None = None
         """The topics that the expressions were last looked up among."""
         self.is_matching = False
-        """Whether they are being looked up."""
+        """True while they are being looked up."""
         self.rows: list[Row] = []
-        """What changed and is not written yet."""
+        """Changes that are not written yet."""
         self.owed: dict[bytes, bytes | None] = {}
-        """What could not be written."""
+        """Rows that could not be written."""
         self._footprint = footprint
         self._names: Counter[str] = Counter()
         self._patterns: Counter[str] = Counter()

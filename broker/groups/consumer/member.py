@@ -57,7 +57,7 @@ class ConsumerMember:
     state: MemberState = MemberState.STABLE
     assigned: Assigned = field(default_factory=dict)
     revoking: Assigned = field(default_factory=dict)
-    """What it has yet to give back."""
+    """Partitions that it has yet to give back."""
 
     def moved(
         self, epoch: int, state: MemberState, assigned: Assigned, revoking: Assigned

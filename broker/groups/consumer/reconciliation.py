@@ -22,7 +22,7 @@ class Goal(NamedTuple):
     subscribed: frozenset[UUID]
     """The topics that the member reads now: what is no longer among them is given back."""
     is_taken: Callable[[UUID, int], bool]
-    """Whether another member still has a partition."""
+    """True when another member still has a partition."""
 
 
 def reconciled(

@@ -23,7 +23,7 @@ class Request(NamedTuple):
     authorization: str | None = None
     body: bytes = b""
     address: str = ""
-    """Where it comes from."""
+    """Address of the client."""
 
 
 class Response(NamedTuple):

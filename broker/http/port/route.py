@@ -27,9 +27,9 @@ class HttpRoute:
     act: Act | None = None
     parameters: tuple[Parameter, ...] = ()
     takes_settings: bool = False
-    """Whether any setting of a topic is a parameter, too."""
+    """Any setting of a topic is a parameter, too."""
     is_early: bool = False
-    """Whether it can be answered before the logs are loaded."""
+    """It can be answered before the logs are loaded."""
 
     def match(self, path: str) -> dict[str, str] | None:
         """The named parts of a path that is ours, None when it is not. It is as it was sent.

@@ -26,9 +26,9 @@ class TimeSpan(NamedTuple):
     first_arrival_ms: int = NO_TIME
     last_arrival_ms: int = NO_TIME
     is_estimated: bool = False
-    """Whether some arrivals are estimates: their zone map was lost."""
+    """Some arrivals are estimates: their zone map was lost."""
     is_append_time: bool = False
-    """Whether the records carry their arrival as time, whatever was claimed."""
+    """The records carry their arrival as time, whatever was claimed."""
 
 
 class TimeSpans:

@@ -35,7 +35,7 @@ LEARNING_SECONDS = 2.0
 LEARNED_AT_A_TIME = 16
 
 spans = TimeSpans()
-"""What was computed for any answer."""
+"""Values computed for any answer."""
 
 
 class JudgedSegment(NamedTuple):

@@ -26,7 +26,7 @@ TIME_SETTINGS = (
     "message.timestamp.before.max.ms",
     "message.timestamp.after.max.ms",
 )
-"""What decides over a topic's time."""
+"""Settings that decide over a topic's time."""
 
 
 def find_topic(broker: "HttpServices", name: str) -> TopicImage:

@@ -25,11 +25,11 @@ COLUMNS = (
     "last_arrival_ms",
     "state",
 )
-"""What the numbers of a bar are, in order. Times are -1 where there is none."""
+"""Names of a bar's numbers, in order. Times are -1 where there is none."""
 
 CLOSED, ACTIVE, GOES, OVERDUE, COMPACTED = range(5)
 STATES = ("closed", "active", "goes", "overdue", "compacted")
-"""What the last number of a bar means.
+"""Meanings of the last number of a bar.
 
 goes: leaves at the next round of retention. overdue: past its own deadline, but something in front
 of it stays. compacted: compaction has seen it.

@@ -256,7 +256,7 @@ CHOICE = (
     ),
     Parameter("limit", count(1, MAX_PARTITIONS), "Partitions in the answer", DEFAULT_PARTITIONS),
 )
-"""Which partitions an answer is about."""
+"""Parameters that choose the partitions of an answer."""
 
 ROUTES = (
     HttpRoute(
