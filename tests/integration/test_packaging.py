@@ -18,7 +18,7 @@ from tests.support.node_process import NodeProcess
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("protocol", "storage", "config", "broker", "pipeline")
 DATA = (
-    "config/server.yaml", "config/container/*", "config/prometheus/*", "config/grafana/**/*",
+    "config/server.yaml", "config/container/*", "config/prometheus/**/*", "config/grafana/**/*",
     "broker/http/timeline/page/*", "pipeline/spark/*.properties",
 )  # fmt: skip
 BUILD_SECONDS = 600

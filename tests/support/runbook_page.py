@@ -53,6 +53,7 @@ def main() -> int:
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
         return 0
     if sys.argv[1:] == ["--write"]:
+        PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(wanted, encoding="utf-8")
         print(f"{PAGE.name}: written")
         return 0
