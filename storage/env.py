@@ -86,9 +86,9 @@ class File(Protocol):
         """These bytes need not stay in the page cache. Never fails."""
 
     def drop_cache(self, position: int) -> bool:
-        """Whether reads from `position` on come from the disk now, but for unsynced bytes.
+        """Makes reads from `position` on come from the disk, but for unsynced bytes; True if so.
 
-        False where the file system keeps what it has, or cannot tell. Never fails.
+        False where the file system keeps its cache, or cannot say. Never fails.
         """
 
     def sync(self) -> None:
@@ -102,7 +102,7 @@ class File(Protocol):
 
 
 class Lock(Protocol):
-    """A held lock on a data directory."""
+    """A taken lock on a data directory."""
 
     def release(self) -> None:
         """Let others have the directory."""
@@ -115,13 +115,13 @@ class FileSystem(Protocol):
         """Open a file, made empty (owner only) if absent and `create` says so."""
 
     def exists(self, path: str) -> bool:
-        """Whether the name leads to a file or directory."""
+        """True when the name is that of a file or directory."""
 
     def is_open_to_all(self, path: str) -> bool:
-        """Whether every user of the machine may read or write the file, as far as can be told."""
+        """True when every user of the machine may read or write the file, as far as is known."""
 
     def list_dir(self, path: str) -> list[DirEntry]:
-        """What lies in the directory, in no particular order."""
+        """Entries of the directory, in no particular order."""
 
     def make_dir(self, path: str) -> None:
         """Make the directory (owner only) and its missing parents; fine if it exists."""
@@ -145,7 +145,7 @@ class FileSystem(Protocol):
         """Size of the disk that holds `path`."""
 
     def lock(self, path: str) -> Lock:
-        """Take the lock file `path`, made if absent; DirectoryLocked if somebody holds it."""
+        """Take the lock file `path`, made if absent; DirectoryLocked if another process has it."""
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""

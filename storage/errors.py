@@ -1,4 +1,4 @@
-"""What can go wrong with a log: faults of the disk, damaged files, directories that are not ours.
+"""Errors of storage: faults of the disk, damaged files, directories that are not ours.
 
 Disk faults never turn into expected outcomes or bugs on their own: the caller takes the log
 offline and says so (operations B3). Every error carries the path it speaks of.

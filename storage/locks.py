@@ -1,10 +1,10 @@
-"""The locks of storage. Held for moments, and by few: most of a log belongs to one writer.
+"""The locks of storage. Taken for moments, and by few: most of a log belongs to one writer.
 
-- `Lock()` of a `Log`: its gate, held while state changes and is published.
-- `Lock()` of `TrustedIndexes`: while a segment gets other indexes, or a writer who keeps them.
-- `Lock()` of `LogCheckpoints`: while a checkpoint file is written.
-- `ONCE`: for what is made when it is first asked for, on whichever thread that is: one wins. Held
-  for an assignment only, never while anything is read or made.
+- `Lock()` of a `Log`: its gate, taken while state changes and is published. - `Lock()` of
+`TrustedIndexes`: while a segment gets other indexes, or a writer who keeps them. - `Lock()` of
+`LogCheckpoints`: while a checkpoint file is written. - `ONCE`: for what is made when it is first
+asked for, on whichever thread that is: one wins. Taken for an assignment only, never while anything
+is read or made.
 """
 
 from threading import Lock

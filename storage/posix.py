@@ -49,7 +49,7 @@ def _fallocate() -> Callable[[int, int, int, int], object]:
 
 
 def _is_any_cached(fd: int, begin: int, end: int) -> bool:
-    """Whether a page of [begin, end) is in the page cache; `begin` begins one.
+    """True when a page of [begin, end) is in the page cache; `begin` begins a page.
 
     OSError, ValueError where the file cannot be mapped, AttributeError where there is no mincore.
     """

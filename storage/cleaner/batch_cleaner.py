@@ -1,12 +1,12 @@
-"""What compaction leaves of one batch: all of it, byte for byte; a part, built anew; or nothing.
+"""Compaction of one batch: all of it stays, byte for byte; a part, built again; or nothing.
 
 Offsets, sequences, producer, leader epoch, codec and the times of records never change; of a batch
-of which a part stays, base and last offset stay too. A batch may lose all its records and stay, for
-what its header says: the last one of each producer, so that its sequence survives.
+of which a part stays, base and last offset stay too. A batch may lose all its records and stay
+for its header: the last one of each producer, so that its sequence survives.
 
 A tombstone, or a marker whose transaction has no data left, goes in two steps: the batch gets a
 delete horizon, now + `delete.retention.ms`, and at a pass after the horizon the record goes. The
-horizon takes the place of the base time in the header, so time deltas are written anew; it never
+horizon takes the place of the base time in the header, so time deltas are rewritten; it never
 moves. Rules: semantics.md 8.3, 8.4.
 """
 
@@ -43,7 +43,7 @@ _NOTHING = Kept(0, 0, -1, -1, 0, 0, 0)
 
 
 class LastOfProducer(NamedTuple):
-    """What keeps a producer's sequence: the batch that ends there, or a marker of its epoch."""
+    """Last batch of a producer, which keeps its sequence, or a marker of its epoch."""
 
     last_offset: int
     epoch: int
@@ -51,7 +51,7 @@ class LastOfProducer(NamedTuple):
 
 @dataclass(slots=True)
 class CleaningStats:
-    """What one cleaning did. Bytes are those of `.log` files."""
+    """Statistics of one cleaning. Bytes are those of `.log` files."""
 
     records_read: int = 0
     records_kept: int = 0
@@ -60,11 +60,11 @@ class CleaningStats:
     keyless_records: int = 0
     """Records without a key, from before the topic was compacted: they are dropped."""
     next_horizon_ms: int = NO_HORIZON
-    """When the first tombstone or marker that stayed may go; -1 if none stayed."""
+    """Time when the first tombstone or marker that stayed may go (ms); -1 if none stayed."""
 
 
 class CleanedBatch(NamedTuple):
-    """What stays of a batch. `data` None: the batch as it lies there."""
+    """Result of cleaning a batch. `data` None: the batch as stored."""
 
     data: Buffer | None
     attributes: int
@@ -105,7 +105,7 @@ class BatchCleaner:
         return 2 * len(self._room)
 
     def clean(self, data: memoryview, row: BatchRow) -> CleanedBatch | None:
-        """What stays of the batch at `row`; None if nothing does. DecodeError if it is damaged."""
+        """Cleans the batch at `row`; None if nothing of it stays. DecodeError if it is damaged."""
         begin, _, _, base_timestamp, max_timestamp, size, count, attributes = row[:8]
         batch = data[begin : begin + size]
         may_go = self.transactions.may_go(row, batch)

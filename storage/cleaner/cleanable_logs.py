@@ -31,14 +31,14 @@ Name = tuple[str, int]
 
 
 class CleanerOffsets:
-    """Where the clean part of each log ends, durably. One thread at a time changes it."""
+    """Ends of the clean part of each log, durable. One thread at a time changes it."""
 
     def __init__(self, fs: FileSystem, log_dir: str) -> None:
         """Nothing is read."""
         self.first_dirty: Mapping[Name, int] = {}
         """Replaced, never changed: any thread may read."""
         self.horizons: Mapping[Name, int] = {}
-        """When the first tombstone may go that stayed in a log, likewise."""
+        """Times when the first tombstone that stayed in a log may go (ms), likewise."""
         self._fs = fs
         self._is_known = False
         self._offsets_file = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSETS_FILE}")
@@ -80,7 +80,7 @@ class CleanerOffsets:
         self._save()
 
     def forget(self, name: Name) -> None:
-        """The log is gone, or begins anew: durable when it returns. DiskError: ask again."""
+        """The log is gone, or begins again: durable when it returns. DiskError: ask again."""
         if not (self._offsets_file.may_hold(name) or self._horizons_file.may_hold(name)):
             return
         self.first_dirty = {key: at for key, at in self.first_dirty.items() if key != name}
@@ -93,12 +93,12 @@ class CleanerOffsets:
 
 
 def is_compacted(config: TopicConfig) -> bool:
-    """Whether the topic's policy asks for compaction."""
+    """True when the topic's policy asks for compaction."""
     return "compact" in config.cleanup_policy
 
 
 def limits_of(config: TopicConfig) -> CleaningLimits:
-    """What a topic's settings say. Lags that contradict one another by inheritance: max wins."""
+    """Limits from a topic's settings. Lags that contradict one another by inheritance: max wins."""
     most = config.max_compaction_lag_ms
     return CleaningLimits(
         config.min_cleanable_dirty_ratio, min(config.min_compaction_lag_ms, most), most
@@ -126,7 +126,7 @@ def learn_ages(log: Log, at_most: int) -> bool:
 
 
 def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
-    """What the choice has to know, after `learn_ages`. Reads no file."""
+    """Facts for the choice of a log, after `learn_ages`. Reads no file."""
     snapshot = log.snapshot
     closed = snapshot.segments[:-1]
     name = log.topic, log.partition
@@ -164,7 +164,7 @@ def kept_verdict(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict | No
 
 
 def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
-    """What of the log could be cleaned, and whether it should be; after `learn_ages`."""
+    """Cleanability of the log at `now_ms`; after `learn_ages`."""
     kept = kept_verdict(log, offsets, now_ms)
     if kept is not None:
         return kept

@@ -53,7 +53,9 @@ class CleanedSegment:
     def take(
         self, data: memoryview, begin: int, row: BatchRow, cleaned: CleanedBatch | None
     ) -> None:
-        """What stays of the batch at `row` in `data`, a piece of the old `.log` from `begin` on."""
+        """Writes the remains of the batch at `row` in `data`, a piece of the old `.log` from
+        `begin` on.
+        """
         if cleaned is None:
             self._gone = row
             return

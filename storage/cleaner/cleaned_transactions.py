@@ -1,4 +1,4 @@
-"""Which batches of transactions compaction may drop: aborted data at once, markers when alone.
+"""Transactional batches that compaction may drop: aborted data at once, markers when alone.
 
 A marker stays while a batch of its transaction does, for readers of committed data need it; the
 index of aborted transactions keeps those whose marker stays for that reason. Fed with all batches
@@ -33,7 +33,7 @@ class CleanedTransactions:
         """Those whose marker stayed with data before it, for the new segment's index."""
 
     def may_go(self, row: BatchRow, batch: memoryview) -> bool:
-        """Whether the batch holds nothing that counts: aborted data, or a marker without data."""
+        """True when the batch has no effect: aborted data, or a marker without data."""
         attributes = row[7]
         if not attributes & (TRANSACTIONAL | CONTROL):
             return False

@@ -61,7 +61,9 @@ class CleanedZones:
         is_untimed: bool,
         is_stamped: bool,
     ) -> None:
-        """A batch stayed: where it lay, where it lies, and the times that its records claim."""
+        """Adds a batch that stayed: its old and new position, and the times that its records
+        claim.
+        """
         self._come_to(old_position)
         flags = (UNTIMED if is_untimed else 0) | (LOG_APPEND_TIME if is_stamped else 0)
         (first, last), marks = self._arrivals(max_timestamp)

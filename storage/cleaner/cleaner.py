@@ -38,7 +38,7 @@ from storage.segment.segment import Segment
 
 @dataclass(frozen=True, slots=True)
 class CleaningMemory:
-    """What one run may use: the map of keys, how full it gets, and a piece of a log."""
+    """Memory of one run: the map of keys, its load factor, and a piece of a log."""
 
     map_bytes: int
     load_factor: float
@@ -66,7 +66,7 @@ class Cleaning:
         self.log = log
         self.stats = CleaningStats()
         self.first_dirty = verdict.first_dirty
-        """Where the log is dirty from, once the run is over."""
+        """Begin of the log's dirty part, once the run is over."""
         self.replaced: list[Segment] = []
         """Old segments whose files have their `.deleted` names and still have to go."""
         self.map_utilisation = 0.0
@@ -96,7 +96,7 @@ class Cleaning:
             state.is_running = state.unfinished is not None
 
     def _begin(self) -> None:
-        """What has to be of one moment. Until the end no segment leaves the log otherwise."""
+        """Takes a consistent view. Until the end no segment leaves the log otherwise."""
         log, verdict = self.log, self._verdict
         log.compaction.is_running = True
         self._segments = tuple(
@@ -172,7 +172,7 @@ class Cleaning:
         transactions: CleanedTransactions,
         segment: Segment,
     ) -> int:
-        """Where the map was full, or -1."""
+        """Maps the keys of a batch; the offset where the map was full, or -1."""
         batch = data[row[0] : row[0] + row[5]]
         if transactions.may_go(row, batch) or row[7] & CONTROL or row[2] < first:
             return -1
@@ -242,7 +242,9 @@ class Cleaning:
         self.replaced += swap.old
 
     def _discard(self, cleaned: CleanedSegment) -> None:
-        """What was written goes. If that fails the log is left alone until it is opened again."""
+        """Removes what was written. If that fails the log is left alone until it is opened
+        again.
+        """
         try:
             cleaned.discard()
         except DiskError:
@@ -273,7 +275,7 @@ class Cleaning:
     # --- what both passes need ---
 
     def _ends(self) -> list[int]:
-        """Where each of the segments ends: the base of the next one."""
+        """End of each segment: the base of the next one."""
         bases = [segment.base_offset for segment in self._segments]
         return [*bases[1:], self._verdict.first_uncleanable] if bases else []
 

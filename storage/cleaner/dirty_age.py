@@ -1,8 +1,8 @@
-"""How old the oldest record is that compaction has not seen, and since when it is overdue, now.
+"""Age of the oldest record that compaction has not seen, and since when it is overdue.
 
 Unlike the choice of the next log (storage/retention/cleanability.py, KIP-354) this counts the
-active segment, too: what stands still because no segment ends is late all the same. But for
-`learn_dirty_age` nothing here reads a file; what nobody has looked up since the start is said to be
+active segment, too: a log whose segment does not end is late all the same. But for
+`learn_dirty_age` nothing here reads a file; times that were not looked up since the start are
 unknown.
 """
 
@@ -23,9 +23,9 @@ class DirtyAge(NamedTuple):
     """Of the dirty records whose times are known, the oldest: its own time or its arrival,
     whichever is earlier; -1: none. Of a segment that is clean in part, its first record's."""
     deadline_ms: int
-    """When that record is overdue; -1 without a bound or such a record."""
+    """Time when that record is overdue (ms); -1 without a bound or such a record."""
     is_known: bool
-    """Whether the times of all dirty segments are known."""
+    """True when the times of all dirty segments are known."""
 
     def delay_ms(self, now_ms: int) -> int:
         """For how long the record has been overdue; 0 if it is not."""
@@ -33,7 +33,7 @@ class DirtyAge(NamedTuple):
 
 
 def has_bound(log: Log) -> bool:
-    """Whether the topic is compacted and says how long a record may wait for that."""
+    """True for a compacted topic with a bound on the wait of its records."""
     return is_compacted(log.config) and log.config.max_compaction_lag_ms != UNLIMITED_MS
 
 

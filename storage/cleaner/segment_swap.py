@@ -2,8 +2,9 @@
 neither (semantics.md 8.5).
 
 One rule for the order: a `.cleaned` name says that its whole set counts for nothing. So it is the
-last to become `.swap`, and who gives a set up makes one again, durably, before he removes anything
-(`CleanedSegment.discard`). The `.swap` files without one beside them are those of a whole set.
+last to become `.swap`, and a set that is given up gets one again, durably, before anything is
+removed (`CleanedSegment.discard`). The `.swap` files without one beside them are those of a whole
+set.
 
 1. `prepare`: `.cleaned` names become `.swap`, the `.log`'s last, durably. Until all have it the
    next start drops the new segment; from then on it takes the place of the old ones.
@@ -11,8 +12,8 @@ last to become `.swap`, and who gives a set up makes one again, durably, before 
 3. `finish`: the old names become `.deleted`, durably; then the `.swap` names lose their ending,
    durably. Done again after a failure, it goes on where it stopped.
 
-Readers never depend on the order: the new `.log` is held open until its name is final, and the old
-one whose name it takes for as long as anybody may read it.
+Readers never depend on the order: the new `.log` is kept open until its name is final, and the old
+one whose name it takes for as long as a reader may use it.
 """
 
 from collections.abc import Sequence

@@ -29,7 +29,7 @@ class Ballast:
         self.size_bytes = 0
 
     def find(self) -> None:
-        """What an earlier run left."""
+        """Finds the ballast of an earlier run."""
         try:
             file = self._fs.open(self._path, write=False)
         except FileMissing:

@@ -1,6 +1,6 @@
-"""A data directory as a whole: who holds it, whom it belongs to, whether it was left clean.
+"""A data directory as a whole: its lock, its identity, its clean mark.
 
-Rules (semantics.md 9.1, operations B3.6): the lock is held as long as the process uses the
+Rules (semantics.md 9.1, operations B3.6): the lock is kept as long as the process uses the
 directory; an identity that does not fit, or a newer format, is refused before anything is touched;
 the clean mark is gone, durably, before the first write, and comes back when every log was closed
 well.
@@ -38,8 +38,8 @@ class DataDirectory:
     def open(self, cluster_id: str, node_id: int) -> None:
         """Take the directory, made if absent; an empty `cluster_id` accepts or invents one.
 
-        DirectoryLocked when somebody holds it, NewerFormat or CorruptCheckpoint when its identity
-        cannot be read, StorageError when it belongs to another cluster or node, DiskError.
+        DirectoryLocked when another process has it, NewerFormat or CorruptCheckpoint when its
+        identity cannot be read, StorageError when it belongs to another cluster or node, DiskError.
         """
         fs = self._env.fs
         self._make()

@@ -16,7 +16,7 @@ STEP_FILES = 64
 
 
 class DeletedDirectories:
-    """The ones that still have to go, in the order in which they are due."""
+    """Deleted directories that are still on the disk, in the order in which they are due."""
 
     __slots__ = ("_due", "_env", "_log_dir")
 
@@ -27,7 +27,7 @@ class DeletedDirectories:
         self._due: deque[tuple[float, str]] = deque()
 
     def __len__(self) -> int:
-        """How many directories wait."""
+        """Number of directories that wait."""
         return len(self._due)
 
     def found(self, name: str) -> None:
@@ -66,7 +66,7 @@ class DeletedDirectories:
         return bool(self._due) and (hurry or self._due[0][0] <= now)
 
     def _remove_some(self, path: str) -> bool:
-        """Whether the directory is gone now."""
+        """Removes some files; True when the directory is gone."""
         fs = self._env.fs
         entries = fs.list_dir(path)
         for entry in entries[:STEP_FILES]:

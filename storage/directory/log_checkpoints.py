@@ -1,10 +1,10 @@
-"""What a data directory notes of its logs, by name: recovery points, starts, high watermarks, and
-how far each was compacted.
+"""Checkpoints of a data directory, by log name: recovery points, starts, high watermarks, and the
+ends of compaction.
 
 Rules: Kafka's files know names only, so an entry of a deleted log would be taken for that of its
-successor. Whatever a file says of a name is gone, durably, before a log of that name is made
-(`forget`). One thread at a time writes, and looks in its turn at the logs that exist then: nobody
-writes after a deletion what was true before it.
+successor. A file's entries of a name are removed, durably, before a log of that name is created
+(`forget`). One thread at a time writes, and reads the logs that exist then: no entry from before a
+deletion is written after it.
 """
 
 from collections.abc import Callable, Mapping

@@ -44,11 +44,11 @@ class LogManager:
         """Nothing is touched. `topic_config` gives the settings of a topic by name."""
         self.logs: Mapping[tuple[str, int], Log] = {}
         self.damage: list[str] = []
-        """What `load` found damaged and went on without: checkpoints, metadata files."""
+        """Damaged files that `load` went on without: checkpoints, metadata files."""
         self.recovered_logs = 0
-        """How many logs `load` had to recover."""
+        """Number of logs that `load` had to recover."""
         self.upgraded_segments = 0
-        """How many segments of formats 0 and 1 `load` wrote anew."""
+        """Number of segments of formats 0 and 1 that `load` rewrote."""
         self._env = env
         self._topic_config = topic_config
         self._directory = DataDirectory(env, log_dir)
@@ -58,9 +58,9 @@ class LogManager:
         self._removed = RemovedSegments(env.clock)
         self._checkpoints = LogCheckpoints(env.fs, log_dir, lambda: self.logs)
         self.cleaner_offsets = self._checkpoints.cleaner
-        """Where the clean part of each compacted log ends."""
+        """End of the clean part of each compacted log."""
         self.ballast = Ballast(env.fs, self._directory.path_of(BALLAST_FILE))
-        """What gives way on a full disk."""
+        """Space that is released on a full disk."""
         self._is_loaded = False
         self._has_closed_badly = False
 
@@ -71,7 +71,7 @@ class LogManager:
 
     @property
     def was_clean(self) -> bool:
-        """Whether the directory was left by a clean stop."""
+        """True when the directory was left by a clean stop."""
         return self._directory.was_clean
 
     @property
@@ -86,7 +86,7 @@ class LogManager:
 
     @property
     def rebuilt_indexes(self) -> int:
-        """Segments whose indexes did not agree with their log and were made anew."""
+        """Segments whose indexes did not agree with their log and were rebuilt."""
         return self._indexes.rebuilt
 
     @property
@@ -157,11 +157,13 @@ class LogManager:
         )
         self._is_loaded = True
         if self.recovered_logs:
-            with suppress(DiskError):  # what was scanned once need not be again; tried anew on time
+            with suppress(
+                DiskError
+            ):  # what was scanned once need not be again; tried again on time
                 self.checkpoint()
 
     def expire_restored_producers(self, expiration_ms: int) -> None:
-        """Forget producers that snapshots held and that have been silent for so long.
+        """Forget producers from snapshots that have been silent for so long.
 
         Between `load` and the first append, once the clock of this start is believed.
         """

@@ -1,4 +1,4 @@
-"""What lies in a file of a data directory, row by row, known by its name (semantics.md 12).
+"""Contents of a file of a data directory, row by row, by its name (semantics.md 12).
 
 Reads only, in bounded memory, with or without a broker at work on it: a file that grows is shown as
 long as it was when it was opened.

@@ -125,7 +125,7 @@ def dump_zones(window: LogWindow, base_offset: int) -> Iterator[Dumped]:
 def _entries(
     window: LogWindow, size: int, unpack: Callable[[bytes], Iterator[tuple[int, ...]]]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Each whole entry of `size` bytes and where it lies."""
+    """Each whole entry of `size` bytes with its position."""
     position, whole = 0, window.size // size * size
     while position < whole:
         piece = bytes(window.view(position, min(_PIECE_ENTRIES * size, whole - position)))

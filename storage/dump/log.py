@@ -38,7 +38,7 @@ _TIMESTAMP = Struct(">q")
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much of a log is shown."""
+    """Amount of detail of a log."""
 
     records: bool = False
     contents: bool = False
@@ -146,7 +146,7 @@ def _codec(attributes: int) -> str:
 
 
 def _end(window: LogWindow, position: int, size: int) -> int:
-    """Where the batch ends; DecodeError when the file ends before it."""
+    """End of the batch; DecodeError when the file ends before it."""
     if position + size > window.size:
         raise DecodeError(f"it is cut off: {window.size - position} of {size} bytes are there")
     return position + size
@@ -172,7 +172,7 @@ def _told(
 def _unreadable(
     window: LogWindow, position: int, resumes_at: int | None, error: DecodeError
 ) -> Iterator[Dumped]:
-    """What is known of bytes that are no batch: their number, and whether sound ones follow."""
+    """Reports bytes that are no batch: their number, and whether sound ones follow."""
     if resumes_at is not None:
         lost = resumes_at - position
         yield Damage(position, f"{lost} bytes are no batch ({error.message}); sound ones follow")

@@ -28,7 +28,7 @@ def message_rows(data: memoryview, *, contents: bool) -> Iterator[Row]:
 
 
 def _crcs(data: memoryview, magic: int, codec: Codec) -> Iterator[int]:
-    """What each message states as its CRC; that it is right, whoever reads the message sees."""
+    """Stated CRC of each message; the reader of the message checks it."""
     if codec is not Codec.NONE:
         _, inner = legacy.unwrap(data, magic, codec, DEFAULT_LIMIT_BYTES)
         data = memoryview(inner)

@@ -1,7 +1,7 @@
-"""What a dump gives: rows in the order of the file, and the places where it is damaged.
+"""Rows of a dump in the order of the file, and the places where it is damaged.
 
 A row's fields carry the names that Kafka's DumpLogSegments prints, in its order (semantics.md 12).
-How they become text or JSON is the printer's business.
+The printer turns them into text or JSON.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Where bytes are not what they should be, and why."""
+    """Position of wrong bytes, with the reason."""
 
     position: int
     why: str

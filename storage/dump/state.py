@@ -17,7 +17,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 
 def dump_snapshot(fs: FileSystem, path: str, size: int) -> Iterator[Dumped]:
-    """What is remembered of each producer (semantics.md 9.2)."""
+    """State of each producer (semantics.md 9.2)."""
     if size > MAX_BYTES:
         yield _too_large(size)
         return

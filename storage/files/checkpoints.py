@@ -25,12 +25,12 @@ SUM_NAME = "#crc32c"
 
 
 class OffsetsLoad(NamedTuple):
-    """The offsets; empty and with the damage told if the file could not be read."""
+    """The offsets; empty and with a description of the damage if the file could not be read."""
 
     offsets: dict[PartitionName, int]
     damage: str | None
     is_ours: bool = False
-    """Whether the file, sound or damaged, was written here last, and not by a Kafka."""
+    """True when the file, sound or damaged, was last written here, and not by a Kafka."""
 
 
 class OffsetCheckpoint:
@@ -59,7 +59,7 @@ class OffsetCheckpoint:
         return OffsetsLoad(offsets, None, is_ours)
 
     def may_hold(self, name: tuple[str, int]) -> bool:
-        """Whether the file may say something of that partition. Reads nothing."""
+        """True when the file may have an entry of that partition. Reads nothing."""
         return self._names is None or name in self._names
 
     def save(self, offsets: Mapping[tuple[str, int], int]) -> None:

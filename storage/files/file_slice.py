@@ -1,4 +1,4 @@
-"""Ranges of log files that are on their way to a reader, unread until somebody wants the bytes."""
+"""Ranges of log files on their way to a reader, unread until the bytes are needed."""
 
 from typing import NamedTuple, Protocol
 
@@ -11,7 +11,7 @@ class FileSlice:
     __slots__ = ("file", "position", "size")
 
     def __init__(self, file: File, position: int, size: int) -> None:
-        """Nothing is read; the file stays open for as long as the slice is held."""
+        """Nothing is read; the file stays open as long as the slice lives."""
         self.file = file
         self.position = position
         self.size = size
@@ -42,14 +42,14 @@ class Unverified(Protocol):
 
     @property
     def segment(self) -> object:
-        """The segment that it lies in."""
+        """The segment of the slice."""
 
     def settle(self) -> None:
         """Verify it. Blocks. DiskError."""
 
 
 class FetchData(NamedTuple):
-    """What a fetch may send: whole batches but perhaps the last, as they lie on the disk."""
+    """Data of a fetch: whole batches but perhaps the last, as stored on the disk."""
 
     slices: tuple[FileSlice, ...]
     size_bytes: int

@@ -49,7 +49,7 @@ class PartitionName(NamedTuple):
 
 
 class SegmentFile(NamedTuple):
-    """What the name of a file in a partition's directory says: `00000000000000000042.index`."""
+    """Parts of a file name in a partition's directory: `00000000000000000042.index`."""
 
     base_offset: int
     suffix: str
@@ -96,7 +96,7 @@ def deleted_partition_dir_name(topic: str, partition: int, unique: UUID) -> str:
 
 
 def is_deleted_partition_dir(name: str) -> bool:
-    """Whether the directory is only waiting to be removed."""
+    """True when the directory is only waiting to be removed."""
     head, dot, tail = name.rpartition(".")
     unique = tail.removesuffix(_DELETE_SUFFIX)
     return (

@@ -1,4 +1,4 @@
-"""Who a directory belongs to: `meta.properties`, `partition.metadata`, the clean-shutdown mark.
+"""Identity of a directory: `meta.properties`, `partition.metadata`, the clean-shutdown mark.
 
 Formats of Kafka 4 (semantics.md 9.1, 9.2), byte for byte. `meta.properties` is a Java properties
 file: comments, the date of writing, `key=value` lines with Java's escapes.

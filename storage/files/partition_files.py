@@ -1,10 +1,11 @@
-"""The files of one partition: where its directory lies, and a bounded number of them open.
+"""The files of one partition: its directory, and a bounded number of open files.
 
-Rules: at most one descriptor per partition stays open outside the pool (the active `.log`, held by
+Rules: at most one descriptor per partition stays open outside the pool (the active `.log`, kept by
 its segment); everything else is opened through a `FilePool`, which forgets the file that was used
-longest ago. A forgotten file is not closed under those who still read it: it closes when the last
-of them lets go of it. Reads may come from any thread. A file that took another one's name is told
-from it by its generation, so that nobody can mistake the one for the other.
+longest ago. A
+forgotten file is not closed under its readers: it closes when the last of them is done. Reads may
+come from any thread. A file that took another one's name has another generation, so that the two
+are never confused.
 """
 
 from storage.env import File, FileSystem
@@ -53,7 +54,7 @@ class FilePool:
         self._files.clear()
 
     def __len__(self) -> int:
-        """How many files are kept open."""
+        """Number of files that are kept open."""
         return len(self._files)
 
 

@@ -1,9 +1,8 @@
-"""What lies in a partition's directory, from one look at it; left-overs are settled first.
+"""Contents of a partition's directory, from one look; left-overs are settled first.
 
 Rules (semantics.md 8.5, 9.3): `.deleted` and `.cleaned` go; a `.swap` whose set is complete takes
 the place of what it was made from; index files without their `.log` go. Unknown files stay. Each
-step is durable before the next one, which could not tell what it means any more if it were undone:
-this, too, may be cut off at any call.
+step is durable before the next one, so that this, too, may be cut off at any call.
 """
 
 from dataclasses import dataclass, field
@@ -44,7 +43,7 @@ class PartitionListing:
         return sorted(self.logs)
 
     def lacks_index(self, base_offset: int) -> bool:
-        """Whether a segment has lost its offset or time index."""
+        """True when a segment has lost its offset or time index."""
         beside = self.beside.get(base_offset, ())
         return OFFSET_INDEX not in beside or TIME_INDEX not in beside
 
@@ -62,7 +61,7 @@ def list_partition(fs: FileSystem, path: str) -> PartitionListing:
 
 
 def look_at(fs: FileSystem, path: str) -> PartitionListing:
-    """What lies in the directory, left-overs and all; nothing is changed. DiskError."""
+    """Contents of the directory, left-overs and all; nothing is changed. DiskError."""
     listing = PartitionListing()
     for entry in fs.list_dir(path):
         name = entry.name

@@ -1,4 +1,4 @@
-"""Where logs begin whose first records were deleted: Kafka's checkpoint, and a copy of ours.
+"""Start offsets of logs whose first records were deleted: Kafka's checkpoint, and our copy.
 
 Start offsets cannot be made again from the logs, so they are kept twice. The copy counts when the
 checksum of Kafka's file is wrong. Only a file of ours has one; a Kafka that wrote later left a file
@@ -28,7 +28,7 @@ class StartOffsets:
         return OffsetsLoad(copy.offsets, f"{load.damage}; its copy is whole and was taken", True)
 
     def may_hold(self, name: tuple[str, int]) -> bool:
-        """Whether file or copy may say something of that partition. Reads nothing."""
+        """True when file or copy may have an entry of that partition. Reads nothing."""
         return self._file.may_hold(name) or self._copy.may_hold(name)
 
     def save(self, offsets: Mapping[tuple[str, int], int]) -> None:

@@ -22,7 +22,7 @@ from storage.files.partition_files import PartitionFiles
 
 
 def save(files: PartitionFiles, offset: int) -> None:
-    """What lies below `offset` is on the disk. Never fails: without a mark less is known.
+    """Notes that offsets below `offset` are on the disk. Never fails: without a mark less is known.
 
     The file is of the pool: to open it each time would cost more than the line.
     """

@@ -34,7 +34,7 @@ class OffsetIndex(SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment must roll: no slot is left."""
+        """True when no slot is left: the segment must roll."""
         return len(self._load()[0]) >= self.capacity
 
     @property

@@ -1,4 +1,4 @@
-"""What the offset index and the time index share: two rising columns over a file of fixed entries.
+"""Shared base of the offset and the time index: two rising columns over a file of fixed entries.
 
 Rules (semantics.md 1.4-1.7, 2): the file holds nothing but entries and is never preallocated or
 mapped, so its length is always entries x entry size; `segment.index.bytes` sets the capacity all
@@ -6,7 +6,7 @@ the same. An index is a hint: it can be rebuilt, and is verified before it is be
 
 In memory an index costs nothing until it is first used; then two arrays of machine numbers.
 Entries are appended in memory and written by `flush`, which opens and closes the file, so no
-descriptor is held. Appending, truncating and flushing belong to the log's single writer (a flush
+descriptor stays open. Appending, truncating and flushing belong to the log's single writer (a flush
 may run in another thread as long as nothing truncates meanwhile). Lookups may run in any thread at
 any time: both columns are published by one assignment, and only ever grow in place.
 """
@@ -37,7 +37,7 @@ def big_endian(column: "array[int]") -> "array[int]":
 
 
 def is_rising(column: "array[int]", *, strictly: bool) -> bool:
-    """Whether no number is smaller (`strictly`: nor equal) than the one before it."""
+    """True when no number is smaller (`strictly`: nor equal) than the one before it."""
     return all(map(lt if strictly else le, column, islice(column, 1, None)))
 
 
@@ -71,7 +71,7 @@ class SparseIndex(ABC):
 
     @property
     def entries(self) -> int:
-        """How many entries there are, written or not."""
+        """Number of entries, written or not."""
         return len(self._load()[0])
 
     @property
@@ -81,7 +81,7 @@ class SparseIndex(ABC):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the entries are in memory."""
+        """True when the entries are in memory."""
         return self._columns is not None
 
     def reset(self) -> None:

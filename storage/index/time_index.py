@@ -1,7 +1,7 @@
 """Time index of a segment: timestamp -> offset (semantics.md 1, KIP-33 as shipped).
 
 An entry is 12 bytes: int64 timestamp, int32 offset minus base, both big-endian. It says: every
-record of the segment with a greater timestamp lies at or after this offset. Timestamps strictly
+record of the segment with a greater timestamp is at or after this offset. Timestamps strictly
 rise, offsets never fall. One slot stays free for the entry that is written at roll.
 """
 
@@ -39,7 +39,7 @@ class TimeIndex(SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment must roll: only the slot for the entry at roll is left."""
+        """True when only the slot for the entry at roll is left: the segment must roll."""
         return len(self._load()[0]) >= self.capacity - 1
 
     @property
@@ -85,7 +85,7 @@ class TimeIndex(SparseIndex):
         return self._entry(columns, bisect_right(columns[0], timestamp) - 1)
 
     def search_offset(self, timestamp: int) -> int:
-        """Where a search for `timestamp` begins: no record before it has that time or a later one.
+        """First offset to search for `timestamp`: no record before it has that time or a later one.
 
         Of the greatest entry below it, which is right for both meanings of an entry (time.md 8),
         the one before: so a single wrong entry cannot hide a record.

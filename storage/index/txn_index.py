@@ -3,7 +3,7 @@
 An entry is 34 bytes, big-endian: int16 version 0, int64 producer id, int64 first offset, int64
 last offset (of the marker), int64 last stable offset after the abort. Last offsets strictly rise.
 The file exists only if there were aborts. Entries count in memory at once; the file follows with
-`flush`, at the latest when its segment is synced, and recovery makes it anew from the log. Its
+`flush`, at the latest when its segment is synced, and recovery rebuilds it from the log. Its
 checksum (`txn_sum`) is written after each sync and looked at when the log is opened.
 """
 
@@ -35,7 +35,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedSearch(NamedTuple):
-    """What one segment knows; `is_complete`: later segments cannot add to it."""
+    """Result of one segment; `is_complete`: later segments cannot add to it."""
 
     transactions: tuple[AbortedTransaction, ...]
     is_complete: bool

@@ -3,7 +3,7 @@
 The index is Kafka's format and has no room for one; a changed bit in it can be consistent and would
 hide committed records, or show aborted ones. Six bytes, big-endian: int16 version 0, uint32 CRC-32C
 of the `.txnindex`. Written after the index at each sync of it, so a file that does not match means
-that the index is made anew from the log; an index without such a file, as Kafka leaves it, is
+that the index is rebuilt from the log; an index without such a file, as Kafka leaves it, is
 believed. Kafka passes over files of this name.
 """
 

@@ -1,4 +1,4 @@
-"""Which leader epoch wrote from which offset on: the cache and its file (semantics.md 9.2).
+"""Leader epochs and their first offsets: the cache and its file (semantics.md 9.2).
 
 `leader-epoch-checkpoint` is text: `0`, a count, then `epoch startOffset` a line. Epochs and start
 offsets strictly rise; a new entry removes those that contradict it. It can be rebuilt from the
@@ -45,7 +45,7 @@ class LeaderEpochs:
 
     @property
     def is_unsaved(self) -> bool:
-        """Whether the file is not known to say the same, durably."""
+        """True when the file is not known to have the same entries, durably."""
         return self._entries != self._saved
 
     @property
@@ -64,7 +64,7 @@ class LeaderEpochs:
         return self._entries[-1] if self._entries else None
 
     def load(self) -> None:
-        """Read the file; empty if it is missing, empty with `damage` told if it makes no sense."""
+        """Read the file; empty if it is missing, empty and with `damage` set if it is malformed."""
         self.damage = None
         self._entries = self._saved = ()
         try:
@@ -108,9 +108,9 @@ class LeaderEpochs:
         return self._entries[index - 1].epoch if index else None
 
     def end_offset_of(self, epoch: int, log_end_offset: int) -> EpochEnd:
-        """Where `epoch` ended (OffsetForLeaderEpoch); (-1, -1) if it is later than all known.
+        """End of `epoch` (OffsetForLeaderEpoch); (-1, -1) if it is later than all known.
 
-        Of an epoch that is not known the next smaller one is told. One before all known ended
+        For an unknown epoch the answer is the next smaller one. An epoch before all known ended
         where the first known began.
         """
         latest = self.latest
@@ -130,7 +130,9 @@ class LeaderEpochs:
         return changed
 
     def start_at(self, start_offset: int) -> bool:
-        """Forget epochs that ended before the log's new start; the one it lies in begins there."""
+        """Forget epochs that ended before the log's new start; the epoch of the start begins
+        there.
+        """
         first = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset) - 1
         if first < 0 or (first == 0 and self._entries[0].start_offset == start_offset):
             return False

@@ -31,7 +31,7 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 class SnapshotLoad(NamedTuple):
-    """What was loaded. `offset` is None without a usable snapshot: replay from the log's start."""
+    """Result of a load. `offset` is None without a usable snapshot: replay from the log's start."""
 
     offset: int | None
     damaged: tuple[str, ...]

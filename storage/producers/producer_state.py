@@ -1,10 +1,10 @@
-"""What a partition remembers of its producers: epochs, sequences, open transactions.
+"""State of a partition's producers: epochs, sequences, open transactions.
 
 Rules (semantics.md 10). Five batches a producer are remembered, and a resend of one of them is a
 duplicate that gets its old offset. Else the sequence must follow the last one (2^31-1 wraps to
 0), a new epoch starts at 0, an old epoch is fenced, and a producer that is unknown here may start
-anywhere. What the broker itself writes for a producer (markers, offsets in a transaction) has no
-sequence, and only its epoch is judged. Judging and remembering are two steps: `check` changes
+anywhere. Batches that the broker writes for a producer (markers, offsets in a transaction) have no
+sequence, and only their epoch is judged. Judging and remembering are two steps: `check` changes
 nothing, `update` is called once the batch is written.
 
 Pure memory; `producer_snapshots` keeps it in files. One owner: the log's writer.
@@ -93,7 +93,7 @@ class ProducerEntry:
 
     @property
     def has_open_transaction(self) -> bool:
-        """Whether records wait for a marker."""
+        """True when records wait for a marker."""
         return self.txn_first_offset != NO_OFFSET
 
 
@@ -109,7 +109,7 @@ class ProducerStates:
         """No producers, from offset 0."""
         self.end_offset = 0
         self.most = MAX_PRODUCERS
-        """How many are remembered; set from any thread."""
+        """Maximum number of producers; set from any thread."""
         self.restored_below = 0
         """Offset of the snapshot that they were restored from; 0 if they were not."""
         self._producers: dict[int, ProducerEntry] = {}
@@ -159,7 +159,7 @@ class ProducerStates:
         return None
 
     def update(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
-        """Remember a batch that lies in the log at `base_offset`; not for control batches.
+        """Remember a batch that is stored in the log at `base_offset`; not for control batches.
 
         `max_timestamp` is the one that was written. Also the way to replay a log.
         """
@@ -188,7 +188,7 @@ class ProducerStates:
         *,
         is_aborted: bool,
     ) -> CompletedTransaction | None:
-        """Take in a transaction marker that lies in the log; None if no transaction was open."""
+        """Take in a stored transaction marker; None if no transaction was open."""
         entry = self._latest(producer_id)
         if entry.epoch != epoch:
             entry.epoch = epoch
@@ -220,7 +220,7 @@ class ProducerStates:
         return next(iter(self._open), None)
 
     def high_watermark_moved(self, high_watermark: int) -> None:
-        """Transactions whose marker lies below the high watermark are stable from now on."""
+        """Makes transactions whose marker is below the high watermark stable."""
         if self._completed:
             self._completed = {
                 first: marker
@@ -232,7 +232,7 @@ class ProducerStates:
         """Forget producers whose last batch is that old by its own time; says which.
 
         Message time, as Kafka has it: a producer of old CreateTime data is forgotten at once. One
-        whose time lies ahead counts from now on, or wild times would keep it for ever. Never with
+        whose time is ahead counts from now on, or wild times would keep it for ever. Never with
         an open transaction.
         """
         for entry in self._producers.values():
@@ -247,7 +247,7 @@ class ProducerStates:
         return expired
 
     def expire_restored(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that a snapshot held, that wrote nothing behind it and are expired.
+        """Forget producers from a snapshot that wrote nothing after it and are expired.
 
         As Kafka does when it reads a snapshot; here it waits until the clock of a start is judged.
         """
@@ -257,7 +257,7 @@ class ProducerStates:
                 del self._producers[producer_id]
 
     def restore(self, producer_id: int, entry: ProducerEntry) -> None:
-        """Put an entry back that a snapshot held."""
+        """Put an entry of a snapshot back."""
         self._producers[producer_id] = entry
         if entry.has_open_transaction:
             first = entry.txn_first_offset
@@ -298,7 +298,7 @@ class ProducerStates:
 
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
-    """Whether a producer may be forgotten at `now_ms`."""
+    """True when a producer may be forgotten at `now_ms`."""
     return not entry.has_open_transaction and now_ms - entry.last_timestamp >= expiration_ms
 
 

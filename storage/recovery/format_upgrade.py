@@ -1,7 +1,7 @@
 """Segments of formats 0 and 1, left by a Kafka before 0.11, become format 2 when a log is opened.
 
-One file at a time: what it holds is written beside it, made durable, and takes its name in one
-rename; its indexes go, since positions change, and are made anew. Offsets, times and timestamp
+One file at a time: the new one is written beside it, made durable, and takes its name in one
+rename; its indexes are removed, since positions change, and rebuilt. Offsets, times and timestamp
 types, keys, values and codecs stay; the file keeps its modification time, by which records without
 time age. Messages that came one by one are gathered into batches. What cannot be read is copied as
 it is, so that recovery judges it as any other torn tail or damage. Rules: semantics.md 7.1, 7.2.
@@ -37,7 +37,7 @@ NOWHERE = 1 << 62
 
 
 class Upgraded(NamedTuple):
-    """What became of the old segments of a log."""
+    """Result of an upgrade of a log's old segments."""
 
     segments: int
     damaged_at: int | None
@@ -47,7 +47,7 @@ class Upgraded(NamedTuple):
 def upgrade_segments(
     fs: FileSystem, path: str, listing: PartitionListing, *, limit_bytes: int, is_clean: bool
 ) -> Upgraded:
-    """Write the old segments of the directory `path` anew. DiskError: those not done stay as is.
+    """Rewrite the old segments of the directory `path`. DiskError: those not done stay as is.
 
     A segment with zones was written by us, so it is not looked at. No wrapper may unpack to more
     than `limit_bytes`. Not `is_clean`: the end of the last segment may be torn.
@@ -75,7 +75,7 @@ def upgrade_segments(
 
 
 def is_old_message(data: bytes | memoryview) -> bool:
-    """Whether `data` begins with a whole message of format 0 or 1 that has its CRC."""
+    """True when `data` begins with a whole message of format 0 or 1 that has its CRC."""
     if len(data) < _LEAST or not _is_old(data):
         return False
     end = end_of_message(memoryview(data), 0)
@@ -84,7 +84,7 @@ def is_old_message(data: bytes | memoryview) -> bool:
 
 
 def has_old_message(data: bytes, next_offset: int) -> bool:
-    """Whether a whole message of format 0 or 1, with an offset not under `next_offset`, is there.
+    """True when there is a whole message of format 0 or 1 with an offset not under `next_offset`.
 
     Of the offset the upper five bytes are taken for those of `next_offset` or their successor.
     """
@@ -152,7 +152,7 @@ class _Copy:
         self.fault_at: int | None = None
         """Position in the old file from which on it is copied as it is; None: nothing is."""
         self.is_torn = False
-        """Whether nothing sound lies behind that position."""
+        """True when nothing sound follows that position."""
 
     def parts(self) -> Iterator[bytes | bytearray | memoryview]:
         """Batches of format 2, then what cannot be read."""
@@ -175,7 +175,7 @@ class _Copy:
                 return
 
     def _batch(self, data: memoryview, start: int, end: int) -> tuple[int, bytearray | memoryview]:
-        """Where the batch's part of the old file ends, and the batch."""
+        """End of the batch's part of the old file, and the batch."""
         if data[start + CRC_STARTS] == 2:
             batch: bytearray | memoryview = data[start:end]
         else:
@@ -213,7 +213,7 @@ def converted_run(
 
 
 def end_of_message(data: memoryview, start: int) -> int:
-    """Where the message or batch at `start` ends; behind all data when there can be none."""
+    """End of the message or batch at `start`; behind all data when there can be none."""
     if len(data) - start < _LEAST:
         return start + _LEAST
     size = int.from_bytes(data[start + 8 : start + OFFSET_AND_SIZE_BYTES], "big", signed=True)
@@ -237,7 +237,7 @@ def _run_end(data: memoryview, start: int, end: int) -> int:
 
 
 def _kind(data: memoryview, start: int, magic: int) -> tuple[int, int, int]:
-    """What the messages of a batch have in common: format, attributes, the stamp if there is one.
+    """Common attributes of a batch's messages: format, attributes, the stamp if there is one.
 
     The magic number stands before the attributes; format 0 knows no stamp.
     """

@@ -47,7 +47,7 @@ _INDEX_ENTRY_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class LoadedLog:
-    """A log's state as it lies on the disk, durable up to `end_offset`."""
+    """A log's state as stored on the disk, durable up to `end_offset`."""
 
     files: PartitionFiles
     segments: tuple[Segment, ...]
@@ -58,11 +58,11 @@ class LoadedLog:
     was_recovered: bool = False
     cut_bytes: int = 0
     upgraded_segments: int = 0
-    """Segments of old formats that were written anew."""
+    """Number of segments of old formats that were rewritten."""
 
 
 class LoadHints(NamedTuple):
-    """What the data directory's checkpoints say of a log."""
+    """Hints of the data directory's checkpoints about a log."""
 
     is_clean: bool
     recovery_point: int = 0
@@ -119,7 +119,7 @@ class _Loading:
     def _unsound_aborts(self) -> int:
         """Base of the first segment whose index of aborted transactions is not as it was synced.
 
-        It is made anew from the log, or readers of committed data would be refused or misled.
+        It is rebuilt from the log, or readers of committed data would be refused or misled.
         """
         for segment in self._segments:
             if not ABORTS.isdisjoint(self._listing.beside.get(segment.base_offset, ())):
@@ -143,7 +143,7 @@ class _Loading:
         return segments[len(removed) :]
 
     def _without_old_formats(self) -> tuple[PartitionListing, Upgraded]:
-        """What lies there once every segment is of format 2."""
+        """The listing after every segment was upgraded to format 2."""
         fs, path, config = self._env.fs, self._files.path, self._config
         listing = list_partition(fs, path)
         upgraded = upgrade_segments(
@@ -323,12 +323,12 @@ def _end_of(segment: Segment) -> int:
         file.close()
     assert last is not None
     if last.base_offset < segment.base_offset:
-        raise CorruptLog(file.path, f"offset {last.base_offset} lies before the segment")
+        raise CorruptLog(file.path, f"offset {last.base_offset} is before the segment")
     return last.last_offset + 1
 
 
 def _last_indexed_position(segment: Segment, log: File) -> int:
-    """Where the batch of the last entry of the offset index begins, 0 without a usable entry."""
+    """Position of the batch of the offset index's last entry, 0 without a usable entry."""
     try:
         index = segment.files.fs.open(segment.path_of(OFFSET_INDEX))
     except FileMissing:

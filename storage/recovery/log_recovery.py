@@ -1,13 +1,14 @@
-"""What a log is after an unclean stop: scan, judge the end, cut or keep, rebuild, make durable.
+"""Recovery of a log after an unclean stop: scan, judge the end, cut or keep, rebuild, make durable.
 
-Every segment from the one that holds the recovery point on is read whole, every batch with its CRC;
+Every segment from that of the recovery point on is read whole, every batch with its CRC;
 offset, time and transaction index and producers are made from that, zone rows kept where they can
 be proved. What is scanned above the recovery point comes from the disk, never from an old page
 cache (`read_back`). Where the good part ends, one of two things is true (operations B3.4):
 
 - a torn tail: nothing sound follows, or bytes lack there that never reached the disk, as when a
-  power cut came. The tail and all later segments were promised to nobody: they go.
-- damage: sound batches follow, or what is damaged lies below the recovery point. The file is kept
+  power cut came. The tail and all later segments were never acknowledged as durable: they
+  go.
+- damage: sound batches follow, or the damage is below the recovery point. The file is kept
   as it is, the log ends below the damage, takes no writes, and says so.
 
 Recovery may itself be cut off at any call: doing it again gives the same log.
@@ -59,9 +60,9 @@ class LogRecovery:
     ) -> None:
         """Scan from the segment that holds the offset `scan_from`.
 
-        What lies below the offset `synced_below` was synced without an error, by the checkpoint.
-        What lies below the offset `durable_below` was on the disk, so damage to it is no torn
-        write. Before segments up to `gaps_below` offsets may lack, since compaction removes records
+        Bytes below the offset `synced_below` were synced without an error, by the checkpoint. Bytes
+        below the offset `durable_below` were on the disk, so damage to them is no torn write.
+        Before segments up to `gaps_below` offsets may lack, since compaction removes records
         (Kafka's also the last ones of a segment; ours leaves their batch, empty).
         """
         self._segments = segments
@@ -155,7 +156,7 @@ class LogRecovery:
         segment.file().truncate(size_bytes)
 
     def _is_behind_a_gap(self, segment: Segment) -> bool:
-        """Whether what lies between is lost: the segment was not promised to anybody then."""
+        """True for a segment after lost offsets, which was never acknowledged as durable."""
         return (
             segment.base_offset > self._end_offset
             and self._end_offset >= self._durable_below
@@ -169,9 +170,9 @@ class LogRecovery:
 
 
 def _old_data_behind(segment: Segment, scan: LogScan) -> bool:
-    """Whether sound messages of format 0 or 1 lie where the good part ends, or behind it.
+    """True when sound messages of format 0 or 1 are at the end of the good part, or behind it.
 
-    A segment that begins with such messages has been written anew before (`old_segments`).
+    A segment that begins with such messages has been rewritten before (`old_segments`).
     """
     size = min(OLD_SEARCH_BYTES, segment.size_bytes - scan.end_position)
     return has_old_message(segment.file().read_at(scan.end_position, size), scan.next_offset)

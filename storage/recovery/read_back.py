@@ -17,9 +17,9 @@ CHUNK_BYTES = 8 * 1024 * 1024
 
 
 def read_back(segment: Segment, durable_below: int) -> None:
-    """From here on reads of the `.log` tell what the disk has. Blocks. DiskError.
+    """Makes reads of the `.log` return the bytes on the disk. Blocks. DiskError.
 
-    What lies below the offset `durable_below` was synced once, and is left alone.
+    Bytes below the offset `durable_below` were synced once, and are left alone.
     """
     file, size = segment.file(), segment.size_bytes
     position = _position_of(file, size, segment.base_offset, durable_below)
@@ -32,7 +32,7 @@ def read_back(segment: Segment, durable_below: int) -> None:
 
 
 def _position_of(file: File, size: int, base_offset: int, offset: int) -> int:
-    """Where the first batch begins that ends at `offset` or behind it; by headers alone."""
+    """Position of the first batch that ends at `offset` or behind it; by headers alone."""
     if offset <= base_offset:
         return 0
     try:

@@ -33,7 +33,7 @@ class SegmentAge(NamedTuple):
 
 
 class CleaningFacts(NamedTuple):
-    """What the choice has to know of a log."""
+    """Facts about a log for the choice of the next one."""
 
     start_offset: int
     end_offset: int
@@ -45,11 +45,11 @@ class CleaningFacts(NamedTuple):
     """The closed ones, in order."""
     active_base: int
     horizon_ms: int = NO_TIME
-    """When the first tombstone that the last run left may go; -1 if it left none."""
+    """Time when the first tombstone that the last run left may go (ms); -1 if it left none."""
 
 
 class CleaningLimits(NamedTuple):
-    """What a topic's settings say."""
+    """Limits from a topic's settings."""
 
     min_dirty_ratio: float
     min_lag_ms: int
@@ -57,7 +57,7 @@ class CleaningLimits(NamedTuple):
 
 
 class CleanReason(StrEnum):
-    """Why a log is eligible, or why it is not."""
+    """Reasons why a log is eligible, or is not."""
 
     RATIO = "dirty beyond min.cleanable.dirty.ratio"
     OVERDUE = "a record has waited longer than max.compaction.lag.ms"
@@ -73,7 +73,7 @@ ELIGIBLE = frozenset({CleanReason.RATIO, CleanReason.OVERDUE, CleanReason.HORIZO
 
 
 class Verdict(NamedTuple):
-    """What could be cleaned of a log."""
+    """Cleanability of a log."""
 
     first_dirty: int
     first_uncleanable: int
@@ -83,11 +83,13 @@ class Verdict(NamedTuple):
     """For how long a record in a closed segment has been overdue; 0 if none is (KIP-354)."""
     because: CleanReason
     deadline_ms: int
-    """When a record in a closed dirty segment is overdue; -1 without a bound or such a record."""
+    """Time when a record in a closed dirty segment is overdue; -1 without a bound or such a
+    record.
+    """
 
     @property
     def is_eligible(self) -> bool:
-        """Whether a run would begin now."""
+        """True when a run would begin now."""
         return self.because in ELIGIBLE
 
     @property
@@ -103,7 +105,7 @@ class Verdict(NamedTuple):
 
 
 def judge(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -> Verdict:
-    """What of a log could be cleaned at `now_ms`, and whether it should be."""
+    """Judges what of a log could be cleaned at `now_ms`, and whether it should be."""
     first_dirty = first_dirty_offset(facts.checkpoint, facts.start_offset, facts.end_offset)
     segments = facts.segments
     first = _holding(facts, first_dirty)
@@ -121,7 +123,7 @@ def judge(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -> Verdict:
 
 
 def first_dirty_offset(checkpoint: int, start_offset: int, end_offset: int) -> int:
-    """Where a log is dirty from. A checkpoint outside the log says nothing: all of it is."""
+    """Begin of the dirty part. A checkpoint outside the log is ignored: all of the log is dirty."""
     return checkpoint if start_offset <= checkpoint <= end_offset else start_offset
 
 

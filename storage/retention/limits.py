@@ -1,11 +1,11 @@
-"""What a topic's settings say about what stays, as `retention` takes it."""
+"""Limits of retention from a topic's settings."""
 
 from config.topic import TopicConfig
 from storage.retention.plan import RetentionClock, RetentionLimits
 
 
 def limits_of(config: TopicConfig, *, is_held: bool = False) -> RetentionLimits:
-    """What a topic's settings say about what stays."""
+    """Limits of retention from a topic's settings."""
     return RetentionLimits(
         config.retention_ms,
         config.retention_bytes,

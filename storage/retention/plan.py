@@ -1,4 +1,5 @@
-"""Which segments go, which stay, and why (semantics.md 4, time.md 4). Pure decisions over facts.
+"""Plan of retention: segments that go, segments that stay, with reasons (semantics.md 4, time.md
+4).
 
 Three passes in Kafka's order: log start offset, size, time; each goes from the oldest segment to
 the newest and stops at the first that does not qualify, so a log never gets a hole. Nothing above
@@ -36,7 +37,7 @@ _BY_RECORD, _BY_ARRIVAL, _BY_MODIFICATION = JudgedBy
 
 
 class SegmentFacts(NamedTuple):
-    """What retention has to know of a segment.
+    """Facts about a segment for retention.
 
     `record_ms`: largest record time, `arrival_ms`: last arrival; -1 where there is none, and the
     file's modification time counts instead.
@@ -58,10 +59,10 @@ class LogFacts(NamedTuple):
 
 
 class RetentionLimits(NamedTuple):
-    """What the topic's settings say. Negative: no limit; `deletes` False: policy without delete.
+    """Limits from the topic's settings. Negative: no limit; `deletes` False: policy without delete.
 
-    `before_ms` is `horolog.retention.before.timestamp`. `is_held`: the broker's clock is in doubt,
-    so nothing goes by time.
+    `before_ms` is `horolog.retention.before.timestamp`. `is_held`: a hold of the broker's
+    clock suspends removal by time.
     """
 
     retention_ms: int
@@ -74,7 +75,7 @@ class RetentionLimits(NamedTuple):
 
 
 class Reason(StrEnum):
-    """Why a segment goes, or why it stays."""
+    """Reasons why a segment goes or stays."""
 
     START_OFFSET = "before the log start offset"
     SIZE = "over retention.bytes"
@@ -95,10 +96,11 @@ _BEHIND, _EMPTY, _TIME = Reason.BEHIND, Reason.EMPTY, Reason.TIME
 
 
 class SegmentDecision(NamedTuple):
-    """What becomes of one segment.
+    """Decision about one segment.
 
-    `time_ms` is the time it was judged by, of the kind `judged_by`. `deadline_ms`: when its own
-    age frees it, None if never. `blocked_by`: base offset of the older segment that it waits for.
+    `time_ms` is the time it was judged by, of the kind `judged_by`. `deadline_ms`: time when its
+    own age frees it, None if never. `blocked_by`: base offset of the older segment that it waits
+    for.
     """
 
     base_offset: int
@@ -134,12 +136,12 @@ class RetentionPlan(NamedTuple):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the first of those that stay is due by its own age; it may be past."""
+        """Time when the first of those that stay is due by its own age; it may be past."""
         deadlines = (d.deadline_ms for d in self.decisions if not d.goes)
         return min((each for each in deadlines if each is not None), default=None)
 
     def overdue(self, now_ms: int) -> int:
-        """How many of those that stay are past their deadline."""
+        """Number of those that stay past their deadline."""
         deadlines = (d.deadline_ms for d in self.decisions if not d.goes)
         return sum(each is not None and each < now_ms for each in deadlines)
 
@@ -178,7 +180,7 @@ def judged(segment: SegmentFacts, clock: RetentionClock) -> tuple[int, JudgedBy]
 
 
 def arrival_of(segment: SegmentFacts) -> int:
-    """When the last of it arrived, as far as anything tells."""
+    """Arrival of its last record, as far as known."""
     return segment.modified_ms if segment.arrival_ms < 0 else segment.arrival_ms
 
 
@@ -267,7 +269,7 @@ class _Case(NamedTuple):
         return Reason.IN_THE_FUTURE if time_ms > self.now_ms else Reason.NOT_DUE
 
     def _due(self, index: int) -> Reason | None:
-        """Why the segment goes by time, or None."""
+        """The reason why the segment goes by time, or None."""
         segment, limits = self.segments[index], self.limits
         if not self._stayed(segment):
             return None
@@ -290,14 +292,14 @@ class _Case(NamedTuple):
         return max(deadline, arrival_of(segment) + limits.min_stay_ms)
 
     def _stays_over_size(self, index: int) -> bool:
-        """Whether the log's size lets the segment go, and its stay alone keeps it."""
+        """True when size lets the segment go, but it has not stayed for long enough."""
         limits = self.limits
         if self._stayed(self.segments[index]) or not limits.deletes or limits.retention_bytes < 0:
             return False
         return sum(each.size_bytes for each in self.segments[index + 1 :]) >= limits.retention_bytes
 
     def _stayed(self, segment: SegmentFacts) -> bool:
-        """Whether it has been here for as long as the topic promises."""
+        """True when it has been here for as long as the topic promises."""
         stay = self.limits.min_stay_ms
         return not stay or self.now_ms - arrival_of(segment) >= stay
 

@@ -1,12 +1,12 @@
-"""When the active segment ends and a new one begins, and why (semantics.md 3). Pure decisions.
+"""End of the active segment: time and reason (semantics.md 3). Pure decisions.
 
 Time is the producers' as far as the segment's first batch has one: the wait is the newest time
 that comes in minus the first batch's largest time. Only while the first batch has no time does
 this process's own count, by the monotonic clock: a step of the wall clock ends nothing. A time in
 the past makes the wait negative: no roll.
 
-Beyond Kafka (time.md 7): a timer ends segments that nobody appends to, by the earlier of record
-time and arrival, so that a time in the future cannot hold one; and no segment ends by time sooner
+Beyond Kafka (time.md 7): a timer ends segments without appends, by the earlier of record time
+and arrival, so that a time in the future cannot keep one open; and no segment ends by time sooner
 than `horolog.roll.min.interval.ms` after its first batch came, however wild the times are.
 """
 
@@ -20,7 +20,7 @@ SHORTEST_PART = 100
 
 
 class RollReason(StrEnum):
-    """Why a segment ends."""
+    """Reasons why a segment ends."""
 
     SIZE = "size"
     TIME = "time"
@@ -43,7 +43,7 @@ def should_roll(
     base_offset: int,
     incoming_last_offset: int,
 ) -> RollReason | None:
-    """Why the segment must end before the incoming set is appended, or None.
+    """The reason why the segment must end before the incoming set is appended, or None.
 
     Sizes are in bytes. `waited_ms` is from `waited`, `max_wait_ms` from `max_wait` less the
     segment's jitter. `age_ms` is the time since the first batch came: under `min_age_ms` nothing
@@ -64,7 +64,7 @@ def should_roll(
 
 
 def waited(*, incoming_max_timestamp: int, first_batch_max_timestamp: int, open_ms: int) -> int:
-    """How long the segment has waited for its end, in milliseconds; may be negative.
+    """Wait of the segment for its end, in milliseconds; may be negative.
 
     `first_batch_max_timestamp` is -1 (or lower) when the first batch has no time; `open_ms` is for
     how long this process has had the segment.
@@ -75,7 +75,7 @@ def waited(*, incoming_max_timestamp: int, first_batch_max_timestamp: int, open_
 
 
 def max_wait(segment_ms: int, *, compacted: bool, max_compaction_lag_ms: int) -> int:
-    """How long a segment may wait, in milliseconds, before its jitter is taken off.
+    """Longest wait of a segment, in milliseconds, before its jitter is taken off.
 
     On a compacted topic `max.compaction.lag.ms` bounds it too, so that records become cleanable
     in time (KIP-354).
@@ -86,7 +86,7 @@ def max_wait(segment_ms: int, *, compacted: bool, max_compaction_lag_ms: int) ->
 
 
 def least_wait(max_wait_ms: int, min_interval_ms: int) -> int:
-    """How long after its first batch came the timer leaves a segment alone, at the least.
+    """Shortest time after its first batch's arrival before the timer ends a segment, in ms.
 
     A record time before the arrival (history that is loaded, a broken clock) shortens the wait,
     but to no less than a hundredth of it: slow streams of old records would give many segments.
@@ -102,7 +102,7 @@ def timer_deadline(
     min_interval_ms: int,
     now_ms: int,
 ) -> int:
-    """When the timer ends a segment that holds something, in wall time.
+    """Wall time when the timer ends a segment that is not empty, in ms.
 
     `first_record_ms` is the largest time of the first batch, negative if it has none. An arrival
     more than a whole wait after now is that of a clock that was wrong: it is over already.

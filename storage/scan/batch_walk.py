@@ -2,8 +2,8 @@
 
 Headers only: no record is unpacked and no CRC checked; the bytes were checked when they were
 written, or by recovery. A header that no batch can have is a `CorruptLog`, as is a batch that runs
-past the limit, or, of several, one whose offsets do not lie behind those before it: no CRC covers
-them. What is returned lies within `limit`: the end of the log, or the begin of a batch.
+past the limit, or, of several, one whose offsets do not follow those before it: no CRC covers
+them. What is returned is within `limit`: the end of the log, or the begin of a batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _HEAD = Struct(">qi9xhi8xq14xi")
 
 
 class Readable(Protocol):
-    """What batches are read from: a file, or a part of one in memory."""
+    """Source of batches: a file, or a part of one in memory."""
 
     path: str
 
@@ -33,7 +33,7 @@ class Readable(Protocol):
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch lies, and what its header says of it; its largest time in ms."""
+    """Place of a batch, and facts of its header; its largest time in ms."""
 
     position: int
     size_bytes: int
@@ -45,7 +45,7 @@ class BatchPlace(NamedTuple):
 
     @property
     def end_position(self) -> int:
-        """Where the next batch begins."""
+        """Position of the next batch."""
         return self.position + self.size_bytes
 
 

@@ -20,7 +20,7 @@ STALE = "its offsets belong to the next segment"
 
 
 class Scannable(Protocol):
-    """What a `.log` is read from; see `storage.env.File`."""
+    """Source of a `.log`; see `storage.env.File`."""
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill `buffer` from `position`."""
@@ -64,7 +64,7 @@ class LogScan:
         self.end_position = position
         self.next_offset = next_offset
         self.fault = ""
-        """Why the pass ended before the limit: what is wrong there; empty if nothing."""
+        """Fault that ended the pass before the limit; empty if none."""
 
     def chunks(self) -> Iterator[ScannedChunk]:
         """The good batches, a chunk at a time; a chunk's data is valid until the next one."""
@@ -105,7 +105,7 @@ class LogScan:
         return None
 
     def lost_bytes(self) -> bool:
-        """Whether the faulty batch looks as if bytes of it never reached the disk.
+        """True when the faulty batch looks as if bytes of it never reached the disk.
 
         Those read as zeros, sector by sector; or the file is too short for the batch. Bit rot
         leaves neither: a batch with a wrong length field still has the CRC of what is there.
@@ -126,7 +126,7 @@ class LogScan:
         return actual != header.crc
 
     def _has_zeroed_sector(self, end: int) -> bool:
-        """Whether a sector's part of the batch up to `end` is zeros where it cannot be."""
+        """True when a sector's part of the batch up to `end` is zeros where it cannot be."""
         begin = self.end_position
         while begin < end:
             sector_end = min(end, (begin // SECTOR_BYTES + 1) * SECTOR_BYTES)
@@ -137,7 +137,7 @@ class LogScan:
         return False
 
     def _may_be_zeros(self, begin: int, size: int) -> bool:
-        """Whether so few bytes there could be zeros in a sound batch."""
+        """True when so few bytes there could be zeros in a sound batch."""
         if begin == self.end_position and size <= LENGTH_ENDS:
             return not any(self.next_offset.to_bytes(8, "big")[:size])
         return size < 2

@@ -48,7 +48,7 @@ class LogWindow:
         return value
 
     def is_zeros(self, position: int) -> bool:
-        """Whether nothing but zeros follows."""
+        """True when only zeros follow."""
         while position < self.size:
             piece = self.view(position, WINDOW_BYTES)
             if not piece or any(piece):
