@@ -21,7 +21,7 @@ class Bounds(NamedTuple):
 
 
 class Direction(StrEnum):
-    """On which side a time lies; `none` is a record without time."""
+    """Side of a bad time; `none` is a record without time."""
 
     PAST = "past"
     FUTURE = "future"
@@ -30,7 +30,7 @@ class Direction(StrEnum):
 
 
 class Suspicion(StrEnum):
-    """What a bad time looks like. In the order of the guesses of `protocol.records.mistimed`."""
+    """Suspected mistakes. In the order of the guesses of `protocol.records.mistimed`."""
 
     BOUND = "bound"
     SECONDS = "seconds"
@@ -50,7 +50,7 @@ HINTS = {
     Suspicion.ZERO: "; zero: it was never set",
     Suspicion.NEGATIVE: "; negative: before 1970",
 }
-"""What a refusal says after the bound."""
+"""Text of a refusal after the bound."""
 
 
 def bounds(now_ms: int, before_max_ms: int, after_max_ms: int) -> Bounds:

@@ -108,7 +108,7 @@ def rebuild_indexes(
     rules: IndexRules,
     gate: AbstractContextManager[object] | None = None,
 ) -> Indexes:
-    """The segment's indexes made anew for the log up to `limit`; a closed one's are written, too.
+    """The segment's indexes rebuilt for the log up to `limit`; a closed one's are written, too.
 
     In the `gate` they become the segment's, unless a writer has begun there meanwhile: then the
     writer's are answered. CorruptLog when the log is damaged before the limit; DiskError.
@@ -133,12 +133,12 @@ def rebuild_indexes(
 
 
 def has_writer(segment: Segment) -> bool:
-    """Whether the segment takes appends, so that its indexes are the writer's."""
+    """True when the segment takes appends, so that its indexes are the writer's."""
     return segment.held is not None and segment.indexes is not None
 
 
 def may_replace(segment: Segment, limit: int) -> bool:
-    """Whether indexes that cover the log up to `limit` may become the segment's. In the gate.
+    """True when indexes that cover the log up to `limit` may become the segment's. In the gate.
 
     A writer may have begun there since `limit` was looked at, and may have gone on from it, too.
     """

@@ -1,4 +1,4 @@
-"""What readers of a log hold: its offsets and segments at one moment, and small frozen results.
+"""Snapshot of a log for readers: its offsets and segments at one moment, and small frozen results.
 
 A `LogSnapshot` is replaced as a whole by one assignment and never changed. Bytes behind
 `end_position` of the last segment may exist already; they are not part of the snapshot.
@@ -13,7 +13,7 @@ NO_OFFSET = -1
 
 
 class Place(NamedTuple):
-    """Where a batch begins: its segment, by base offset, and the byte position in its `.log`."""
+    """Begin of a batch: its segment, by base offset, and the byte position in its `.log`."""
 
     base_offset: int
     position: int
@@ -41,9 +41,9 @@ class LogSnapshot(NamedTuple):
     total_bytes: int
     """Bytes appended since the log was opened."""
     watermark_place: Place | None
-    """Where the high watermark lies when it is below the end; None when it is the end."""
+    """Position of the high watermark when it is below the end; None when it is the end."""
     tail: Tail | None = None
-    """What whoever follows the log will ask for next; None until something was appended."""
+    """Next read of a client that follows the log; None until something was appended."""
 
     @property
     def active(self) -> Segment:
@@ -51,7 +51,7 @@ class LogSnapshot(NamedTuple):
         return self.segments[-1]
 
     def end_of(self, number: int) -> int:
-        """Where the segment with this number ends, in bytes."""
+        """End of the segment with this number, in bytes."""
         segments = self.segments
         return self.end_position if number == len(segments) - 1 else segments[number].size_bytes
 
@@ -62,7 +62,7 @@ class LogSnapshot(NamedTuple):
 
 
 class AppendResult(NamedTuple):
-    """What became of an append. For a duplicate: the offsets of the batch it repeats."""
+    """Result of an append. For a duplicate: the offsets of the batch it repeats."""
 
     base_offset: int
     last_offset: int
@@ -73,11 +73,11 @@ class AppendResult(NamedTuple):
     end_offset: int
     """Log end offset after the append."""
     waits_for_disk: bool
-    """Whether the answer promises durability: it may go out once `end_offset` is durable."""
+    """The answer promises durability: it may go out once `end_offset` is durable."""
     skew_ms: int | None = None
-    """How long after its latest record's time the batch arrived; None without any time."""
+    """Arrival of the batch minus its latest record time, in ms; None without any time."""
     dirty: DirtyTimes | None = None
-    """What was wrong with record times; None when nothing was."""
+    """Bad record times; None when there were none."""
 
 
 class TimestampOffset(NamedTuple):

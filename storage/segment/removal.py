@@ -22,7 +22,7 @@ SUFFIXES = (*SEGMENT_SUFFIXES, SNAPSHOT)
 
 
 class RemovalStep(NamedTuple):
-    """What one step of a removal did. `has_more`: more segments lie before the start offset."""
+    """Result of one step of a removal. `has_more`: more segments are before the start offset."""
 
     segments: tuple[Segment, ...]
     start_offset: int
@@ -66,7 +66,7 @@ class RemovedSegments:
         self._numbers = count()
 
     def __len__(self) -> int:
-        """How many segments wait."""
+        """Number of segments that wait."""
         return len(self._due)
 
     def bury(self, segments: Iterable[Segment], delay_ms: int) -> None:

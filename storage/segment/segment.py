@@ -26,7 +26,7 @@ UNKNOWN = -2  # not looked for yet; -1 means that there is none
 
 
 class Indexes(NamedTuple):
-    """What leads into a segment's `.log`: by offset, by record time, by zone."""
+    """Indexes of a segment's `.log`: by offset, by record time, by zone."""
 
     offsets: OffsetIndex
     times: TimeIndex
@@ -42,11 +42,11 @@ class IndexRules:
     zone_bytes: int
     zone_ms: int
     times_next: bool
-    """Whether a time index entry holds the next offset, as KIP-33 writes it (time.md 8)."""
+    """A time index entry holds the next offset, as KIP-33 writes it (time.md 8)."""
 
     @classmethod
     def of(cls, config: TopicConfig) -> "IndexRules":
-        """What a topic's settings say."""
+        """Rules from a topic's settings."""
         return cls(
             config.segment_index_bytes,
             config.index_interval_bytes,
@@ -96,7 +96,9 @@ class Segment:
         self.size_bytes = size_bytes
         self.mtime_ms = mtime_ms
         self.opened_at = 0.0
-        """When this process made it or found it (monotonic seconds); set where that happens."""
+        """Time when this process made it or found it (monotonic seconds); set where that
+        happens.
+        """
         self.jitter_ms = 0
         self.arrival_floor_ms = 0
         """The latest arrival in the segments before this one, as far as it is known."""
@@ -107,31 +109,31 @@ class Segment:
         self.first_timestamp = UNKNOWN
         """Largest record time of the first batch: rolling by time counts from it."""
         self.first_arrival_ms = UNKNOWN
-        """When the first batch arrived, by the broker's clock."""
+        """Arrival of the first batch, by the broker's clock (ms)."""
         self.last_arrival_ms = UNKNOWN
-        """When the last batch arrived; of a segment that takes appends, its zone map knows."""
+        """Arrival of the last batch (ms); of a segment that takes appends, its zone map has it."""
         self.since_indexed = 0
         """Bytes appended since the batch that the last index entry speaks of."""
         self.has_untimed: bool | None = None
-        """Whether the closed segment has records without a time; None: not looked for yet."""
+        """True when the closed segment has records without a time; None: not looked for yet."""
         self.indexes: Indexes | None = None
         self.held: File | None = None
         """The open `.log` while the segment is active and was used."""
         self.pinned: File | None = None
         """The open `.log` while another file has, or is about to take, its name."""
         self.generation = 0
-        """How many segments had this base offset before: compaction replaces them."""
+        """Number of earlier segments with this base offset: compaction replaces them."""
         self.swap_suffix = ""
-        """What its names end with until it has taken the place of those it was made from."""
+        """Suffix of its names until it has taken the place of those it was made from."""
         self.name_is_durable = True
         self.synced = True
         """False from creation until the closed segment's files were synced."""
         self.sound = VerifiedRanges(size_bytes)
-        """Which of its bytes need no check before they are served: those of this process."""
+        """Ranges that need no check before they are served: verified in this process."""
         self.is_removed = False
-        """Whether its files carry, or are about to carry, the suffix `.deleted`."""
+        """True when its files have, or are about to have, the suffix `.deleted`."""
         self.verified = False
-        """Whether the indexes were compared with the log in this process."""
+        """True when the indexes were compared with the log in this process."""
         self._aborted: TxnIndex | None = None
 
     def __repr__(self) -> str:
@@ -181,7 +183,7 @@ class Segment:
 
     @property
     def has_aborted(self) -> bool:
-        """Whether an aborted transaction ended in it, as far as was noted or read; any thread."""
+        """True when an aborted transaction ended in it, as far as was noted or read; any thread."""
         aborted = self._aborted
         return aborted is not None and bool(aborted.entries)
 

@@ -18,7 +18,7 @@ _base_of = attrgetter("base_offset")
 
 
 def index_of(segments: tuple[Segment, ...], offset: int) -> int:
-    """Which segment holds `offset`: the last one that begins at or before it, at least 0."""
+    """Index of the segment of `offset`: the last one that begins at or before it, at least 0."""
     return max(bisect_right(segments, offset, key=_base_of) - 1, 0)
 
 

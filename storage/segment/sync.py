@@ -1,8 +1,8 @@
-"""Makes durable what lies beside a `.log`: indexes, zones, aborted transactions, a snapshot.
+"""Makes the files beside a `.log` durable: indexes, zones, aborted transactions, a snapshot.
 
-Rules: who vouches for these files (the recovery point, the clean mark) comes after their sync and
-that of their directory, which is the caller's. The page cache is not believed after a failed sync:
-what was lost is written again by the next one, a snapshot goes.
+Rules: marks that rely on these files (the recovery point, the clean mark) are written after their
+sync and that of their directory, which is the caller's. The page cache is not trusted after a
+failed sync: the next one writes again what was lost; a snapshot is removed.
 """
 
 from storage.env import FileSystem

@@ -1,4 +1,4 @@
-"""When the records of a segment were made and when they came, as far as it is known.
+"""Record times and arrivals of a segment, as far as known.
 
 Learned from the segment's files once in a process, then kept in the `Segment`. Blocks where it has
 to look: run it on a lane. DiskError, CorruptLog.
@@ -13,7 +13,7 @@ from storage.zones.zone_map import UNREAD
 
 
 def knows_times(segment: Segment) -> bool:
-    """Whether the segment's last times are known without a look at its files."""
+    """True when the segment's last times are known without a look at its files."""
     if segment.max_timestamp == UNKNOWN:
         return False
     return _takes_appends(segment) or segment.last_arrival_ms != UNKNOWN
@@ -59,7 +59,7 @@ def last_arrival_of(segment: Segment, rules: IndexRules) -> int:
 
 
 def facts_of(snapshot: LogSnapshot) -> tuple[list[SegmentFacts], LogFacts]:
-    """What retention has to know of a log whose segments' times are known. Reads no file."""
+    """Facts for retention about a log whose segments' times are known. Reads no file."""
     segments = [
         SegmentFacts(
             segment.base_offset,

@@ -1,4 +1,4 @@
-"""Index and zone files are hints: compared with the log before they are believed, else made anew.
+"""Index and zone files are hints: compared with the log before they are used, else rebuilt.
 
 On the first use of a segment's indexes in a process: the order of all entries, the last entries
 against the batches that they speak of, that no later batch has a larger time, and that no entry is
@@ -27,10 +27,10 @@ class TrustedIndexes:
     def __init__(self) -> None:
         """Nothing is in memory."""
         self.gate = Lock()
-        """Held while a segment gets other indexes, or a writer who keeps those that it has."""
+        """Taken while a segment gets other indexes, or a writer who keeps those that it has."""
         self._cache = IndexCache()
         self.rebuilt = 0
-        """How many segments' indexes were found wanting and made anew."""
+        """Number of segments whose indexes were found wrong and rebuilt."""
 
     def of(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
         """The segment's indexes, compared with its log up to `limit`. DiskError, CorruptLog."""
@@ -123,7 +123,7 @@ class TrustedIndexes:
             return segment.indexes or indexes
 
     def _agree(self, segment: Segment, indexes: Indexes, limit: int) -> bool:
-        """Whether the time index's last entry is true; tells the segment its largest time."""
+        """True when the time index's last entry is true; sets the segment's largest time."""
         if segment.max_timestamp != UNKNOWN:
             return True
         largest = _largest(segment, indexes, limit)
@@ -155,7 +155,7 @@ class TrustedIndexes:
         return known
 
     def rebuild(self, segment: Segment, limit: int, rules: IndexRules) -> Indexes:
-        """Make the segment's indexes anew, unless they are the writer's. DiskError, CorruptLog."""
+        """Rebuild the segment's indexes, unless they are the writer's. DiskError, CorruptLog."""
         if segment.indexes is not None and has_writer(segment):
             return segment.indexes  # in memory: nobody else may replace them
         self.rebuilt += 1
@@ -163,7 +163,7 @@ class TrustedIndexes:
 
 
 def _leads_to_a_batch(segment: Segment, indexes: Indexes, limit: int) -> bool:
-    """Whether the last entry of the offset index is true."""
+    """True when the last entry of the offset index is true."""
     last = indexes.offsets.last_entry
     if not indexes.offsets.entries:
         return True
@@ -174,7 +174,7 @@ def _leads_to_a_batch(segment: Segment, indexes: Indexes, limit: int) -> bool:
 
 
 def _is_without_times(segment: Segment, indexes: Indexes, limit: int) -> bool:
-    """Whether the one entry is KIP-33's for a segment in which no record has a time (time.md 8)."""
+    """True when the one entry is KIP-33's for a segment without record times (time.md 8)."""
     offsets, times, zones = indexes
     if times.entries != 1:
         return False
@@ -204,7 +204,7 @@ def _largest(segment: Segment, indexes: Indexes, limit: int) -> tuple[int, int] 
 
 
 def _is_within(segment: Segment, indexes: Indexes, limit: int) -> bool:
-    """Whether the time index's last entry is of an offset that exists, or the next one.
+    """True when the time index's last entry is of an offset that exists, or the next one.
 
     An entry behind the end would refuse those that appends bring.
     """

@@ -1,7 +1,7 @@
 """Byte ranges of a segment that passed their CRC in this process. Values only.
 
 Bytes that it appended, recovered or compacted passed their CRC on the way; bytes that a clean stop
-left are unknown until somebody checks them (`storage.log.unverified_range`,
+left are unverified until they are checked (`storage.log.unverified_range`,
 `storage.verify.scrub`), once. All positions begin a batch.
 """
 
@@ -12,14 +12,14 @@ MAX_RANGES = 64  # apart from each other; beyond that the smallest is checked ag
 
 
 class VerifiedRanges(NamedTuple):
-    """The sound parts of one `.log`, and the damage that was met. Replaced, never changed."""
+    """The sound parts of one `.log`, and the damage that was detected. Replaced, never changed."""
 
     whole_from: int
     """From here on everything is sound, also what will be appended."""
     ranges: tuple[tuple[int, int], ...] = ()
     """Sound parts before that, in order, none touching another."""
     damaged: tuple[int, ...] = ()
-    """Where batches begin that are not what was written."""
+    """Positions of batches that are not what was written."""
 
     def end_from(self, position: int) -> int:
         """Up to where all is sound from `position` on; `position` itself when nothing is known."""

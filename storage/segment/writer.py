@@ -72,7 +72,7 @@ class SegmentWriter:
     def roll_reason(
         self, size: int, max_timestamp: int, last_offset: int, now_ms: int
     ) -> RollReason | None:
-        """Why a new segment must begin before this batch, or None (semantics.md 3)."""
+        """The reason why a new segment must begin before this batch, or None (semantics.md 3)."""
         segment = self.segment
         if not (
             segment.size_bytes > self._roll_bytes - size
@@ -216,7 +216,7 @@ class SegmentWriter:
 
 
 def max_wait_ms(config: TopicConfig) -> int:
-    """How long a segment of the topic may wait for its end, jitter aside."""
+    """Longest wait of a segment of the topic for its end, jitter aside, in ms."""
     return max_wait(
         config.segment_ms,
         compacted="compact" in config.cleanup_policy,
@@ -225,7 +225,8 @@ def max_wait_ms(config: TopicConfig) -> int:
 
 
 def least_age_ms(config: TopicConfig) -> int:
-    """How long after its first batch came no segment of the topic ends by time.
+    """Shortest time in ms after its first batch's arrival before a segment of the topic rolls by
+    time.
 
     The bound that a compacted topic has on its lag is kept all the same.
     """

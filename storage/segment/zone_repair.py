@@ -24,7 +24,7 @@ MENDED_AT_ONCE = 8 * 1024 * 1024  # bytes of log that are read to account for th
 
 
 def is_covered(segment: Segment, zones: ZoneMap, limit: int, indexed: int) -> bool:
-    """Whether the zones account for every batch up to `limit`; `indexed`: a batch near the end.
+    """True when the zones account for every batch up to `limit`; `indexed`: a batch near the end.
 
     CorruptIndex when the last zone is not what its row says; DiskError, CorruptLog.
     """
@@ -34,8 +34,8 @@ def is_covered(segment: Segment, zones: ZoneMap, limit: int, indexed: int) -> bo
 def cover(segment: Segment, zones: ZoneMap, limit: int, indexed: int) -> None:
     """Account for batches behind the last zone, as a Kafka that ran in the directory leaves them.
 
-    A few are looked into, many become one zone that may hold any time, until somebody has need to
-    know (`look_into_unread`). In memory only. Errors as above.
+    A few are looked into, many become one zone that may hold any time, until a reader needs to know
+    (`look_into_unread`). In memory only. Errors as above.
     """
     zones.check()
     if limit - zones.resume_point()[0] <= MENDED_AT_ONCE:
@@ -57,7 +57,7 @@ def look_into_unread(segment: Segment, zones: ZoneMap, limit: int) -> None:
     mend_zones(segment, zones, limit, INT64_MAX if first is None else first.first_offset)
     zones.close_zone()
     if not is_covered(segment, zones, limit, zones.resume_point()[0]):
-        raise CorruptLog(segment.file().path, "a batch is damaged: its arrival cannot be told")
+        raise CorruptLog(segment.file().path, "a batch is damaged: its arrival is unknown")
 
 
 def _first_uncovered(
@@ -120,7 +120,7 @@ def _cut_misplaced(segment: Segment, zones: ZoneMap, limit: int) -> None:
 def _dirty_flags(
     body: memoryview | bytes | bytearray, row: BatchRow, facts: RecordFacts, mtime_ms: int
 ) -> int:
-    """What a row says of times after the file's last change: they are dirty, whoever wrote it."""
+    """Flags for times after the file's last change: they are dirty, whoever wrote the file."""
     if facts.max_timestamp <= mtime_ms + FAR_FUTURE_MS:
         return 0
     limits = Limits(mtime_ms, INT64_MIN, INT64_MAX, INT64_MIN, mtime_ms + FAR_FUTURE_MS)

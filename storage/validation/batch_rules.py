@@ -79,7 +79,7 @@ class InvalidRecordError(KafkaError):
 
 
 class BatchRules:
-    """What the settings of a topic ask of a batch; made anew when they change."""
+    """Rules for batches from a topic's settings; replaced when they change."""
 
     __slots__ = ("_config", "_keys_required", "_stamps", "_target", "_times")
 
@@ -92,7 +92,7 @@ class BatchRules:
         self._target = _target_codec(config.compression_type)
 
     def needs_lane(self, records: memoryview) -> bool:
-        """Whether checking means unpacking or packing so much that the loop would feel it.
+        """True when the check unpacks or packs so much that the loop would be delayed.
 
         What is too large is refused before that, so it need not be kept for a lane.
         """
@@ -107,7 +107,7 @@ class BatchRules:
         TooMuchWork when unpacking takes more than `work`; nothing has changed then.
 
         `records` is changed in place (time stamp, maximum timestamp, CRC), never its records. A
-        batch that comes out with a remedy is as it was sent.
+        batch that comes out with a `remedy` is as it was sent.
         """
         header = self._checked_header(records)
         size = len(records)
@@ -161,7 +161,7 @@ class BatchRules:
         )
 
     def _looked_over(self, batch: CheckedBatch, payload: Buffer, limits: Limits) -> CheckedBatch:
-        """A batch that is stored with times that are to be told of."""
+        """The batch as stored, with the bad times that are to be reported."""
         header, facts = batch.header, batch.facts
         dirty, edges = look_over(
             payload, header.record_count, header.base_timestamp, limits, self._times.action

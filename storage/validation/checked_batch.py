@@ -13,7 +13,7 @@ from storage.validation.dirty_timestamps import Action, Buffer, DirtyTimes
 
 
 class Remedy(NamedTuple):
-    """What has to happen to a batch with times out of bounds before any of it is stored.
+    """Rewrite that a batch with times out of bounds needs before any of it is stored.
 
     `payload` are its records, unpacked. The records that come out are packed with `codec`.
     """
@@ -24,9 +24,9 @@ class Remedy(NamedTuple):
     codec: Codec
     level: int | None
     limit_bytes: int
-    """How large the records may become, unpacked."""
+    """Largest size of the records, unpacked, in bytes."""
     quarantine_topic: str
-    """Name of the topic for those set aside; empty: the log's own topic's, with a suffix."""
+    """Topic for quarantined records; empty: the log's own topic's name, with a suffix."""
 
 
 class CheckedBatch(NamedTuple):
@@ -41,14 +41,14 @@ class CheckedBatch(NamedTuple):
     """The broker's stamp; -1 on CreateTime topics."""
     arrival_ms: int
     zone_flags: int = 0
-    """What the zone map is to say of its times."""
+    """Flags of the zone map about its times."""
     dirty: DirtyTimes | None = None
     remedy: Remedy | None = None
     """If there is one, the batch must not be stored as it is."""
 
 
 class MistimedBatch(Exception):  # noqa: N818 - the state it found
-    """A batch that was checked, and repeats no other, but needs its remedy. Nothing is stored.
+    """Raised for a checked batch that repeats no other, but needs a rewrite. Nothing is stored.
 
     `base_offset` is where it will begin if nothing else is appended meanwhile.
     """
@@ -60,7 +60,7 @@ class MistimedBatch(Exception):  # noqa: N818 - the state it found
 
     @property
     def remedy(self) -> Remedy:
-        """What its times call for."""
+        """The rewrite that its times need."""
         assert self.batch.remedy is not None
         return self.batch.remedy
 

@@ -1,4 +1,4 @@
-"""What a topic holds record times against, and what a look at a dirty batch has found (time.md 2).
+"""Time rules of a topic, and the findings of a look at a dirty batch (time.md 2).
 
 A good batch costs two comparisons: of its smallest and its largest time, which are known. Only then
 are its records looked at again, by compiled walkers and in chunks, so that no batch takes more
@@ -56,7 +56,7 @@ _GUESSES = tuple(Suspicion)
 
 
 class Action(StrEnum):
-    """What became of a record with a bad time."""
+    """Outcomes for a record with a bad time."""
 
     REJECTED = "rejected"
     ACCEPTED = "accepted"
@@ -81,7 +81,7 @@ class DirtyFinding(NamedTuple):
 
 
 class DirtyTimes(NamedTuple):
-    """What was dirty in a batch that arrived at `arrival_ms`."""
+    """Findings in a batch that arrived at `arrival_ms`."""
 
     arrival_ms: int
     findings: tuple[DirtyFinding, ...]
@@ -93,7 +93,7 @@ class DirtyTimes(NamedTuple):
 
 
 class TimeRules:
-    """What the settings of a topic ask of times; made anew when they change."""
+    """Rules for record times from a topic's settings; replaced when they change."""
 
     __slots__ = (
         "_after_ms",
@@ -108,7 +108,7 @@ class TimeRules:
     def __init__(self, config: "TopicConfig") -> None:
         """Read the settings once."""
         self.action = _ACTIONS[config.horolog_timestamp_policy]
-        """What is done about records out of bounds."""
+        """Action for records out of bounds."""
         self.stamps = config.message_timestamp_type == "LogAppendTime"
         self._before_ms = config.message_timestamp_before_max_ms
         self._after_ms = config.message_timestamp_after_max_ms
@@ -121,7 +121,7 @@ class TimeRules:
         self._limits = self._limits_at(0)
 
     def limits(self, now_ms: int) -> Limits:
-        """What record times are held against at `now_ms`; nothing where the broker stamps."""
+        """Limits of record times at `now_ms`; open where the broker stamps."""
         limits = self._limits
         if limits.now != now_ms:  # many batches come in a millisecond
             limits = self._limits = self._limits_at(now_ms)
@@ -165,7 +165,7 @@ class RecordFaults(Sequence[tuple[int, str]]):
 
     @property
     def mistimed(self) -> bool:
-        """Whether one of them is bad for its time."""
+        """True when one of them is bad for its time."""
         return any(verdict < KEYLESS for verdict in self.rows[2::COLUMNS])
 
 
@@ -211,7 +211,7 @@ class TimeSurvey:
         return Edges(*self._edges)
 
     def seen(self, action: Action, *, is_stored: bool = True) -> DirtyTimes:
-        """What was found; `action` is what becomes of records out of bounds.
+        """The findings; `action` is the outcome for records out of bounds.
 
         Of a batch that is not stored, nothing is said about those within.
         """
@@ -226,7 +226,7 @@ class TimeSurvey:
 def look_over(
     payload: Buffer, count: int, base_timestamp: int, limits: Limits, action: Action
 ) -> tuple[DirtyTimes, Edges]:
-    """What is dirty in a batch that is stored as it was sent, and how far its times reach."""
+    """Findings in a batch that is stored as it was sent, and the edges of its times."""
     survey = TimeSurvey(payload, count, base_timestamp, limits)
     for _ in survey.chunks():
         pass
@@ -270,7 +270,7 @@ def faults_of_all(count: int, text: str) -> RecordFaults:
 def zone_flags(
     min_timestamp: int, max_timestamp: int, limits: Limits, edges: Edges = NO_EDGES
 ) -> int:
-    """What the zone map says of a batch with these times, however it came to have them."""
+    """Flags of the zone map for a batch with these times, whatever their source."""
     flags = DIRTY_FUTURE if max_timestamp > limits.latest else 0
     if min_timestamp < limits.oldest and not min_timestamp == max_timestamp == -1:
         flags |= DIRTY_PAST
@@ -288,7 +288,7 @@ def _finding(verdict: int, action: Action, tally: "array[int]") -> DirtyFinding:
 
 
 def reasons() -> list[str]:
-    """What is said of a record that is set aside, by verdict: `future: microseconds`."""
+    """Reasons of quarantined records, by verdict: `future: microseconds`."""
     return [""] + [
         f"{_SIDES[side]}: {guess}" for side in range(BAD_VERDICTS // GUESSES) for guess in _GUESSES
     ]

@@ -17,7 +17,7 @@ class Scratch:
         self._idle: dict[int, bytearray] = {}
 
     def take(self, size_bytes: int) -> bytearray:
-        """A buffer of at least that size, with whatever lies in it."""
+        """A buffer of at least that size, with arbitrary contents."""
         for buffer in sorted(self._idle.values(), key=len):
             if len(buffer) >= size_bytes and self._idle.pop(id(buffer), None) is not None:
                 return buffer

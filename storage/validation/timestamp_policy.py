@@ -1,11 +1,11 @@
 """Makes a batch with times out of bounds fit to be stored: clamp, restamp, quarantine (time.md 2).
 
 Changed records carry the time they claimed, in decimal text, in the header
-`horolog.claimed.timestamp`; theirs is the last one of that name. A batch of which records are set
-aside keeps its offsets and sequence numbers, as after compaction; one that loses all of them stays
-as an empty batch, dated by its arrival, so that its producer is remembered for as long as others.
-Those set aside become a batch of their own, dated by their arrival too, with headers that say
-whence they came, packed with LZ4 if they had no codec. Pure: bytes in, bytes out.
+`horolog.claimed.timestamp`; theirs is the last one of that name. A batch of which records are
+quarantined keeps its offsets and sequence numbers, as after compaction; one that loses all of them
+stays as an empty batch, dated by its arrival, so that its producer is remembered for as long as
+others. Quarantined records become a batch of their own, dated by their arrival too, with headers
+that name their origin, packed with LZ4 if they had no codec. Pure: bytes in, bytes out.
 """
 
 from array import array
@@ -62,8 +62,8 @@ CLIENT_ID = "horolog.client.id"
 CLIENT_ADDRESS = "horolog.client.address"
 REASON = "horolog.reason"
 
-ASIDE_LZ4_LEVEL = -10  # the fastest that still finds what all records set aside have in common
-MAX_CLIENT_ID = 256  # characters of it that a record set aside carries
+ASIDE_LZ4_LEVEL = -10  # the fastest that still finds what all quarantined records have in common
+MAX_CLIENT_ID = 256  # characters of it that a quarantined record carries
 
 _CLAIMED = header_name(CLAIMED_TIMESTAMP)
 _OFFSET = header_name(ORIGIN_OFFSET)
@@ -75,7 +75,7 @@ class TooLarge(Exception):  # noqa: N818 - the state it found
 
 
 class Origin(NamedTuple):
-    """Whence records come that are set aside."""
+    """Origin of quarantined records."""
 
     topic: str
     partition: int
@@ -84,9 +84,9 @@ class Origin(NamedTuple):
 
 
 class Remedied(NamedTuple):
-    """What is to be stored: the batch, and before it, elsewhere, the records set aside.
+    """Batches to store: the batch, and before it, elsewhere, the quarantined records.
 
-    Their bytes lie in `buffers`, which are free for others once everything is stored.
+    Their bytes are in `buffers`, which are free for others once everything is stored.
     """
 
     batch: CheckedBatch
@@ -95,7 +95,7 @@ class Remedied(NamedTuple):
 
 
 def remedied(mistimed: MistimedBatch, origin: Origin, scratch: Scratch) -> Remedied:
-    """Do what the batch's remedy asks for. TooLarge; nothing is changed then."""
+    """Rewrites the batch as its policy says. TooLarge; nothing is changed then."""
     batch, remedy = mistimed.batch, mistimed.remedy
     header = batch.header
     survey = TimeSurvey(remedy.payload, header.record_count, header.base_timestamp, remedy.limits)
@@ -209,7 +209,7 @@ def _set_aside(mistimed: MistimedBatch, limits: Limits, origin: Origin) -> Rewri
 
 
 def _growth(plan: Rewriting) -> int:
-    """How much longer a record may get, at most."""
+    """Largest growth of a record, in bytes."""
     if plan.takes == GOOD:
         return GROWTH_BYTES
     return (
@@ -224,7 +224,7 @@ def _growth(plan: Rewriting) -> int:
 def _base_of(batch: CheckedBatch, limits: Limits) -> int:
     """The base time that the batch goes on with: its own, unless that is out of bounds.
 
-    No delta overflows: a bound lies less than 2^63 ms from the clock, or has no time beyond it, and
+    No delta overflows: a bound is less than 2^63 ms from the clock, or has no time beyond it, and
     the times that stay were that near to the batch's own base.
     """
     base, facts = batch.header.base_timestamp, batch.facts
@@ -236,7 +236,7 @@ def _base_of(batch: CheckedBatch, limits: Limits) -> int:
 
 
 def _header_aside(header: BatchHeader) -> BatchHeader:
-    """Of the batch for records set aside: of no producer's sequence, of no transaction."""
+    """Header of the batch of quarantined records: without sequence, without transaction."""
     return header._replace(
         attributes=0, producer_id=-1, producer_epoch=-1, base_sequence=-1, base_offset=0
     )
@@ -266,7 +266,7 @@ def _batch(
 
 
 def _facts(output: _Output) -> RecordFacts:
-    """What `check_records` would say of the records that were written."""
+    """Facts about the written records, as `check_records` would return them."""
     times, count = Times(*output.times), output.count
     lowest = NO_TIMESTAMP if times.untimed == count else times.minimum
     return RecordFacts(

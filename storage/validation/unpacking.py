@@ -1,8 +1,8 @@
-"""How much a caller may unpack, and the way to unpack no more than that.
+"""Limits on the work of unpacking, and the way to unpack no more than that.
 
-A small batch may unpack to very much. Who asks for a batch to be looked into says how much work
-that may be (`Work`); what is more is `TooMuchWork`: nothing has happened then, and the caller may
-ask again where there is more time. What the topic allows is another limit, with its own error.
+A small batch may unpack to very much. The caller limits the work
+(`Work`); beyond it `TooMuchWork` is raised: nothing has happened then, and the caller may retry
+where there is more time. The topic's limit is another one, with its own error.
 """
 
 from protocol.records.compression import Buffer, Codec, InflateLimit, expected_bytes, inflate
@@ -21,7 +21,7 @@ class Work:
     __slots__ = ("bytes_left", "records_left")
 
     def __init__(self, bytes_left: int, records_left: int) -> None:
-        """What there is at the beginning."""
+        """Sets the limits."""
         self.bytes_left = bytes_left
         self.records_left = records_left
 

@@ -20,12 +20,12 @@ CODEC_POSITION = MAGIC_POSITION + 1
 
 
 def is_old_set(records: memoryview) -> bool:
-    """Whether the records are not of format 2; what is too short to tell counts as old."""
+    """True when the records are not of format 2; too short ones count as old."""
     return len(records) <= MAGIC_POSITION or records[MAGIC_POSITION] != 2
 
 
 def needs_lane(records: memoryview) -> bool:
-    """Whether making a batch takes so long that the loop should not do it."""
+    """True when the conversion takes too long for the loop."""
     size = len(records)
     return size > INLINE_BYTES or (size > CODEC_POSITION and records[CODEC_POSITION] & 0x07 != 0)
 
@@ -57,7 +57,7 @@ def as_batch(records: memoryview, config: TopicConfig, work: Work | None = None)
 
 
 def _limit(records: memoryview, facts: SetFacts, config: TopicConfig) -> int:
-    """What the records may come to; a wrapper is itself held to max.message.bytes."""
+    """Largest size of the records; a wrapper must itself fit max.message.bytes."""
     largest = config.max_message_bytes
     if facts.codec is Codec.NONE:
         return largest

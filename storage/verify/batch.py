@@ -30,7 +30,7 @@ class ProvenBatch(NamedTuple):
     max_claimed_offset: int
     """Of the first record that has the largest; -1 when that is not known."""
     is_read: bool
-    """Whether the records could be unpacked, so that their times are known."""
+    """True when the records could be unpacked, so that their times are known."""
     in_gap: int = 0
     """Records with a time that their zone says none has."""
 
@@ -40,7 +40,7 @@ def proven(
 ) -> tuple[ProvenBatch, DecodeError | None]:
     """The batch of a scan's row, and why its records cannot be read, if so.
 
-    `gap`: of the zone in which it lies.
+    `gap`: of its zone.
     """
     attributes, count = row[7], row[6]
     body: memoryview | bytes | bytearray = data[row[0] + HEADER_BYTES : row[0] + row[5]]

@@ -1,10 +1,10 @@
-"""Proves a data directory, or one partition of it, without changing anything in it.
+"""Verifies a data directory, or one partition of it, without changing anything in it.
 
-Rules: opens files for reading only and takes no lock, so a broker may be at work. That one is, or
-was killed, the missing mark of a clean stop tells. What lies behind the recovery point is then
-open: judged as far as it was written, since recovery, or the broker at work, makes the rest. A log
-whose segments came or went while it was read is read again. Memory is bounded by a piece of a log
-and the indexes of one segment.
+Rules: opens files for reading only and takes no lock, so a broker may be at work. The missing mark
+of a clean stop means that one is, or was killed. Data behind the recovery point is then judged as
+far as it was written, since recovery, or the broker at work, makes the rest. A log whose segments
+came or went while it was read is read again. Memory is bounded by a piece of a log and the indexes
+of one segment.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ from storage.verify.report import PartitionReport
 from storage.verify.segment import SegmentProof, WholeLog
 
 ATTEMPTS = 3
-"""How often a log is read that changes while it is read."""
+"""Number of times that a log is read that changes meanwhile."""
 _CHECKPOINTS = (HIGH_WATERMARKS_FILE, RECOVERY_POINTS_FILE)
 
 Progress = Callable[[int], object]
@@ -43,20 +43,20 @@ class NoDataDirectory(StorageError):  # noqa: N818 - the state it found
 
 
 class DirectorySurvey(NamedTuple):
-    """What there is to prove."""
+    """The parts to verify."""
 
     partitions: tuple[str, ...]
     """Paths of their directories."""
     size_bytes: int
     is_clean: bool
-    """Whether the directory was left by a clean stop: nobody writes in it."""
+    """True when the directory was left by a clean stop: no broker writes in it."""
     checkpoints: Checkpoints
     damage: tuple[str, ...]
     """Checkpoint files of the directory that cannot be read, and why."""
 
 
 def survey(fs: FileSystem, path: str) -> DirectorySurvey:
-    """Look what lies in a data directory or in a partition's. DiskError, NoDataDirectory."""
+    """List a data directory or a partition's. DiskError, NoDataDirectory."""
     path = path.rstrip("/") or "/"
     top = path
     names = sorted(entry.name for entry in fs.list_dir(path) if entry.is_dir)
@@ -66,7 +66,7 @@ def survey(fs: FileSystem, path: str) -> DirectorySurvey:
         found, top = (path,), parent_of(path)
     is_clean = fs.exists(f"{top}/{CLEAN_SHUTDOWN_FILE}")
     if not found and not is_clean:
-        raise NoDataDirectory(path, "no partition (NAME-0, ...) and no .log file lies there")
+        raise NoDataDirectory(path, "no partition (NAME-0, ...) and no .log file is there")
     loads = {name: OffsetCheckpoint(fs, f"{top}/{name}").load() for name in _CHECKPOINTS}
     loads[LOG_START_OFFSETS_FILE] = StartOffsets(fs, top).load()
     size = sum(entry.size_bytes for each in found for entry in look_at(fs, each).logs.values())
@@ -98,7 +98,7 @@ def verify_partition(
 
 
 def _still_there(now: PartitionListing, before: PartitionListing) -> bool:
-    """Whether the closed segments are those that were read."""
+    """True when the closed segments are those that were read."""
     closed = before.bases[:-1]
     return now.bases[: len(before.bases)] == before.bases and all(
         now.logs[base] == before.logs[base] for base in closed
@@ -152,7 +152,7 @@ class _PartitionProof:
         self._check_epochs(epochs)
 
     def _check_epochs(self, epochs: LeaderEpochs) -> None:
-        """Where the first and the last of them begin."""
+        """Checks the begin of the first and the last epoch."""
         report, first, last = self._report, epochs.earliest, epochs.latest
         if first is None or last is None:
             return
@@ -166,7 +166,7 @@ class _PartitionProof:
             report.add("note", LEADER_EPOCHS_FILE, what)
 
     def _check_offsets(self) -> None:
-        """What the checkpoints of the directory say of this log lies within it."""
+        """Checks that the offsets of the directory's checkpoints are within the log."""
         report = self._report
         for file in self._whole.checkpoints:
             offset = self._offset_of(file, report.end_offset)
@@ -175,7 +175,7 @@ class _PartitionProof:
                 report.add("wrong", f"../{file}", what)
 
     def _offset_of(self, file: str, default: int) -> int:
-        """What a checkpoint of the directory says of this log."""
+        """A checkpoint's offset for this log."""
         name = parse_partition_dir(self._report.name)
         offsets = self._whole.checkpoints[file]
         return default if name is None else offsets.get(name, default)

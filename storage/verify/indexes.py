@@ -41,7 +41,7 @@ class OffsetProof:
         self._next = index
 
     def finish(self, end_position: int, *, is_open: bool) -> None:
-        """That was the last batch. Of an open segment the index may know more by now."""
+        """Checks the end. Of an open segment the index may know more by now."""
         for index in range(self._next, len(self._positions)):
             if not is_open:
                 self._wrong(index, f"the log ends at {end_position}")
@@ -74,7 +74,7 @@ class TimeProof:
         self._end_offset = batch.last_offset + 1
 
     def finish(self, *, is_open: bool) -> None:
-        """That was the last batch. The index of a closed segment ends with the largest time."""
+        """Checks the end. The index of a closed segment ends with the largest time."""
         for index in range(self._next, len(self._offsets)):
             if self._is_next(index) or self._is_migrated(index):
                 self._report.proved.time_entries_next += 1

@@ -1,9 +1,9 @@
-"""Proves what a partition remembers of producers and transactions by playing the log through.
+"""Verifies the stored state of producers and transactions by replaying the log.
 
 Snapshots must say what the batches below their offset say; each marker that ends a transaction in
 abort must have its entry in the segment's index of aborted transactions, and each entry its marker.
-Where compaction has removed batches, or the log began before its first segment, what cannot be
-known is not held against a file. Rules: semantics.md 9.2, 10.
+Where compaction has removed batches, or the log began before its first segment, unknown
+facts do not count as faults. Rules: semantics.md 9.2, 10.
 """
 
 from protocol.records.batch import CONTROL, read_header
@@ -55,7 +55,7 @@ class ProducerProof:
             self._states.update(read_header(data, row[0]), base_offset, row[4])
 
     def finish_segment(self, base_offset: int, *, has_index: bool) -> None:
-        """That was a segment's last batch: compare its index of aborted transactions. DiskError."""
+        """Checks the end of a segment: compares its index of aborted transactions. DiskError."""
         name = segment_name(base_offset, TXN_INDEX)
         index = TxnIndex(self._fs, f"{self._report.path}/{name}", base_offset)
         try:
@@ -72,7 +72,7 @@ class ProducerProof:
         self._aborts = {}
 
     def finish(self, *, is_open: bool) -> None:
-        """That was the last batch of the log. DiskError."""
+        """Checks the end of the log. DiskError."""
         while self._pending and self._pending[-1] <= self._next_offset:
             self._prove_snapshot(self._pending.pop())
         for offset in reversed(self._pending):
@@ -82,7 +82,7 @@ class ProducerProof:
                 self._report.add("wrong", name, what)
 
     def _seed(self, first_offset: int) -> None:
-        """What was known before the first segment, from the snapshot of its begin."""
+        """Loads the state before the first segment, from the snapshot of its begin."""
         while self._pending and self._pending[-1] <= first_offset:
             offset = self._pending.pop()
             entries = self._read(offset)
@@ -104,7 +104,7 @@ class ProducerProof:
     def _prove_abort(self, name: str, entry: AbortedTransaction) -> None:
         offset = entry.last_offset
         if offset not in self._aborts:
-            self._report.add("wrong", name, f"{entry}: no marker of an abort lies at {offset}")
+            self._report.add("wrong", name, f"{entry}: there is no marker of an abort at {offset}")
             return
         expected = self._aborts[offset]
         self._aborts[offset] = None
@@ -142,7 +142,9 @@ class ProducerProof:
         return _facts(mine) == _facts(entry) and self._began_alike(mine, entry)
 
     def _began_alike(self, mine: ProducerEntry, entry: ProducerEntry) -> bool:
-        """Where the open transaction began; its first records may have been compacted away."""
+        """True when both transactions began alike; the first records may have been compacted
+        away.
+        """
         in_log, told = mine.txn_first_offset, entry.txn_first_offset
         return in_log == told or (not self._is_whole and 0 <= told <= in_log)
 

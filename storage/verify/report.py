@@ -1,7 +1,7 @@
-"""What a proof of a partition's files found: counts of what was proved, and findings.
+"""Report of a verification: counts of what agreed, and findings.
 
 `damage` is of the log itself and cannot be made again; `wrong` is a file beside it that contradicts
-the log, and that the broker makes anew when it notices; a `note` is worth knowing and no fault.
+the log, and that the broker rebuilds when it notices; a `note` is worth knowing and no fault.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class Proved:
-    """How much was compared with the records and agreed."""
+    """Counts of what was compared with the records and agreed."""
 
     segments: int = 0
     batches: int = 0

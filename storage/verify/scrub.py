@@ -1,8 +1,8 @@
 """Looks for rot in closed segments while the broker is at work: reads, compares, changes nothing.
 
 A segment's `.log` is read whole, every batch with its CRC and its records, and its indexes and
-zones are held against it (`storage.verify.segment`). What the page cache holds is read from there,
-since that is what consumers get; the rest is read from the disk and not kept in the cache. A
+zones are compared with it (`storage.verify.segment`). Cached pages are read from the page
+cache, since consumers get these; the rest is read from the disk and not kept in the cache. A
 segment that is replaced or removed meanwhile was not what it seemed: what was found in it does not
 count.
 """
@@ -40,7 +40,7 @@ class SegmentScrub:
         self._segment = segment
         self._following = following
         self.findings: tuple[Finding, ...] = ()
-        """What is wrong, once all steps are done; empty when nothing is."""
+        """Faults, once all steps are done; empty when there are none."""
 
     def steps(self) -> Iterator[int]:
         """Reads the segment; after each piece, how many bytes it had. Blocks. DiskError."""
@@ -109,7 +109,7 @@ class PassingRead:
 
 
 class ScrubPlace(NamedTuple):
-    """How far a pass over all logs has come."""
+    """Progress of a pass over all logs."""
 
     began_ms: int
     """Wall time of its begin; -1 before the first one."""
@@ -123,7 +123,7 @@ _NAMES = 3
 
 
 class ScrubFile:
-    """Where a pass is remembered, so that a restart goes on with it. Damage is a new begin."""
+    """File of the progress, so that a restart continues a pass. Damage is a new begin."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         """Nothing is read."""
@@ -131,7 +131,7 @@ class ScrubFile:
         self._path = path
 
     def load(self) -> ScrubPlace:
-        """What `save` stored last. DiskError."""
+        """The progress that `save` stored last. DiskError."""
         try:
             rows = decode_rows(self._path, self._fs.read_text(self._path), columns=_NAMES)
             (row,) = rows

@@ -29,7 +29,7 @@ _MAGIC_POSITION = 16
 
 @dataclass(slots=True)
 class WholeLog:
-    """What the segments of a log have in common while they are proved one after the other."""
+    """Shared state of a log's segments while they are verified one after the other."""
 
     fs: FileSystem
     report: PartitionReport
@@ -37,12 +37,12 @@ class WholeLog:
     """None where segments are proved one by one: producers are known from the log's begin only."""
     epochs: LeaderEpochs
     progress: Callable[[int], object]
-    """Told how many bytes more were read."""
+    """Called with the number of bytes read since the last call."""
     last_arrival_ms: int = 0
     chunk_bytes: int = CHUNK_BYTES
-    """How much is read at one time."""
+    """Bytes read at one time."""
     passing: Callable[[File], Scannable] = lambda file: file
-    """What the `.log` is read through."""
+    """Wrapper through which the `.log` is read."""
 
 
 class SegmentProof:
@@ -57,7 +57,7 @@ class SegmentProof:
         following: int | None,
         is_open: bool,
     ) -> None:
-        """Reads what lies beside the log: the suffixes `beside`. DiskError.
+        """Reads the files beside the log: the suffixes `beside`. DiskError.
 
         `following`: base offset of the next segment. `is_open`: a broker may be writing this one.
         """
@@ -160,7 +160,7 @@ class SegmentProof:
             self._log.producers.finish_segment(self._base_offset, has_index=has_index)
         for suffix in (OFFSET_INDEX, TIME_INDEX):
             if suffix not in self._beside and not is_open:
-                self._report.add("note", self._name(suffix), "is missing: made anew when needed")
+                self._report.add("note", self._name(suffix), "is missing: rebuilt when needed")
 
     def _rows(
         self, suffix: str, dump: Callable[[LogWindow, int], Iterator[Dumped]]
@@ -177,7 +177,7 @@ class SegmentProof:
             file.close()
 
     def _is_reserved(self, row: Row) -> bool:
-        """Whether an entry is zeros: a Kafka at work has its index files at their full length."""
+        """True when an entry is zeros: a Kafka at work has its index files at their full length."""
         return set(row.fields.values()) == {0, self._base_offset}
 
     def _name(self, suffix: str) -> str:
@@ -191,12 +191,12 @@ class SegmentProof:
 
 
 def _fault(scan: LogScan, file: File, *, is_open: bool) -> tuple[Severity, str]:
-    """What ends the sound part, in words; a tail that is being written is no fault."""
+    """The end of the sound part, in words; a tail that is being written is no fault."""
     place = f"at {scan.end_position}, offset {scan.next_offset}"
     rest = scan.limit - scan.end_position
     head = file.read_at(scan.end_position, _MAGIC_POSITION + 1)
     if not scan.end_position and len(head) > _MAGIC_POSITION and head[_MAGIC_POSITION] in {0, 1}:
-        upgrade = "not proved: a broker that opens it writes it anew in format 2"
+        upgrade = "not proved: a broker that opens it rewrites it in format 2"
         return "note", f"message format {head[_MAGIC_POSITION]}, {upgrade}"
     behind = scan.good_batch_behind()
     if behind is None and is_open:

@@ -54,7 +54,7 @@ class ZoneProof:
         return gap_of(GapTimes(zone.min_timestamp, zone.max_timestamp, zone.flags))
 
     def finish(self, *, is_open: bool) -> None:
-        """That was the last batch. The last zone of an open segment is in memory still."""
+        """Checks the end. The last zone of an open segment is in memory still."""
         self._end()
         if self._uncovered and not is_open:
             self._report.add("wrong", self._file, f"{self._uncovered} records are in no zone")
@@ -85,7 +85,7 @@ class ZoneProof:
             self._report.proved.zones += 1
 
     def _is_covered(self) -> bool:
-        """Whether the batch belongs to the zone: the last one ends with its count of records."""
+        """True when the batch belongs to the zone: the last one ends with its count of records."""
         if self._current < 0:
             return False
         is_last = self._current == len(self._zones) - 1

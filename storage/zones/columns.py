@@ -77,7 +77,7 @@ class ZoneColumns:
         return made
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.positions)
 
     def append(self, row: tuple[int, ...]) -> None:
@@ -192,7 +192,7 @@ def _longs(words: "array[int]", first: int) -> "array[int]":
 
 
 def floor_of(flags: int, low: int, first_arrival: int) -> int:
-    """The earliest time that readers see there; a stamp lies between the zone's arrivals."""
+    """The earliest time that readers see there, in ms; a stamp is between the zone's arrivals."""
     if not flags & LOG_APPEND_TIME:
         return low
     return INT64_MIN if flags & (ARRIVAL_ESTIMATED | LIFTED) else first_arrival

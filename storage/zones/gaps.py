@@ -2,7 +2,7 @@
 
 One dirty record in every zone, and bounds tell a search nothing any more: all zones reach to 2035.
 So a row also says where between its bounds there is nothing. It does so in bits of its flags that
-were zero before, by the sizes of two parts as powers of two: every time lies less than `2^a` ms
+were zero before, by the sizes of two parts as powers of two: every time is less than `2^a` ms
 above the minimum, or less than `2^b` below the maximum. Rounding makes a gap smaller, never larger.
 
 Rows with `LOG_APPEND_TIME` have none: their records are found by the broker's times.
@@ -29,7 +29,7 @@ class Gap(NamedTuple):
 
 
 class GapTimes(NamedTuple):
-    """What a row says of its times: both -1 when no record has one."""
+    """Times of a row: both -1 when no record has one."""
 
     low: int
     high: int

@@ -54,7 +54,7 @@ def iter_rows(rows: bytes) -> Iterator[tuple[int, ...]]:
 
 
 def sound_rows(data: bytes) -> tuple[int, str | None]:
-    """How many rows from the begin are sound, and what is wrong with the next one."""
+    """Number of sound rows from the begin, and the fault of the next one."""
     before: tuple[int, ...] = (-1, -1, 0, 0, 0, 0, 0, 0)
     count = len(data) // ROW_BYTES
     for index, (*row, seal) in enumerate(iter_rows(data[: count * ROW_BYTES])):

@@ -14,7 +14,7 @@ WINDOW_BYTES = 160 * 1024  # a zone is read in one piece up to this size
 
 
 class Window:
-    """A stretch of a file in memory; what lies outside of it is read from the file."""
+    """A stretch of a file in memory; other bytes are read from the file."""
 
     __slots__ = ("_data", "_file", "_position", "path")
 
@@ -26,7 +26,7 @@ class Window:
         self._data = memoryview(file.read_at(position, size))
 
     def read_at(self, position: int, size: int) -> bytes | memoryview:
-        """As of a file; no copy where it lies in the window."""
+        """As of a file; no copy for bytes within the window."""
         begin = position - self._position
         if begin >= 0 and begin + size <= len(self._data):
             return self._data[begin : begin + size]

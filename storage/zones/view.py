@@ -20,7 +20,7 @@ class ZoneView(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many zones there are."""
+        """Number of zones."""
         return self.closed + (self.open_zone is not None)
 
     def zone(self, index: int) -> Zone:
@@ -31,7 +31,7 @@ class ZoneView(NamedTuple):
         return Zone(offset + self.base_offset, *rest)
 
     def end_position(self, index: int, limit: int) -> int:
-        """Where the zone ends in a segment of `limit` bytes."""
+        """End of the zone in a segment of `limit` bytes."""
         index += 1
         if index < self.closed:
             return min(self.columns.positions[index], limit)
@@ -49,7 +49,7 @@ class ZoneView(NamedTuple):
         return log_end
 
     def is_dense(self, index: int, log_end: int) -> bool:
-        """Whether it holds a record for each of its offsets, so that its count can be used."""
+        """True when it holds a record for each of its offsets, so that its count can be used."""
         zone = self.zone(index)
         ends = zone.first_offset + zone.record_count
         return not zone.flags & UNREAD and ends == self.end_offset(index, log_end)
@@ -87,7 +87,7 @@ class ZoneView(NamedTuple):
         return self.closed if _may_hold(zone, low, high, wanted_flags) else self.total
 
     def has_flags(self, wanted_flags: int) -> bool:
-        """Whether one of the zones has one of the flags."""
+        """True when one of the zones has one of the flags."""
         zone = self.open_zone
         if zone is not None and zone.flags & wanted_flags:
             return True

@@ -188,7 +188,7 @@ class ZoneMap:
 
     @property
     def row_count(self) -> int:
-        """How many zones are closed."""
+        """Number of closed zones."""
         return len(self._load())
 
     @property
@@ -199,7 +199,7 @@ class ZoneMap:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the closed zones are in memory."""
+        """True when the closed zones are in memory."""
         return self._columns is not None
 
     @property
@@ -285,7 +285,9 @@ class ZoneMap:
         self._write(durable=True)
 
     def doubt_file(self) -> None:
-        """What was read of the file may be in the page cache alone: all of it is written again."""
+        """Marks the whole file unverified: it may be in the page cache alone, so it is written
+        again.
+        """
         self._written = min(self._written, 0)
 
     def unload(self) -> None:
