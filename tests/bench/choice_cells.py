@@ -14,8 +14,8 @@ from storage.log.log import Log
 from storage.retention.cleanability import first_of
 from tests.bench.cell import Cell, Figure, Scale
 from tests.bench.peers import Peer
-from tests.support.logs import make_durable, open_log
-from tests.support.simenv import SimClock, sim_env
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.logs import make_durable, open_log
 
 NOW_MS = 1_700_000_000_000
 PARTITIONS, CLOSED_SEGMENTS, LOOKS = 10_000, 3, 5

@@ -30,7 +30,7 @@ from tests.bench.frames import batch_of, produce
 from tests.bench.peers import Peer, remove
 from tests.bench.pump import percentile, pump
 from tests.bench.wire import BenchFailed, Wire
-from tests.support.node_process import NodeProcess
+from tests.support.worlds.node_process import NodeProcess
 
 TIMES, RECORDS_A_BATCH, KEY_BYTES, VALUE_BYTES = 3, 1000, 10, 100
 RECORD_BYTES = 120  # as it lies in a batch

@@ -29,7 +29,7 @@ from tests.bench.peers import Peer
 from tests.bench.pump import percentile
 from tests.bench.topics import topic
 from tests.bench.wire import BenchFailed, Wire, answer, frame
-from tests.support.simenv import SimClock
+from tests.support.disk.simenv import SimClock
 
 CONNECTIONS, UNDER_WAY = 20, 5
 MEMBERS = 100

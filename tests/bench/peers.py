@@ -9,9 +9,9 @@ from pathlib import Path
 from protocol.apis.metadata import MetadataRequest
 from tests.bench import process
 from tests.bench.wire import Wire
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import start_kafka
-from tests.support.node_process import NodeProcess
+from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 Starter = Callable[..., NodeProcess]
 _numbers = itertools.count()

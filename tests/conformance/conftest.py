@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import start_kafka
+from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.worlds.broker_process import start_broker
 
 with warnings.catch_warnings():
     # It reads its schemas by a function of Python's that is on its way out, and warnings fail us.

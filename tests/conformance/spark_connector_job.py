@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.spark.session import open_session
-from tests.support.spark_jars import connector_jars
+from tests.support.spark.spark_jars import connector_jars
 
 COLUMNS = (
     "partition",

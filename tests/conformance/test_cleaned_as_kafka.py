@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.broker_process import start_broker
-from tests.support.cleaned_twins import (
+from tests.support.histories.cleaned_twins import (
     CLEAN_SHUTDOWN,
     Twin,
     add_segment,
@@ -29,8 +28,9 @@ from tests.support.cleaned_twins import (
     temporary_files,
     twins,
 )
-from tests.support.history_requests import ManyTopics
-from tests.support.kafka_oracle import available, start_kafka
+from tests.support.histories.history_requests import ManyTopics
+from tests.support.kafka.kafka_oracle import available, start_kafka
+from tests.support.worlds.broker_process import start_broker
 
 pytestmark = [
     pytest.mark.kafka,

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from tests.conformance.conftest import create_topic, start_node
 from tests.conformance.test_group_clients import QUICK
 from tests.conformance.test_kill import free_address
-from tests.support.client_programs import CLIENTS, ClientProgram, Running
+from tests.support.clients.client_programs import CLIENTS, ClientProgram, Running
 
 EXERCISES = {
     "confluent-kafka, kafka-python, aiokafka, kafkajs, franz-go, sarama, kafka-go, kafka-clients": (

@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 
 from protocol.apis import alter_client_quotas as quotas
 from tests.conformance.conftest import create_topic
-from tests.support.broker_process import start_broker
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.broker_process import start_broker
 
 EXERCISES = {"confluent-kafka": "quotas: writes and reads over its limit are held back"}
 ALLOWED = 400_000  # bytes a second

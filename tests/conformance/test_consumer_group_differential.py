@@ -29,9 +29,9 @@ from protocol.apis import (
 )
 from protocol.codec import decode, encode_bytes
 from tests.conformance.conftest import create_topic
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import available, start_kafka
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.kafka.kafka_oracle import available, start_kafka
+from tests.support.worlds.broker_process import start_broker
 
 pytestmark = [
     pytest.mark.kafka,

@@ -35,8 +35,8 @@ from tests.conformance.test_group_clients import (
 )
 from tests.conformance.test_group_restart import NOT_YET
 from tests.conformance.test_kill import free_address
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import SCRIPT, available, start_kafka
+from tests.support.kafka.kafka_oracle import SCRIPT, available, start_kafka
+from tests.support.worlds.broker_process import start_broker
 
 EXERCISES = {
     "confluent-kafka": "groups by the new protocol (KIP-848), with kill -9, to a Kafka and back",

@@ -2,8 +2,8 @@
 
 Both get the same bytes and questions, and must give the same answers to produce, DeleteRecords,
 ListOffsets, Fetch and DescribeConfigs, keep the same after retention, and leave the same `.log`,
-`.index` and `.timeindex` at each of three clean stops. `tests/support/histories.py` says what
-happens in them, `history_compare.DELIBERATE` names all that may differ, and the table in
+`.index` and `.timeindex` at each of three clean stops. `tests/support/histories/histories.py` says
+what happens in them, `history_compare.DELIBERATE` names all that may differ, and the table in
 `docs/differences.md` why.
 
 HOROLOG_HISTORIES says how many (300), HOROLOG_HISTORIES_SEED from which seed (a number, 4), and
@@ -20,13 +20,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker_process import start_broker
-from tests.support.histories import History, make_history
-from tests.support.history_compare import DELIBERATE, Difference, differences
-from tests.support.history_drive import Driver
-from tests.support.history_files import files_of
-from tests.support.history_life import Life
-from tests.support.kafka_oracle import available, start_kafka
+from tests.support.histories.histories import History, make_history
+from tests.support.histories.history_compare import DELIBERATE, Difference, differences
+from tests.support.histories.history_drive import Driver
+from tests.support.histories.history_files import files_of
+from tests.support.histories.history_life import Life
+from tests.support.kafka.kafka_oracle import available, start_kafka
+from tests.support.worlds.broker_process import start_broker
 
 pytestmark = [
     pytest.mark.kafka,

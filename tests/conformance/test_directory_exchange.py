@@ -10,8 +10,8 @@ from storage.files.checkpoints import SUM_NAME
 from storage.files.layout import LOG_START_OFFSETS_FILE
 from tests.conformance.conftest import NO_RETENTION, create_topic, start_node
 from tests.conformance.variety import CUT_TOPIC, everything, fill, offsets_by_time, topics_on
-from tests.support.kafka_oracle import available, start_kafka
-from tests.support.node_process import NodeProcess
+from tests.support.kafka.kafka_oracle import available, start_kafka
+from tests.support.worlds.node_process import NodeProcess
 
 pytestmark = [
     pytest.mark.kafka,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kafka_oracle import DUMP_TOOL, SCRIPT, available
-from tests.support.partition_samples import write_samples
+from tests.support.kafka.kafka_oracle import DUMP_TOOL, SCRIPT, available
+from tests.support.records.partition_samples import write_samples
 
 pytestmark = [
     pytest.mark.kafka,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conformance.conftest import NO_RETENTION, start_node
 from tests.conformance.variety import RECENT_TOPIC, everything, fill
-from tests.support.kafka_oracle import DUMP_TOOL, available, run_tool
+from tests.support.kafka.kafka_oracle import DUMP_TOOL, available, run_tool
 
 pytestmark = [
     pytest.mark.kafka,

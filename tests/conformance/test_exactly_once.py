@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic, start_node
 from tests.conformance.test_kill import free_address
-from tests.support import java_programs
-from tests.support.java_programs import JavaProgram
+from tests.support.clients import java_programs
+from tests.support.clients.java_programs import JavaProgram
 
 EXERCISES = {
     "confluent-kafka, kafka-clients": (

@@ -21,7 +21,7 @@ from kafka import KafkaConsumer
 from kafka.structs import TopicPartition as PythonPartition
 
 from tests.conformance.conftest import create_topic, start_node
-from tests.support.kafka_oracle import start_kafka
+from tests.support.kafka.kafka_oracle import start_kafka
 
 EXERCISES = {
     "confluent-kafka": "groups: range, round robin, cooperative, static members",

@@ -19,8 +19,8 @@ from tests.conformance.test_group_clients import (
     until,
 )
 from tests.conformance.test_kill import free_address
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import available, start_kafka
+from tests.support.kafka.kafka_oracle import available, start_kafka
+from tests.support.worlds.broker_process import start_broker
 
 NOT_YET = (
     KafkaError.NOT_COORDINATOR,

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import NO_RETENTION, create_topic
 from tests.conformance.test_group_clients import QUICK, confluent, share, until
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import DUMP_TOOL, OFFSETS_TOOL, available, run_tool
+from tests.support.kafka.kafka_oracle import DUMP_TOOL, OFFSETS_TOOL, available, run_tool
+from tests.support.worlds.broker_process import start_broker
 
 EXERCISES = {
     "Kafka's command-line tools": "consumer-groups with reset by time, dump-log",

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.conformance.conftest import MakeTopic, create_topic
 from tests.conformance.samples import FIRST_TIME_MS, samples
 from tests.conformance.test_confluent_client import produce
-from tests.support.kafka_oracle import CONFIGS_TOOL, OFFSETS_TOOL, available, run_tool
+from tests.support.kafka.kafka_oracle import CONFIGS_TOOL, OFFSETS_TOOL, available, run_tool
 
 EXERCISES = {
     "Kafka's command-line tools": "api-versions, features, cluster, get-offsets, delete-records, "

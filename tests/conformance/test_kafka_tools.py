@@ -7,7 +7,13 @@ import pytest
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import FIRST_TIME_MS, samples
 from tests.conformance.test_confluent_client import produce
-from tests.support.kafka_oracle import CONFIGS_TOOL, OFFSETS_TOOL, TOPICS_TOOL, available, run_tool
+from tests.support.kafka.kafka_oracle import (
+    CONFIGS_TOOL,
+    OFFSETS_TOOL,
+    TOPICS_TOOL,
+    available,
+    run_tool,
+)
 
 EXERCISES = {
     "Kafka's command-line tools": "topics, configs",

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from tests.conformance.conftest import create_topic
 from tests.conformance.test_confluent_client import consumer_of
 from tests.conformance.test_kill import free_address
-from tests.support.broker_process import start_broker
+from tests.support.worlds.broker_process import start_broker
 
 ROUNDS = int(os.environ.get("HOROLOG_KILL_CLEANING_ROUNDS", "3"))
 PARTITIONS, KEYS, BURST = 2, 500, 200

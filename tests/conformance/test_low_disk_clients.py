@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 from kafka import KafkaProducer
 
-from tests.support.watched_broker import WatchedBroker
+from tests.support.worlds.watched_broker import WatchedBroker
 
 WAITS_SECONDS = 1.0
 

@@ -18,9 +18,9 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import NO_RETENTION, create_topic
 from tests.conformance.test_group_clients import QUICK
-from tests.support.broker_process import start_broker
-from tests.support.go_programs import built_program, go
-from tests.support.python_tools import python_with
+from tests.support.clients.go_programs import built_program, go
+from tests.support.clients.python_tools import python_with
+from tests.support.worlds.broker_process import start_broker
 
 EXERCISES = {
     "franz-go": "what kminion and Redpanda Console ask",

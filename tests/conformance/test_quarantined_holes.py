@@ -13,7 +13,7 @@ from aiokafka import TopicPartition as AioPartition
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.conformance.conftest import ELSEWHERE, MakeTopic, start_node
-from tests.support.broker_process import start_broker
+from tests.support.worlds.broker_process import start_broker
 
 pytestmark = pytest.mark.skipif(
     bool(ELSEWHERE) or start_node is not start_broker, reason="only our broker sets records aside"

@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic
-from tests.support.kafka_oracle import available
-from tests.support.spark_jars import available as jars_available
+from tests.support.kafka.kafka_oracle import available
+from tests.support.spark.spark_jars import available as jars_available
 
 EXERCISES = {"Spark's Kafka connector": "batches, streams, by time, as a sink"}
 PARTITIONS, COUNT = 3, 200  # records of each partition

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic, start_node
 from tests.conformance.test_kill import free_address
-from tests.support import java_programs
-from tests.support.java_programs import JavaProgram
+from tests.support.clients import java_programs
+from tests.support.clients.java_programs import JavaProgram
 
 EXERCISES = {"Kafka Streams": "windowed counts, exactly once; it and the broker are killed (-9)"}
 ROUNDS = int(os.environ.get("STREAMS_ROUNDS", "2"))

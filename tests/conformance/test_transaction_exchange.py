@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic
 from tests.conformance.test_directory_exchange import replace_files
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import available, run_tool, start_kafka
-from tests.support.node_process import NodeProcess
+from tests.support.kafka.kafka_oracle import available, run_tool, start_kafka
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 pytestmark = [
     pytest.mark.kafka,

@@ -13,9 +13,9 @@ from confluent_kafka import Producer
 
 from tests.conformance.conftest import NO_RETENTION, create_topic
 from tests.conformance.variety import AdminClient, fill
-from tests.support.broker_process import HOROLOG, start_broker
-from tests.support.kafka_oracle import available, start_kafka
-from tests.support.node_process import NodeProcess
+from tests.support.kafka.kafka_oracle import available, start_kafka
+from tests.support.worlds.broker_process import HOROLOG, start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 
 def verify(directory: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from storage.env import File, FileSystem, parent_of
 from storage.errors import DirectoryLocked, DiskError, FileMissing
 from storage.posix import PosixFileSystem
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 
 @dataclass

@@ -14,9 +14,9 @@ from storage.errors import DiskError
 from storage.files.layout import SYNCED_MARK
 from storage.log.log import Log
 from storage.validation.internal_batch import own_batch
-from tests.support.logs import NO_BOUNDS, append, make_durable, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.logs import NO_BOUNDS, append, make_durable, records_of
 
 LOG_DIR = "/data"
 NOW = 1_700_000_000_000

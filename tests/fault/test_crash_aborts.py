@@ -5,8 +5,8 @@ import pytest
 from protocol.records.builder import build_batch
 from protocol.records.markers import ABORT, Marker, build_marker
 from storage.validation.internal_batch import own_batch
-from tests.support.crash_world import NOW, CrashWorld
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.crash_world import NOW, CrashWorld
+from tests.support.disk.simdisk import SimFileSystem
 
 PRODUCER = 7
 

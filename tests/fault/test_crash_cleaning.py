@@ -3,8 +3,8 @@
 import pytest
 
 from storage.files.partition_listing import list_partition
-from tests.support.cleaning_world import CleaningWorld, live, names_on
-from tests.support.simdisk import SimFileSystem, SimulatedCrash
+from tests.support.disk.cleaning_world import CleaningWorld, live, names_on
+from tests.support.disk.simdisk import SimFileSystem, SimulatedCrash
 
 
 @pytest.mark.parametrize("seed", range(3))

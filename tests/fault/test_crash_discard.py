@@ -11,11 +11,11 @@ from storage.cleaner.cleaner import Cleaning
 from storage.env import Env
 from storage.files.partition_listing import list_partition
 from storage.log.log import Log
-from tests.support.aborting_logs import NOW, AbortingLife, committed, filled, opened
-from tests.support.cleaning import MEMORY, verdict
-from tests.support.logs import CLEAN
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.aborting_logs import NOW, AbortingLife, committed, filled, opened
+from tests.support.records.cleaning import MEMORY, verdict
+from tests.support.records.logs import CLEAN
 
 FIRST_LOG = f"{0:020d}.log"
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.support.crash_scenarios import SCENARIOS, run
+from tests.support.disk.crash_scenarios import SCENARIOS, run
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

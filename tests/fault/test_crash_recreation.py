@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from storage.cleaner.cleanable_logs import CleanerOffsets
-from tests.support.crash_world import LOG_DIR, TOPIC_ID, CrashWorld, Ledger
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.crash_world import LOG_DIR, TOPIC_ID, CrashWorld, Ledger
+from tests.support.disk.simdisk import SimFileSystem
 
 
 class RecreationWorld(CrashWorld):

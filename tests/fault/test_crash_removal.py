@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.crash_world import CrashWorld
-from tests.support.removal_world import SETTINGS, RemovalWorld, live
+from tests.support.disk.crash_world import CrashWorld
+from tests.support.disk.removal_world import SETTINGS, RemovalWorld, live
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

@@ -5,9 +5,9 @@ import pytest
 from storage.env import Env
 from storage.errors import DiskError, StorageError
 from storage.log.log import Log
-from tests.support.logs import append, make_durable, open_log, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.logs import append, make_durable, open_log, records_of
 
 OPERATIONS = ("write", "sync", "truncate", "create", "sync directory", "rename", "remove")
 STEPS = 12

@@ -6,9 +6,9 @@ import pytest
 
 from storage.env import Env
 from storage.recovery.loading import LoadHints
-from tests.support.logs import open_log
-from tests.support.simenv import SeededRng
-from tests.support.time_logs import make_time_log
+from tests.support.disk.simenv import SeededRng
+from tests.support.records.logs import open_log
+from tests.support.records.time_logs import make_time_log
 
 FLIPS_A_LOG = 8
 

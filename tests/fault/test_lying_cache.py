@@ -9,8 +9,8 @@ from storage.errors import DiskError
 from storage.log.log import Log
 from storage.posix import PosixFile, PosixFileSystem, real_env
 from storage.recovery.loading import LoadHints
-from tests.support.logs import append, make_durable, open_log, records_of
-from tests.support.lying_disk import LyingDisk, lying_disk
+from tests.support.disk.lying_disk import LyingDisk, lying_disk
+from tests.support.records.logs import append, make_durable, open_log, records_of
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 

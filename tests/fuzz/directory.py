@@ -9,9 +9,9 @@ from protocol.records.builder import build_batch
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.log.log import Log
-from tests.support.logs import NO_BOUNDS, make_durable
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.logs import NO_BOUNDS, make_durable
 
 LOG_DIR = "/data"
 NOW = 1_700_000_000_000

@@ -17,7 +17,7 @@ from protocol.records.batch import read_header
 from protocol.records.compression import Codec
 from protocol.records.legacy import Message, plain_messages, read_messages
 from protocol.records.record import read_records
-from tests.support.handler_world import World, produce_request
+from tests.support.worlds.handler_world import World, produce_request
 
 FOLDER = Path(__file__).parent
 PRODUCE, FETCH = (1, 2, 7), (1, 3)  # the version that a client of each format speaks

@@ -10,7 +10,7 @@ from protocol.records.builder import build_batch
 from storage.env import Env
 from storage.log.log import Log
 from storage.posix import real_env
-from tests.support.logs import append, open_log, records_of
+from tests.support.records.logs import append, open_log, records_of
 
 EVERY_57TH = [(57, 4104), (114, 8208), (171, 12312)]
 BASE_NAME = "00000000000000000000"

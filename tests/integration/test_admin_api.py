@@ -26,9 +26,9 @@ from protocol.apis.offset_commit import (
 )
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from tests.support.admin import Admin, Answered
-from tests.support.app import client_of, frozen_at, make_broker, running_broker
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.admin import Admin, Answered
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, frozen_at, make_broker, running_broker
 
 START = 1_709_121_600_000
 HOUR, DAY = 3_600_000, 86_400_000

@@ -38,7 +38,7 @@ from protocol.apis import (
     offset_delete,
     write_txn_markers,
 )
-from tests.support.app import client_of, running_broker
+from tests.support.worlds.app import client_of, running_broker
 
 Lines = list[dict[str, Any]]
 

@@ -29,10 +29,10 @@ from protocol.apis import (
 from protocol.records.batch import HEADER_BYTES, iter_headers, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from tests.support.administration_talk import administer
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import available, start_kafka
-from tests.support.wire import WireClient
+from tests.support.clients.administration_talk import administer
+from tests.support.clients.wire import WireClient
+from tests.support.kafka.kafka_oracle import available, start_kafka
+from tests.support.worlds.broker_process import start_broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 

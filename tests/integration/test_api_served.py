@@ -21,7 +21,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.registry import apis, by_name
 from storage.posix import real_env
-from tests.support.wire import AsyncWireClient, frame, parse_response, request_frame
+from tests.support.clients.wire import AsyncWireClient, frame, parse_response, request_frame
 
 
 def settings(tmp_path: Path) -> ConfigStore:

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.broker_process import start_broker
+from tests.support.worlds.broker_process import start_broker
 
 HOUR_MS = 3_600_000
 AUDIT = {"horolog.audit.topic": "horolog.audit", "horolog.audit.interval.ms": "200"}

@@ -20,11 +20,17 @@ from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicPro
 from protocol.errors import ErrorCode as Code
 from protocol.records.batch import iter_headers
 from storage.errors import StorageError
-from tests.support.app import client_of, make_broker, running_broker
-from tests.support.broker_process import HOROLOG
-from tests.support.mounts import tmpfs
-from tests.support.watched_broker import MIB, WatchedBroker, fetch_from, produce_to, small_batch
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.disk.mounts import tmpfs
+from tests.support.worlds.app import client_of, make_broker, running_broker
+from tests.support.worlds.broker_process import HOROLOG
+from tests.support.worlds.watched_broker import (
+    MIB,
+    WatchedBroker,
+    fetch_from,
+    produce_to,
+    small_batch,
+)
 
 BAD_SETTINGS, NOT_USABLE, CORRUPT = 1, 2, 3
 SECONDS_TO_REFUSE = 10

@@ -12,8 +12,8 @@ import pytest
 
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.watched_broker import MIB, WatchedBroker
-from tests.support.wire import WireClient, frame, request_frame
+from tests.support.clients.wire import WireClient, frame, request_frame
+from tests.support.worlds.watched_broker import MIB, WatchedBroker
 
 CLOSED = "horolog_connections_closed_total"
 

@@ -17,8 +17,8 @@ from protocol.apis import (
 )
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode as Code
-from tests.support.watched_broker import WatchedBroker, produce_to, small_batch
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.watched_broker import WatchedBroker, produce_to, small_batch
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 TOPIC, BROKER = 2, 4

@@ -16,8 +16,14 @@ from protocol.errors import ErrorCode as Code
 from protocol.records.batch import HEADER_BYTES
 from protocol.records.compression import Codec, deflate
 from protocol.records.varint import zigzag_bytes
-from tests.support.watched_broker import MIB, WatchedBroker, fetch_from, produce_to, small_batch
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.watched_broker import (
+    MIB,
+    WatchedBroker,
+    fetch_from,
+    produce_to,
+    small_batch,
+)
 
 ERRORS = "horolog_request_errors_total"
 LENGTH, MAGIC, CRC, ATTRIBUTES, LAST_DELTA, COUNT = 8, 16, 17, 21, 23, 57

@@ -9,8 +9,8 @@ import pytest
 from broker.daemon import serve as serving
 from broker.runtime.exit_status import BAD_SETTINGS, NOT_USABLE, WRONG_CLOCK
 from storage.posix import real_env
-from tests.support.broker_process import HOROLOG
-from tests.support.simenv import SimClock
+from tests.support.disk.simenv import SimClock
+from tests.support.worlds.broker_process import HOROLOG
 
 SECONDS_TO_REFUSE = 10
 

@@ -9,7 +9,7 @@ import pytest
 from broker.cli.main import main
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from tests.support.watched_broker import WatchedBroker
+from tests.support.worlds.watched_broker import WatchedBroker
 
 TOKEN = "canary-of-the-token-0123456789"
 IN_LOG = "canary-in-a-password-of-the-log"

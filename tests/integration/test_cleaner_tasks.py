@@ -25,10 +25,10 @@ from protocol.records.builder import build_batch
 from storage.log.log import Log
 from storage.posix import real_env
 from storage.retention.cleanability import CleanReason
-from tests.support.app import client_of, running_broker
-from tests.support.logs import records_of
-from tests.support.moved_clock import MovedClock
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.records.logs import records_of
+from tests.support.worlds.app import client_of, running_broker
+from tests.support.worlds.moved_clock import MovedClock
 
 DAY_MS = 86_400_000
 PATIENT = {"connections.max.idle.ms": str(10**14)}

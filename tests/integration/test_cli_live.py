@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from broker.cli.main import main
-from tests.support.broker_process import start_broker
-from tests.support.node_process import NodeProcess
-from tests.support.sensor_story import START, sensor_broker
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
+from tests.support.worlds.sensor_story import START, sensor_broker
 
 Run = Callable[..., str]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from broker.cli.main import main
-from tests.support.live_topic import LiveBroker
-from tests.support.timeline_world import SETTINGS, TOPICS, timeline_broker
+from tests.support.page.timeline_world import SETTINGS, TOPICS, timeline_broker
+from tests.support.worlds.live_topic import LiveBroker
 
 PATIENCE = 30
 HOROLOG = Path(sys.executable).parent / "horolog"
@@ -125,7 +125,7 @@ def test_live_it_leaves_the_terminal_as_it_was(address: str, number: int) -> Non
 
 
 def test_live_it_outlasts_the_broker(tmp_path: Path) -> None:
-    from tests.support.broker_process import start_broker
+    from tests.support.worlds.broker_process import start_broker
 
     with start_broker(tmp_path / "data", SETTINGS, options=["--test-clock"]) as process:
         broker = LiveBroker(process, tmp_path / "data")

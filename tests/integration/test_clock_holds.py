@@ -15,8 +15,8 @@ from protocol.apis import (
 )
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.records.builder import build_batch
-from tests.support.app import client_of, frozen_at, running_broker
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, frozen_at, running_broker
 from tests.unit.broker.guards.test_clock_guard import DAY, HOLD
 
 ROOT = Path(__file__).parents[2]

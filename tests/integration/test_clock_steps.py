@@ -19,9 +19,9 @@ from protocol.apis.create_topics import (
 )
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from tests.support.admin import Admin
-from tests.support.app import client_of, frozen_at, running_broker
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.admin import Admin
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, frozen_at, running_broker
 
 START = 1_709_121_600_000  # 2024-02-28
 MINUTE, HOUR, DAY, YEAR = 60_000, 3_600_000, 86_400_000, 31_557_600_000

@@ -10,8 +10,8 @@ from broker.metrics.scrape import Scrape
 from broker.metrics.view import MetricsView
 from broker.server.services import bound
 from storage.posix import real_env
-from tests.support.app import client_of, running_broker
-from tests.support.compaction_world import (
+from tests.support.worlds.app import client_of, running_broker
+from tests.support.worlds.compaction_world import (
     COMPACT,
     HOUR_S,
     PATIENT,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from protocol.records.builder import build_batch
-from tests.support.admin import Admin
-from tests.support.watched_broker import WatchedBroker, produce_to
+from tests.support.clients.admin import Admin
+from tests.support.worlds.watched_broker import WatchedBroker, produce_to
 
 DELAY = "horolog_log_compaction_delay_seconds"
 LAG_SECONDS, BACKOFF_SECONDS, CHECK_SECONDS = 2, 1, 1

@@ -9,8 +9,8 @@ import pytest
 
 from broker.cli.main import main
 from protocol.records.builder import build_batch
-from tests.support.admin import Admin
-from tests.support.watched_broker import WatchedBroker, produce_to
+from tests.support.clients.admin import Admin
+from tests.support.worlds.watched_broker import WatchedBroker, produce_to
 
 START, START_MS = "2026-03-01T12:00:00Z", 1_772_366_400_000
 HOUR_MS = 3_600_000

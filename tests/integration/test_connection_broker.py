@@ -22,8 +22,8 @@ from protocol.apis.list_offsets import (
 from protocol.apis.metadata import MetadataRequest
 from protocol.errors import ErrorCode
 from protocol.registry import apis
-from tests.support.app import client_of, make_broker, running_broker
-from tests.support.wire import AsyncWireClient, parse_response, request_frame
+from tests.support.clients.wire import AsyncWireClient, parse_response, request_frame
+from tests.support.worlds.app import client_of, make_broker, running_broker
 
 AT_ITS_START = FetchTopic(
     topic="t", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]

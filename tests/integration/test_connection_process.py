@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from protocol.apis.metadata import MetadataRequest
-from tests.support.broker_process import HOROLOG, start_broker
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.broker_process import HOROLOG, start_broker
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

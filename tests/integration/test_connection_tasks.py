@@ -9,9 +9,9 @@ from protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from storage.posix import real_env
-from tests.support.app import client_of, running_broker
-from tests.support.moved_clock import MovedClock, pass_time
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, running_broker
+from tests.support.worlds.moved_clock import MovedClock, pass_time
 
 
 async def make_topic(client: AsyncWireClient, name: str) -> None:

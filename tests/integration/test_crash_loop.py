@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from protocol.errors import ErrorCode as Code
-from tests.support.admin import Admin
-from tests.support.watched_broker import WatchedBroker, fetch_from, produce_to, small_batch
+from tests.support.clients.admin import Admin
+from tests.support.worlds.watched_broker import WatchedBroker, fetch_from, produce_to, small_batch
 
 
 def test_after_some_crashes_it_takes_no_records_until_somebody_looked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from broker.runtime.event_log import journal
 from protocol.records.scan import scan_batches
 from storage.errors import DiskError
 from storage.log.unverified_range import UnverifiedRange
-from tests.support.app import running_broker
+from tests.support.worlds.app import running_broker
 
 SETTINGS = {
     "auto.create.topics.enable": "true",

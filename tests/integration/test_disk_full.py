@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.support.admin import Admin
-from tests.support.mounts import SmallDisk, tmpfs
-from tests.support.watched_broker import WatchedBroker
+from tests.support.clients.admin import Admin
+from tests.support.disk.mounts import SmallDisk, tmpfs
+from tests.support.worlds.watched_broker import WatchedBroker
 
 VALUE = b"x" * 100_000
 RESERVE = 4 << 20

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
 from config.names import TOPIC_KEYS
-from tests.support.broker_process import start_broker
-from tests.support.live_topic import LiveBroker
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.live_topic import LiveBroker
 
 HOUR, DAY = 3_600_000, 86_400_000
 FOREVER = str(2**63 - 1)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from tests.support.broker_process import HOROLOG
-from tests.support.earlier_release import (
+from tests.support.histories.earlier_release import (
     READ_AT,
     STATES,
     expected,
@@ -17,6 +16,7 @@ from tests.support.earlier_release import (
     unpacked,
     written,
 )
+from tests.support.worlds.broker_process import HOROLOG
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.cli.main import main
-from tests.support.admin import Admin
-from tests.support.broker_process import HOROLOG, start_broker
-from tests.support.node_process import NodeProcess
+from tests.support.clients.admin import Admin
+from tests.support.worlds.broker_process import HOROLOG, start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 EXECUTED = re.compile(

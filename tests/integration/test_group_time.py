@@ -17,8 +17,8 @@ from protocol.apis import (
     sync_group,
 )
 from tests.integration.test_held_clock_process import START, Held, produce
-from tests.support.broker_process import HOROLOG, start_broker
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.broker_process import HOROLOG, start_broker
 
 HOUR_MS = 3_600_000
 SESSION_MS = 30_000

@@ -17,11 +17,11 @@ from protocol.apis.create_topics import (
 )
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.builder import build_batch
-from tests.support.admin import Admin
-from tests.support.broker_process import HOROLOG, start_broker
-from tests.support.node_process import NodeProcess
-from tests.support.watched_broker import produce_to
-from tests.support.wire import WireClient
+from tests.support.clients.admin import Admin
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.broker_process import HOROLOG, start_broker
+from tests.support.worlds.node_process import NodeProcess
+from tests.support.worlds.watched_broker import produce_to
 
 START = "2024-02-28T12:00:00Z"
 DAY_MS = 86_400_000

@@ -17,9 +17,9 @@ from protocol.records.builder import build_batch
 from storage.log.lifecycle import learn_times, plan_retention, roll_if_due
 from storage.log.log import Log
 from storage.posix import real_env
-from tests.support.logs import append_bytes, make_durable, open_log, reopened
-from tests.support.watched_broker import WatchedBroker, produce_to
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.records.logs import append_bytes, make_durable, open_log, reopened
+from tests.support.worlds.watched_broker import WatchedBroker, produce_to
 
 MILLION = 1_000_000
 INT64_MAX, INT64_MIN = 2**63 - 1, -(2**63)

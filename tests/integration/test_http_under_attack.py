@@ -11,8 +11,8 @@ import pytest
 from broker.daemon.app import Broker
 from broker.http.port import shared_scrape
 from broker.runtime.event_log import journal
-from tests.support.app import running_broker
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import running_broker
 
 TOPICS = 2000
 PROBE_SECONDS = 1.0

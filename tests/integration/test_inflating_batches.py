@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from protocol.records.compression import Codec
-from tests.support.broker_process import start_broker
-from tests.support.inflating import (
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.inflating import (
     NOW_MS,
     big_value,
     bystander,
@@ -15,7 +16,6 @@ from tests.support.inflating import (
     many_headers,
     produce,
 )
-from tests.support.wire import WireClient
 
 PARTITIONS = 40
 LONGEST_SECONDS = 1.0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.broker_process import start_broker
-from tests.support.node_packages import commands, installed_packages, run_node
+from tests.support.clients.node_packages import commands, installed_packages, run_node
+from tests.support.worlds.broker_process import start_broker
 
 EXERCISES = {
     "kafkajs": "every version of Produce, Fetch and ListOffsets since 0.8",

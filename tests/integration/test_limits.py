@@ -15,9 +15,15 @@ import pytest
 
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.apis.metadata import MetadataRequest
-from tests.support import broker_process
-from tests.support.watched_broker import MIB, WatchedBroker, fetch_from, produce_to, small_batch
-from tests.support.wire import request_frame
+from tests.support.clients.wire import request_frame
+from tests.support.worlds import broker_process
+from tests.support.worlds.watched_broker import (
+    MIB,
+    WatchedBroker,
+    fetch_from,
+    produce_to,
+    small_batch,
+)
 
 IDLE = int(os.environ.get("HOROLOG_IDLE_CONNECTIONS", "2000"))
 PER_ADDRESS = 900

@@ -22,8 +22,8 @@ from protocol.apis.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.support.app import client_of, running_broker
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, running_broker
 
 BROKER, SET, DELETE = 4, 0, 1
 TWO_LISTENERS = {

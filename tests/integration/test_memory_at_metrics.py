@@ -8,10 +8,10 @@ from pathlib import Path
 from broker.runtime.memory_account import MemoryClass
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.builder import build_batch
-from tests.support.broker_process import start_broker
-from tests.support.inflating import NOW_MS, make_topic, produce
-from tests.support.node_process import NodeProcess
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.inflating import NOW_MS, make_topic, produce
+from tests.support.worlds.node_process import NodeProcess
 
 PRODUCERS = 50
 SHARED_SECONDS = 1.2  # scrapes are shared for a second

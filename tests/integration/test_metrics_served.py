@@ -16,7 +16,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from protocol.records.builder import build_batch
-from tests.support.watched_broker import WatchedBroker, produce_to, small_batch
+from tests.support.worlds.watched_broker import WatchedBroker, produce_to, small_batch
 
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not here")
 

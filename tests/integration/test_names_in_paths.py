@@ -11,9 +11,9 @@ from broker.cli.admin_client import in_path
 from broker.cli.main import main
 from broker.daemon.app import Broker
 from protocol.apis import create_topics, init_producer_id, offset_commit
-from tests.support.admin import Admin
-from tests.support.app import client_of, running_broker
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.admin import Admin
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, running_broker
 
 NAMES = [
     "a",

@@ -7,8 +7,8 @@ from confluent_kafka import Producer
 
 from broker.runtime.event_log import journal
 from protocol.apis.sasl_handshake import SaslHandshakeRequest
-from tests.support.app import client_of, running_broker
-from tests.support.broker_process import start_broker
+from tests.support.worlds.app import client_of, running_broker
+from tests.support.worlds.broker_process import start_broker
 
 
 @pytest.mark.parametrize("version", [0, 1])

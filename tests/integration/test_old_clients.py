@@ -16,7 +16,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Cons
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.broker_process import start_broker
+from tests.support.worlds.broker_process import start_broker
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from broker.cli.main import main
-from tests.support.broker_process import start_broker
-from tests.support.live_topic import LiveBroker, LiveTopic
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.live_topic import LiveBroker, LiveTopic
 
 DAY, YEAR = 86_400_000, 365 * 86_400_000
 WEEK = {"retention_ms": str(7 * DAY), "internal_segment_bytes": "300"}

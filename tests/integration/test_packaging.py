@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker_process import own_environment
-from tests.support.container_clients import read_all, written
-from tests.support.node_process import NodeProcess
+from tests.support.clients.container_clients import read_all, written
+from tests.support.worlds.broker_process import own_environment
+from tests.support.worlds.node_process import NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("protocol", "storage", "config", "broker", "pipeline")

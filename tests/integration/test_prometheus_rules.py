@@ -10,8 +10,8 @@ import yaml
 
 from broker.metrics.catalogue import CATALOGUE
 from protocol.records.builder import build_batch
-from tests.support.admin import Admin
-from tests.support.prometheus import (
+from tests.support.clients.admin import Admin
+from tests.support.clients.prometheus import (
     ROOT,
     RULES,
     names_in,
@@ -20,8 +20,8 @@ from tests.support.prometheus import (
     prometheus,
     rules,
 )
-from tests.support.runbook_page import PAGE, SOURCE, anchor
-from tests.support.watched_broker import WatchedBroker, produce_to
+from tests.support.page.runbook_page import PAGE, SOURCE, anchor
+from tests.support.worlds.watched_broker import WatchedBroker, produce_to
 
 HELD, HELD_MS = "2026-03-01T12:00:00Z", 1_772_366_400_000
 OF_THE_PROCESS = {

@@ -17,9 +17,15 @@ from protocol.apis.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from protocol.records.builder import build_batch
-from tests.support.admin import Admin
-from tests.support.prometheus import Prometheus, hurried, needs_prometheus, panels, prometheus
-from tests.support.watched_broker import WatchedBroker, fetch_from, produce_to
+from tests.support.clients.admin import Admin
+from tests.support.clients.prometheus import (
+    Prometheus,
+    hurried,
+    needs_prometheus,
+    panels,
+    prometheus,
+)
+from tests.support.worlds.watched_broker import WatchedBroker, fetch_from, produce_to
 
 HELD, HELD_MS = "2026-03-01T12:00:00Z", 1_772_366_400_000
 HOUR_MS = 3_600_000

@@ -17,7 +17,7 @@ from protocol.apis import alter_client_quotas, create_topics, fetch, metadata, p
 from protocol.records.builder import build_batch
 from protocol.registry import api_of
 from storage.posix import real_env
-from tests.support.wire import AsyncWireClient, request_frame
+from tests.support.clients.wire import AsyncWireClient, request_frame
 
 ALLOWED = 50_000  # bytes a second
 WHOLE_WINDOW_MS = 1000

@@ -17,8 +17,8 @@ from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.request_context import Peer
 from broker.server.dispatcher import Dispatcher, Pending
 from protocol.api import Api
-from tests.support.handler_world import World
-from tests.support.wire import parse_response, request_frame
+from tests.support.clients.wire import parse_response, request_frame
+from tests.support.worlds.handler_world import World
 
 PEER = Peer(7, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
 WINDOW_MS = 1000

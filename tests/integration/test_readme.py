@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.cli.main import main
-from tests.support.node_process import NodeProcess
-from tests.support.sensor_story import sensor_broker
+from tests.support.worlds.node_process import NodeProcess
+from tests.support.worlds.sensor_story import sensor_broker
 
 ROOT = Path(__file__).resolve().parents[2]
 EXECUTED = re.compile(

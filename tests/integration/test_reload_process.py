@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from tests.support.admin import Admin
-from tests.support.watched_broker import WatchedBroker
+from tests.support.clients.admin import Admin
+from tests.support.worlds.watched_broker import WatchedBroker
 
 
 def until(told: Callable[[], bool]) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from broker.tasks import retention
 from broker.tasks.retention import Retention
-from tests.support.handler_world import World, produce_request
-from tests.support.handler_world import batch as batch_of
+from tests.support.worlds.handler_world import World, produce_request
+from tests.support.worlds.handler_world import batch as batch_of
 
 HOUR_MS = 3_600_000
 

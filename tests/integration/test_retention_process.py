@@ -16,8 +16,8 @@ from protocol.apis.list_offsets import (
 )
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from tests.support.broker_process import start_broker
-from tests.support.wire import WireClient
+from tests.support.clients.wire import WireClient
+from tests.support.worlds.broker_process import start_broker
 
 EARLIEST, LATEST = -2, -1
 OFFSET_OUT_OF_RANGE = 1

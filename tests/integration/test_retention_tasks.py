@@ -32,9 +32,9 @@ from protocol.records.builder import build_batch
 from storage.log.log import Log
 from storage.posix import real_env
 from storage.retention.plan import Reason
-from tests.support.app import client_of, running_broker
-from tests.support.moved_clock import MovedClock, pass_time
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, running_broker
+from tests.support.worlds.moved_clock import MovedClock, pass_time
 
 DAY = 86_400
 PATIENT = {"connections.max.idle.ms": str(10**12)}

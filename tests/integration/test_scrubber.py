@@ -13,9 +13,9 @@ from protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, Cr
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from storage.verify.scrub import scrubbable
-from tests.support.admin import Admin
-from tests.support.app import client_of, running_broker
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.admin import Admin
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.app import client_of, running_broker
 
 SMALL = {"internal.segment.bytes": "20000"}
 EAGER = {

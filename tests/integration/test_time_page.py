@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from tests.support.browser import chromium, missing, until, watched_page
-from tests.support.live_topic import LiveBroker
-from tests.support.node_packages import commands, installed_packages
-from tests.support.timeline_answers import timeline
-from tests.support.timeline_world import HOUR, TOPICS, timeline_broker
+from tests.support.clients.node_packages import commands, installed_packages
+from tests.support.page.browser import chromium, missing, until, watched_page
+from tests.support.page.timeline_answers import timeline
+from tests.support.page.timeline_world import HOUR, TOPICS, timeline_broker
+from tests.support.worlds.live_topic import LiveBroker
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route

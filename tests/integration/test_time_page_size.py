@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.broker_process import start_broker
-from tests.support.browser import chromium, missing, watched_page
+from tests.support.page.browser import chromium, missing, watched_page
+from tests.support.worlds.broker_process import start_broker
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 

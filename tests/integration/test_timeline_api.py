@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from broker.http.timeline.time_page import POLICY
-from tests.support.admin import Admin
-from tests.support.broker_process import start_broker
-from tests.support.live_topic import LiveBroker
-from tests.support.timeline_world import HOSTILE, HOUR, TOPICS, YEAR_2055, timeline_broker
+from tests.support.clients.admin import Admin
+from tests.support.page.timeline_world import HOSTILE, HOUR, TOPICS, YEAR_2055, timeline_broker
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.live_topic import LiveBroker
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.cli.main import main
-from tests.support.broker_process import start_broker
-from tests.support.node_process import NodeProcess
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from urllib.request import urlopen
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.support.broker_process import start_broker
-from tests.support.live_topic import PATIENCE, LiveBroker, LiveTopic
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.live_topic import PATIENCE, LiveBroker, LiveTopic
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 FILLING = bytes(5000)  # the arrival of records is kept for every 4 KiB of the log

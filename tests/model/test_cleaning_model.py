@@ -15,11 +15,11 @@ from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.env import Env
 from storage.index.txn_index import AbortedTransaction
 from storage.log.log import Log
-from tests.support.cleaning import COMPACT, verdict
-from tests.support.keyed_logs import NOW, KeyedLog, Row, keyed_log
-from tests.support.logs import LOG_PATH, UNCLEAN, open_log, records_of, reopened
-from tests.support.simdisk import SimFileSystem, SimulatedCrash
-from tests.support.simenv import SeededRng, SimClock, sim_env
+from tests.support.disk.simdisk import SimFileSystem, SimulatedCrash
+from tests.support.disk.simenv import SeededRng, SimClock, sim_env
+from tests.support.records.cleaning import COMPACT, verdict
+from tests.support.records.keyed_logs import NOW, KeyedLog, Row, keyed_log
+from tests.support.records.logs import LOG_PATH, UNCLEAN, open_log, records_of, reopened
 
 LOGS = int(os.environ.get("HOROLOG_CLEANING_LOGS", "2000"))
 BLOCKS = 8

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from protocol.apis import consumer_group_heartbeat, create_partitions
-from tests.support.group_world import GROUP, GroupWorld, group_world
+from tests.support.worlds.group_world import GROUP, GroupWorld, group_world
 
 CLIENTS = 4
 FENCED = {25, 69, 82, 110}  # it begins anew

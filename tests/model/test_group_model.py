@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.support.group_world import GROUP, GroupWorld, Member, Promise, group_world
+from tests.support.worlds.group_world import GROUP, GroupWorld, Member, Promise, group_world
 
 PARTS = 4
 CLIENTS = 4

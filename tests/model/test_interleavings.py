@@ -15,9 +15,9 @@ from storage.segment import index_rebuild
 from storage.segment import trusted_indexes as index_trust
 from storage.segment.segment import Indexes, IndexRules, Segment
 from storage.segment.trusted_indexes import TrustedIndexes
-from tests.support import interleaved_life
-from tests.support.interleaved_life import play
-from tests.support.interleaved_world import WATCHED
+from tests.support.threads import interleaved_life
+from tests.support.threads.interleaved_life import play
+from tests.support.threads.interleaved_world import WATCHED
 
 TRANSACTION_FILES = ("/storage/segment/segment.py", __file__)
 MOST_LIVES = 600

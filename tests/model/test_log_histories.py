@@ -9,9 +9,9 @@ import pytest
 
 from broker.runtime.event_log import journal
 from protocol.records.compression import Codec
-from tests.support.log_author import Author
-from tests.support.log_history import LogHistory
-from tests.support.log_twins import NOW
+from tests.support.histories.log_author import Author
+from tests.support.histories.log_history import LogHistory
+from tests.support.histories.log_twins import NOW
 
 HISTORIES = int(os.environ.get("HOROLOG_MODEL_HISTORIES", "2000"))
 PER_TEST = 100

@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from broker.runtime.event_log import journal
 from protocol.records.compression import Codec
-from tests.support.log_author import AT_BIRTH, CHOICES, CLOCK_STEPS, INT64_MAX, YEAR_MS
-from tests.support.log_history import Identity, LogHistory
-from tests.support.log_twins import NOW
+from tests.support.histories.log_author import AT_BIRTH, CHOICES, CLOCK_STEPS, INT64_MAX, YEAR_MS
+from tests.support.histories.log_history import Identity, LogHistory
+from tests.support.histories.log_twins import NOW
 
 births = st.fixed_dictionaries(
     {name: st.sampled_from(values) for name, values in (CHOICES | AT_BIRTH).items()}

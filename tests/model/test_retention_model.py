@@ -10,8 +10,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from config.topic import TopicConfig
 from storage.log.lifecycle import learn_times, plan_retention, roll_deadline, roll_if_due
 from storage.recovery.loading import LoadHints
-from tests.support.logs import NO_BOUNDS, append, make_durable, open_log, records_of, reopened
-from tests.support.simenv import SimClock, sim_env
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.logs import (
+    NO_BOUNDS,
+    append,
+    make_durable,
+    open_log,
+    records_of,
+    reopened,
+)
 
 NOW = 1_700_000_000_000
 SEGMENT_BYTES = 400

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from storage.search.search_clock import SearchClock
 from storage.zones.rows import ARRIVAL_ESTIMATED
-from tests.support.logs import append, first_from, open_log
-from tests.support.time_logs import TimeLog, make_time_log
+from tests.support.records.logs import append, first_from, open_log
+from tests.support.records.time_logs import TimeLog, make_time_log
 
 LOGS = int(os.environ.get("HOROLOG_MODEL_LOGS", "2000"))
 PER_TEST = 250

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.support.transaction_world import TIMEOUT_MS, Producer, transaction_world
+from tests.support.worlds.transaction_world import TIMEOUT_MS, Producer, transaction_world
 
 PARTITIONS = 2
 OWNERS = 3

@@ -15,9 +15,9 @@ from protocol.records.compression import Codec
 from storage.env import Env
 from storage.log.lifecycle import learn_times, plan_retention
 from storage.log.log import Log
-from tests.support.logs import append, open_log, records_of, reopened
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.logs import append, open_log, records_of, reopened
 
 START = 1_700_000_000_000
 RETENTION = 50_000

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pipeline.errors import PipelineError
-from tests.support.broker_process import start_broker
-from tests.support.node_process import NodeProcess
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

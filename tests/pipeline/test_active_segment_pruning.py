@@ -17,9 +17,8 @@ from pipeline.sources.planning import plan_tasks
 from protocol.records.scan import scan_batches
 from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
 from storage.log.log import Log
-from tests.support.logs import append, make_durable
-from tests.support.node_process import NodeProcess
-from tests.support.pipeline_logs import (
+from tests.support.records.logs import append, make_durable
+from tests.support.spark.pipeline_logs import (
     DIRTY_MS,
     HOUR_MS,
     NOON_MS,
@@ -28,7 +27,8 @@ from tests.support.pipeline_logs import (
     disordered,
     read_all,
 )
-from tests.support.pipeline_topics import make_topic, options, produce
+from tests.support.spark.pipeline_topics import make_topic, options, produce
+from tests.support.worlds.node_process import NodeProcess
 
 ONE_SEGMENT = {"segment_bytes": 64 << 20}
 MINUTE_MS = 60_000

@@ -21,8 +21,8 @@ from pipeline.sinks.archive.values import (
     TableStanding,
 )
 from pipeline.transforms.json_values import read_schema
-from tests.support.archives import WISHES, archived, check, opened, rows_of, run, table_of
-from tests.support.made_up_records import DAY_MS, MadeUp, rows_between
+from tests.support.spark.archives import WISHES, archived, check, opened, rows_of, run, table_of
+from tests.support.spark.made_up_records import DAY_MS, MadeUp, rows_between
 
 TABLES = ("delta", "iceberg")
 CHANGES = {

@@ -18,8 +18,8 @@ from pipeline.sinks.archive.compact_iceberg import compact_iceberg
 from pipeline.sinks.archive.iceberg import IcebergArchive
 from pipeline.sinks.archive.parquet import ParquetArchive
 from pipeline.sinks.archive.values import TableKind, WrittenFile
-from tests.support.archives import FORMATS, archived, check, opened
-from tests.support.made_up_records import MadeUp
+from tests.support.spark.archives import FORMATS, archived, check, opened
+from tests.support.spark.made_up_records import MadeUp
 
 ENDS = {0: 1300, 1: 700}
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.sinks.archive.values import TableKind
-from tests.support.archives import FORMATS, archived, opened, run, table_of
-from tests.support.made_up_records import MadeUp
+from tests.support.spark.archives import FORMATS, archived, opened, run, table_of
+from tests.support.spark.made_up_records import MadeUp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,17 @@ from pipeline.sinks.archive.values import (
 )
 from pipeline.sinks.archive.writer import UNFINISHED, DiskFull, OpenFile
 from pipeline.transforms.json_values import read_schema
-from tests.support.archives import FORMATS, WISHES, archived, check, opened, rows_of, run, table_of
-from tests.support.made_up_records import MadeUp, rows_between
+from tests.support.spark.archives import (
+    FORMATS,
+    WISHES,
+    archived,
+    check,
+    opened,
+    rows_of,
+    run,
+    table_of,
+)
+from tests.support.spark.made_up_records import MadeUp, rows_between
 
 ENDS = {0: 1300, 1: 700}
 

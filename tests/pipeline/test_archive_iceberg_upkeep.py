@@ -10,8 +10,8 @@ from pyiceberg.table import Table, Transaction
 
 from pipeline.sinks.archive.iceberg import FOLLOWING, NAMESPACE, IcebergArchive
 from pipeline.sinks.archive.values import TableChanged, TableKind
-from tests.support.archives import archived, check, opened
-from tests.support.made_up_records import MadeUp
+from tests.support.spark.archives import archived, check, opened
+from tests.support.spark.made_up_records import MadeUp
 
 
 def tables(archive: IcebergArchive) -> list[Table]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.sinks.archive.writer import UNFINISHED
-from tests.support.archives import FORMATS, check
-from tests.support.spark_cluster import children
+from tests.support.spark.archives import FORMATS, check
+from tests.support.spark.spark_cluster import children
 
 KILLS = int(os.environ.get("ARCHIVE_KILLS", "1"))
 """Of each format; twenty are the full proof, with ends twenty times as far."""
@@ -22,7 +22,7 @@ ENDS = {0: 1200 * KILLS, 1: 800 * KILLS}
 def start(kind: str, root: Path) -> "subprocess.Popen[bytes]":
     ready = Path(f"{root}.ready")
     ready.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "tests.support.archive_run", kind, str(root)]
+    command = [sys.executable, "-m", "tests.support.spark.archive_run", kind, str(root)]
     process = subprocess.Popen(
         [*command, *(f"{p}={end}" for p, end in ENDS.items())],
         cwd=Path(__file__).parents[2],

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.sinks.archive.writer import UNFINISHED
-from tests.support.archives import FORMATS, check
-from tests.support.spark_cluster import children
+from tests.support.spark.archives import FORMATS, check
+from tests.support.spark.spark_cluster import children
 
 KILLS = int(os.environ.get("ARCHIVE_KILLS", "1"))
 TODAY = datetime.now(UTC).date().toordinal()
@@ -34,7 +34,7 @@ def start(kind: str, root: Path) -> "subprocess.Popen[bytes]":
     """At work, or about to be."""
     ready = Path(f"{root}.ready")
     ready.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "tests.support.spark_archive_run", kind, str(root)]
+    command = [sys.executable, "-m", "tests.support.spark.spark_archive_run", kind, str(root)]
     with Path(f"{root}.log").open("wb") as said:
         process = subprocess.Popen(
             [*command, *(f"{p}={end}" for p, end in ENDS.items())],

@@ -13,9 +13,9 @@ from broker.cli.main import main
 from pipeline.errors import DataLost, PipelineError
 from pipeline.sinks.archive.iceberg import NAMESPACE
 from pipeline.sinks.archive.values import TableKind
-from tests.support.archives import FORMATS, archived, check, opened, run
-from tests.support.made_up_records import MadeUp
-from tests.support.pipeline_logs import directory_log, disordered
+from tests.support.spark.archives import FORMATS, archived, check, opened, run
+from tests.support.spark.made_up_records import MadeUp
+from tests.support.spark.pipeline_logs import directory_log, disordered
 
 MARKER = "_archive.json"
 

@@ -14,8 +14,8 @@ from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_set
 from storage.files.layout import LOG
 from tests.pipeline.test_archive_between_tables import Died, dies_behind, later
-from tests.support.archives import FORMATS, opened, rows_of, run
-from tests.support.made_up_records import DAY_MS
+from tests.support.spark.archives import FORMATS, opened, rows_of, run
+from tests.support.spark.made_up_records import DAY_MS
 
 Content = tuple[bytes | None, bytes | None]
 OLD_CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)

@@ -15,8 +15,8 @@ from pipeline.sinks.archive.compact_iceberg import compact_iceberg
 from pipeline.sinks.archive.delta import DeltaArchive
 from pipeline.sinks.archive.iceberg import IcebergArchive, NoCatalog
 from pipeline.sinks.archive.values import TableChanged, TableKind
-from tests.support.archives import archived, check, opened
-from tests.support.made_up_records import MadeUp
+from tests.support.spark.archives import archived, check, opened
+from tests.support.spark.made_up_records import MadeUp
 
 COMMITS: dict[str, tuple[type, str]] = {
     "delta": (DeltaTable, "create_write_transaction"),

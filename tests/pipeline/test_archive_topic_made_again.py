@@ -13,8 +13,8 @@ from pipeline.sinks.archive.compact import compact_delta, compact_parquet
 from pipeline.sinks.archive.compact_iceberg import compact_iceberg
 from pipeline.sinks.archive.rows import TOPIC_ID
 from pipeline.sinks.archive.values import TableKind
-from tests.support.archives import FORMATS, archived, check, opened, rows_of
-from tests.support.made_up_records import MadeUp, rows_between
+from tests.support.spark.archives import FORMATS, archived, check, opened, rows_of
+from tests.support.spark.made_up_records import MadeUp, rows_between
 
 Place = tuple[str | None, int]
 

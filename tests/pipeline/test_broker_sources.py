@@ -13,9 +13,9 @@ from pipeline.sources import broker_views
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks, views_of
 from pipeline.sources.reading import read_task
-from tests.support.node_process import NodeProcess
-from tests.support.pipeline_logs import HOUR_MS, NOON_MS, read_all
-from tests.support.pipeline_topics import jumping, leaderless, make_topic, options, produce
+from tests.support.spark.pipeline_logs import HOUR_MS, NOON_MS, read_all
+from tests.support.spark.pipeline_topics import jumping, leaderless, make_topic, options, produce
+from tests.support.worlds.node_process import NodeProcess
 
 NOT_OVER_THE_WIRE = {"segment", "position", "appendTime", "appendTimeBound"}
 

@@ -9,8 +9,8 @@ from pipeline.errors import DamagedLog
 from storage.files.layout import TXN_INDEX, TXN_SUM
 from storage.index.txn_index import AbortedTransaction, TxnIndex
 from storage.posix import real_env
-from tests.support.pipeline_logs import read_all
-from tests.support.transactional_samples import write_transactions
+from tests.support.records.transactional_samples import write_transactions
+from tests.support.spark.pipeline_logs import read_all
 
 NAME = f"{0:020d}"
 COMMITTED = [2, 3, 6, 7]

@@ -18,9 +18,9 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.cli.main import main
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import available, run_tool
-from tests.support.node_process import NodeProcess
+from tests.support.kafka.kafka_oracle import available, run_tool
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 GROUPS_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TOPIC, GROUP = "t", "movers"

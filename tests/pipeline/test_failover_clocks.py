@@ -17,9 +17,9 @@ from broker.cli.main import main
 from pipeline.transforms.failover import Consumed, came_after, wanted_from
 from storage.env import Env
 from storage.posix import PosixFileSystem
-from tests.support.logs import append, open_log
-from tests.support.pipeline_logs import read_all
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.logs import append, open_log
+from tests.support.spark.pipeline_logs import read_all
 
 START_MS, STEP_MS, COUNT = 1_700_000_000_000, 300, 200
 LATENCY_MS, AHEAD_MS = 5000, 20_000

@@ -21,8 +21,9 @@ from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_set
 from storage.files.layout import LOG, SNAPSHOT, ZONES
 from storage.posix import real_env
-from tests.support.logs import append
-from tests.support.pipeline_logs import (
+from tests.support.records.logs import append
+from tests.support.records.transactional_samples import write_transactions
+from tests.support.spark.pipeline_logs import (
     DIRTY_MS,
     HOUR_MS,
     NOON_MS,
@@ -31,7 +32,6 @@ from tests.support.pipeline_logs import (
     disordered,
     read_all,
 )
-from tests.support.transactional_samples import write_transactions
 
 
 def options(folder: Path, **more: str) -> dict[str, str]:

@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka import Producer
 
 from broker.cli.main import main
-from tests.support.broker_process import HOROLOG, start_broker
-from tests.support.node_process import NodeProcess
-from tests.support.pipeline_logs import directory_log, disordered
+from tests.support.spark.pipeline_logs import directory_log, disordered
+from tests.support.worlds.broker_process import HOROLOG, start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 HOUR_MS = 3_600_000
 SETTINGS = {

@@ -21,8 +21,8 @@ from broker.cli.main import main
 from storage.files.checkpoints import OffsetCheckpoint
 from storage.files.layout import CLEANER_OFFSETS_FILE
 from storage.posix import PosixFileSystem
-from tests.support.broker_process import start_broker
-from tests.support.dirty_clock_world import (
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.dirty_clock_world import (
     DAY_MS,
     GROUP,
     HOUR_MS,
@@ -34,7 +34,7 @@ from tests.support.dirty_clock_world import (
     copied,
     make_world,
 )
-from tests.support.node_process import NodeProcess
+from tests.support.worlds.node_process import NodeProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,10 +16,10 @@ from pipeline.transforms.group_offsets import Committed, rate
 from pipeline.transforms.lag import Lag
 from storage.posix import real_env
 from tests.integration.test_audit_stream import make, produce
-from tests.support.broker_process import start_broker
-from tests.support.logs import append, open_log
-from tests.support.node_process import NodeProcess
-from tests.support.pipeline_topics import make_topic
+from tests.support.records.logs import append, open_log
+from tests.support.spark.pipeline_topics import make_topic
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 HOUR = 3_600_000
 
@@ -175,7 +175,7 @@ def test_crossed_arrivals_are_not_missed(
 
 
 def claimed_in(folder: Path, offset: int) -> list[int]:
-    from tests.support.pipeline_logs import read_all
+    from tests.support.spark.pipeline_logs import read_all
 
     rows = read_all({"log_dirs": str(folder), "subscribe": "t"}, ["offset", "timestampMs"])
     return [row["timestampMs"] for row in rows if row["offset"] >= offset]

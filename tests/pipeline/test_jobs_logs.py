@@ -18,8 +18,8 @@ from pipeline.transforms.compaction import CONTENT, KEYED, check, keyed, model, 
 from storage.files.checkpoints import OffsetCheckpoint
 from storage.files.layout import CLEANER_OFFSETS_FILE
 from storage.posix import real_env
-from tests.support.broker_process import start_broker
-from tests.support.pipeline_logs import SMALL, directory_log, disordered
+from tests.support.spark.pipeline_logs import SMALL, directory_log, disordered
+from tests.support.worlds.broker_process import start_broker
 
 HOUR, DAY = 3_600_000, 86_400_000
 FLAGS = [

@@ -18,9 +18,9 @@ from pipeline.sinks.archive.run import run_once
 from pipeline.spark.engine import SparkEngine
 from pipeline.transforms.time_audit import AuditBounds
 from storage.posix import real_env
-from tests.support.archives import WISHES, check, opened
-from tests.support.made_up_records import MadeUp
-from tests.support.pipeline_logs import (
+from tests.support.spark.archives import WISHES, check, opened
+from tests.support.spark.made_up_records import MadeUp
+from tests.support.spark.pipeline_logs import (
     DIRTY_MS,
     HOUR_MS,
     NOON_MS,

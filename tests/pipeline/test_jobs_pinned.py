@@ -14,7 +14,7 @@ from pipeline.transforms.pinned import judge_pinned
 from storage.files.layout import ZONES
 from storage.posix import real_env
 from storage.retention.plan import LogFacts, RetentionClock, RetentionLimits, SegmentFacts
-from tests.support.logs import append, open_log
+from tests.support.records.logs import append, open_log
 
 NOW = 1_700_000_000_000
 HOUR, DAY, YEAR = 3_600_000, 86_400_000, 365 * 86_400_000

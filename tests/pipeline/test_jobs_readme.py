@@ -6,7 +6,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from tests.support.node_process import NodeProcess
+from tests.support.worlds.node_process import NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(

@@ -17,7 +17,7 @@ from protocol.apis.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.support.node_process import NodeProcess
+from tests.support.worlds.node_process import NodeProcess
 
 HOUR = 3_600_000
 

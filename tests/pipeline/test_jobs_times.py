@@ -19,7 +19,7 @@ from pipeline.transforms.histogram import buckets_of, count_into, quantile, uppe
 from pipeline.transforms.latency import TopicLatency, merged
 from pipeline.transforms.time_audit import READ, AuditBounds, PartitionAudit, Wrote, writers_of
 from tests.integration.test_audit_stream import make, produce
-from tests.support.broker_process import start_broker
+from tests.support.worlds.broker_process import start_broker
 
 NOW = 1_790_000_000_000
 HOUR, DAY = 3_600_000, 86_400_000

@@ -7,7 +7,7 @@ import pytest
 
 from broker.cli.main import main
 from storage.posix import real_env
-from tests.support.logs import append, open_log
+from tests.support.records.logs import append, open_log
 
 NOW = 1_700_000_000_000
 

@@ -20,9 +20,10 @@ from pipeline.spark.views import ViewReader
 from storage.errors import DiskError
 from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES
 from storage.log.log import Log
-from tests.support.logs import append
-from tests.support.object_store import BUCKET, ObjectStore, object_store
-from tests.support.pipeline_logs import (
+from tests.support.records.logs import append
+from tests.support.records.transactional_samples import write_transactions
+from tests.support.spark.object_store import BUCKET, ObjectStore, object_store
+from tests.support.spark.pipeline_logs import (
     HOUR_MS,
     NOON_MS,
     checkpoint,
@@ -30,7 +31,6 @@ from tests.support.pipeline_logs import (
     disordered,
     read_all,
 )
-from tests.support.transactional_samples import write_transactions
 
 
 @pytest.fixture(scope="module")

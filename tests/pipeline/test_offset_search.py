@@ -17,7 +17,7 @@ from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from storage.files.layout import LOG, OFFSET_INDEX, ZONES
-from tests.support.pipeline_logs import HOUR_MS, NOON_MS, directory_log, disordered, read_all
+from tests.support.spark.pipeline_logs import HOUR_MS, NOON_MS, directory_log, disordered, read_all
 
 ENTRY = 8
 RANGES = 12

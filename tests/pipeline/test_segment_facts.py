@@ -12,7 +12,7 @@ from storage.files.layout import OFFSET_INDEX, TIME_INDEX, ZONES
 from storage.posix import real_env
 from storage.scan.batch_walk import BatchPlace, batches
 from storage.zones.rows import ROW_BYTES
-from tests.support.pipeline_logs import directory_log, disordered
+from tests.support.spark.pipeline_logs import directory_log, disordered
 
 FS = real_env().fs
 

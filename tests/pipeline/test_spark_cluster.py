@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.archives import rows_of
-from tests.support.cluster_driver import COLUMNS
-from tests.support.pipeline_logs import directory_log, disordered, read_all
-from tests.support.spark_cluster import SparkCluster
+from tests.support.spark.archives import rows_of
+from tests.support.spark.cluster_driver import COLUMNS
+from tests.support.spark.pipeline_logs import directory_log, disordered, read_all
+from tests.support.spark.spark_cluster import SparkCluster
 
 pytestmark = [
     pytest.mark.skipif(find_spec("pyspark") is None, reason="needs '.[spark]'"),
@@ -60,7 +60,7 @@ def seen(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     rows, archive = folder / "rows.parquet", folder / "archive"
     with SparkCluster(folder / "spark") as cluster:
         driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.cluster_driver", cluster.url, str(logs),
+            [sys.executable, "-m", "tests.support.spark.cluster_driver", cluster.url, str(logs),
              str(rows), str(archive)],
             cwd=ROOT, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

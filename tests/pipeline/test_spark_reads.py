@@ -14,8 +14,14 @@ from pipeline.spark.session import FOUND
 from pipeline.spark.stream import RecordsStream
 from pipeline.spark.task import arrow_columns
 from storage.log.log import Log
-from tests.support.logs import append
-from tests.support.pipeline_logs import NOON_MS, checkpoint, directory_log, disordered, read_all
+from tests.support.records.logs import append
+from tests.support.spark.pipeline_logs import (
+    NOON_MS,
+    checkpoint,
+    directory_log,
+    disordered,
+    read_all,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

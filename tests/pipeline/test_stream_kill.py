@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.logs import append
-from tests.support.pipeline_logs import NOON_MS, directory_log
+from tests.support.records.logs import append
+from tests.support.spark.pipeline_logs import NOON_MS, directory_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def test_a_killed_stream_goes_on_exactly_once(spark: "SparkSession", tmp_path: P
     for log in logs:
         log.close()
     out, state = tmp_path / "out", tmp_path / "state"
-    command = [sys.executable, "-m", "tests.support.stream_driver"]
+    command = [sys.executable, "-m", "tests.support.spark.stream_driver"]
     command += [str(tmp_path / "logs"), str(out), str(state)]
     dice = random.Random(KILLS)
     for number in range(KILLS + 1):

@@ -18,9 +18,9 @@ from pipeline.sinks.topic import writer as topic_writer
 from pipeline.sinks.topic.writer import TopicWriter
 from pipeline.spark.topic_sink import sink_options, write_all
 from protocol.records.compression import Codec
-from tests.support.node_process import NodeProcess
-from tests.support.pipeline_logs import NOON_MS, read_all
-from tests.support.pipeline_topics import jumping, leaderless, make_topic, options, produce
+from tests.support.spark.pipeline_logs import NOON_MS, read_all
+from tests.support.spark.pipeline_topics import jumping, leaderless, make_topic, options, produce
+from tests.support.worlds.node_process import NodeProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from pipeline.errors import DamagedLog
 from storage.files.layout import LOG, ZONES
 from storage.posix import real_env
 from storage.zones.rows import ROW_BYTES
-from tests.support.logs import append, make_durable
-from tests.support.pipeline_logs import NOON_MS, checkpoint, directory_log, read_all
-from tests.support.proved_zones import judge_zones
+from tests.support.records.logs import append, make_durable
+from tests.support.records.proved_zones import judge_zones
+from tests.support.spark.pipeline_logs import NOON_MS, checkpoint, directory_log, read_all
 
 LOG_FILE, ZONES_FILE = f"{0:020d}{LOG}", f"{0:020d}{ZONES}"
 BATCHES, IN_A_BATCH = 62, 4

@@ -14,8 +14,8 @@ from pipeline.sources.view_rows import partition_rows
 from pipeline.spark.views import ViewReader
 from protocol.records.compression import Codec
 from storage.log.log import Log
-from tests.support.logs import append
-from tests.support.pipeline_logs import NOON_MS, directory_log, disordered
+from tests.support.records.logs import append
+from tests.support.spark.pipeline_logs import NOON_MS, directory_log, disordered
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from protocol.codec import build, decode, encode, encode_bytes, interpret
 from protocol.errors import DecodeError
 from protocol.schema import struct_of
 from protocol.types import RecordsType
-from tests.support.message_strategies import Whole, every_message, messages, name_of
+from tests.support.clients.message_strategies import Whole, every_message, messages, name_of
 
 BOTH = (decode, interpret)
 each_message = pytest.mark.parametrize("whole", every_message(), ids=name_of)

@@ -10,7 +10,7 @@ from protocol.errors import DecodeError
 from protocol.records import columns, scan
 from protocol.records.batch import HEADER_BYTES, read_header
 from protocol.records.builder import build_batch
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 SOURCE, SOURCE_SCAN = from_source("columns"), from_source("scan")
 TIMES = st.integers(-2, 50) | st.integers(-(2**61), 2**61)

@@ -9,7 +9,7 @@ from protocol.errors import DecodeError
 from protocol.records import compact
 from protocol.records.batch import HEADER_BYTES
 from protocol.records.builder import NewRecord, build_batch
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 SOURCE = from_source("compact")
 INT64 = st.integers(-(2**63), 2**63 - 1)

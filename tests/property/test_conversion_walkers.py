@@ -14,7 +14,7 @@ from protocol.records.builder import NewRecord, build_batch
 from protocol.records.legacy import plain_messages
 from protocol.records.legacy_builder import build_set
 from protocol.records.record import Record, read_records
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 SOURCE_UP, SOURCE_DOWN = from_source("convert_up"), from_source("convert_down")
 INT64 = st.integers(MIN_INT64, MAX_INT64)

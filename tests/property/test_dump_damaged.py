@@ -13,7 +13,7 @@ from storage.dump.log import Detail
 from storage.dump.rows import Damage, Row
 from storage.posix import real_env
 from storage.verify.directory import survey, verify_partition
-from tests.support.partition_samples import write_samples
+from tests.support.records.partition_samples import write_samples
 
 EVERYTHING = Detail(records=True, contents=True)
 NAMES = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from protocol.records import columns, encode
 from protocol.records.batch import HEADER_BYTES
 from protocol.records.builder import build_batch
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 SOURCE = from_source("encode")
 TIMES = st.integers(-1, 50) | st.integers(-(2**61), 2**61)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from protocol.records import gaps
 from protocol.records.gaps import NO_EDGES, Edges
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 SOURCE = from_source("gaps")
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

@@ -19,7 +19,7 @@ from kio.serial import entity_reader, entity_writer
 
 from protocol.codec import decode, encode_bytes
 from protocol.registry import apis
-from tests.support.message_strategies import Whole, every_message, messages, name_of
+from tests.support.clients.message_strategies import Whole, every_message, messages, name_of
 
 ZERO = UUID(int=0)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -9,7 +9,7 @@ from protocol.records import faults, mistimed, rewrite, walk
 from protocol.records.mistimed import BAD_VERDICTS, Limits
 from protocol.records.record import Record
 from protocol.records.rewrite import Rewriting, header_bytes, header_name, marks_of
-from tests.support.mistimed_records import SOURCE, judged, payload_of, records_of, rewritten
+from tests.support.records.mistimed_records import SOURCE, judged, payload_of, records_of, rewritten
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 NOW = 1_760_000_000_000

@@ -10,7 +10,7 @@ from protocol.errors import DecodeError
 from protocol.records import scan, walk
 from protocol.records.batch import HEADER_BYTES, patch_offset_and_epoch
 from protocol.records.builder import NewRecord, build_batch
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 SOURCE_WALK, SOURCE_SCAN = from_source("walk"), from_source("scan")
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -22,9 +22,9 @@ from protocol.apis.metadata import MetadataRequest
 from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
 from protocol.registry import apis
-from tests.support.damaged_requests import damaged, settle_in
-from tests.support.handler_world import World
-from tests.support.message_strategies import messages
+from tests.support.clients.damaged_requests import damaged, settle_in
+from tests.support.clients.message_strategies import messages
+from tests.support.worlds.handler_world import World
 
 PEER = Peer(1, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
 EXAMPLES = int(os.environ.get("HOROLOG_FUZZ_EXAMPLES", "4"))

@@ -14,8 +14,8 @@ from unittest.mock import patch
 from pipeline.sinks.archive import run as archive
 from pipeline.sinks.archive.run import Wishes
 from tests.prove import Outcome, Work, spread
-from tests.support.archives import VALUES, opened, rows_of, run
-from tests.support.made_up_records import DAY_MS, TODAY_MS, MadeUp, rows_between
+from tests.support.spark.archives import VALUES, opened, rows_of, run
+from tests.support.spark.made_up_records import DAY_MS, TODAY_MS, MadeUp, rows_between
 
 SLICE_POINTS = 12
 LIVES_AT_ONCE = 4

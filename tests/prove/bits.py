@@ -22,11 +22,11 @@ from storage.errors import StorageError
 from storage.log.log import Log
 from tests.prove import Outcome, Work, quietly, spread
 from tests.prove.failing_disks import kind_of
-from tests.support.broker_judge import judge
-from tests.support.broker_lives import live
-from tests.support.broker_world import BrokerWorld
-from tests.support.faulty_life import FaultyLife
-from tests.support.simdisk import SimFile, SimFileSystem
+from tests.support.disk.simdisk import SimFile, SimFileSystem
+from tests.support.worlds.broker_judge import judge
+from tests.support.worlds.broker_lives import live
+from tests.support.worlds.broker_world import BrokerWorld
+from tests.support.worlds.faulty_life import FaultyLife
 
 SLICE_POINTS = 250
 STEPS = 4

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from itertools import count, islice
 
 from tests.prove import Outcome, Work, quietly, spread
-from tests.support import broker_lives, crash_scenarios, removal_world
-from tests.support.aborting_logs import AbortingLife
-from tests.support.cleaning_world import CleaningWorld
-from tests.support.cleaning_world import live as live_cleaning
+from tests.support.disk import crash_scenarios, removal_world
+from tests.support.disk.cleaning_world import CleaningWorld
+from tests.support.disk.cleaning_world import live as live_cleaning
+from tests.support.records.aborting_logs import AbortingLife
+from tests.support.worlds import broker_lives
 
 SLICE_POINTS = 8000  # a round: each life with a seed
 SEEDS_AT_ONCE = 1

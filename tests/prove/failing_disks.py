@@ -12,8 +12,8 @@ from itertools import count, zip_longest
 from typing import NamedTuple
 
 from tests.prove import Outcome, Work, quietly, spread
-from tests.support.broker_lives import LIVES, LONGEST_SECONDS, live
-from tests.support.faulty_life import FaultyLife
+from tests.support.worlds.broker_lives import LIVES, LONGEST_SECONDS, live
+from tests.support.worlds.faulty_life import FaultyLife
 
 SLICE_POINTS = 360
 STEPS = 16

@@ -7,8 +7,8 @@ damaged and hostile; after each, time passes and the broker is stopped, killed, 
 import asyncio
 
 from tests.prove import Outcome, Work, spread
-from tests.support.hostile_life import FindingError, HostileLife
-from tests.support.hostile_oracle import missing
+from tests.support.worlds.hostile_life import FindingError, HostileLife
+from tests.support.worlds.hostile_oracle import missing
 
 SLICE_SEQUENCES = 6
 ROUNDS, REQUESTS = 2, 30

@@ -1,10 +1,10 @@
 """Loop, lanes and fsync threads of one partition, in orders that a seed makes up.
 
-The life of a seed is `tests.support.interleaved_life`; the same seed, the same order.
+The life of a seed is `tests.support.threads.interleaved_life`; the same seed, the same order.
 """
 
 from tests.prove import Outcome, Work, spread
-from tests.support.interleaved_life import play
+from tests.support.threads.interleaved_life import play
 
 SLICE_POINTS = 400
 AT_ONCE = 50

@@ -16,11 +16,11 @@ from typing import NamedTuple
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.prove import Outcome, Work, spread
-from tests.support.broker_process import start_broker
-from tests.support.node_process import NodeFailed, NodeProcess
-from tests.support.power_disk import MAKE, PoweredDisk, powered_disk, why_not
-from tests.support.power_load import KEYED, MOVED, PARTITIONS, PLAIN, Movers, Promises, Writer
-from tests.support.power_oracle import broken_promises
+from tests.support.disk.power_disk import MAKE, PoweredDisk, powered_disk, why_not
+from tests.support.disk.power_load import KEYED, MOVED, PARTITIONS, PLAIN, Movers, Promises, Writer
+from tests.support.disk.power_oracle import broken_promises
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeFailed, NodeProcess
 
 SLICE_CUTS = 4
 CUTS_OF_A_DISK = 10

@@ -35,9 +35,9 @@ from tests.soak.clients import (
     write,
 )
 from tests.soak.oracle import RECORD, Numbers, missing_ends, slope_an_hour, stale_keys
-from tests.support.broker_process import start_broker
-from tests.support.node_process import NodeProcess
-from tests.support.scraped import metric_of
+from tests.support.clients.scraped import metric_of
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 SETTINGS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runbook_page import PAGE, anchor, page
+from tests.support.page.runbook_page import PAGE, anchor, page
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

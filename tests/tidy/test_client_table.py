@@ -1,7 +1,7 @@
 """The README's table of clients is what the tests run."""
 
-from tests.support.client_matrix import LANGUAGES, current, exercises
-from tests.support.client_programs import CLIENTS
+from tests.support.clients.client_matrix import LANGUAGES, current, exercises
+from tests.support.clients.client_programs import CLIENTS
 
 
 def test_the_table_is_current() -> None:

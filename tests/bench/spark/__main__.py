@@ -25,9 +25,9 @@ from tests.bench.spark import archives, reads, records, starts, writes
 from tests.bench.spark.scene import Job, Measurement, Scene
 from tests.bench.table import table
 from tests.bench.wire import BenchFailed
-from tests.support.broker_process import start_broker
-from tests.support.kafka_oracle import start_kafka
-from tests.support.spark_jars import connector_jars
+from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.spark.spark_jars import connector_jars
+from tests.support.worlds.broker_process import start_broker
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
 SETTINGS = {"log.message.timestamp.after.max.ms": str(2**63 - 1), "log.retention.ms": "-1"}

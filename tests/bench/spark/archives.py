@@ -25,7 +25,7 @@ from tests.bench.spark.by_hand import archive_by_hand
 from tests.bench.spark.records import CLEAN
 from tests.bench.spark.scene import Job, Measurement, Scene, thousands
 from tests.bench.wire import BenchFailed
-from tests.support.broker_process import HOROLOG, own_environment
+from tests.support.worlds.broker_process import HOROLOG, own_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,7 +22,7 @@ from tests.bench.cell import Figure
 from tests.bench.spark.records import CLEAN
 from tests.bench.spark.scene import Job, Scene, seconds
 from tests.bench.wire import BenchFailed
-from tests.support.broker_process import HOROLOG, own_environment
+from tests.support.worlds.broker_process import HOROLOG, own_environment
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 PART_BYTES = 64 << 20

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.containers import image, remove_leftovers, why_not
+from tests.support.clients.containers import image, remove_leftovers, why_not
 
 HERE = Path(__file__).parent
 FIRST_BUILD_SECONDS = 1200  # the first test waits for the image

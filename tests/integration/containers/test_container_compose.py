@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.container_clients import Load, read_all, round_trip_inside, written
-from tests.support.containers import Stack, compose_command, docker, until
+from tests.support.clients.container_clients import Load, read_all, round_trip_inside, written
+from tests.support.clients.containers import Stack, compose_command, docker, until
 
 GRACE_SECONDS = 10
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from tests.support.container_clients import read_all, round_trip_inside, written
-from tests.support.containers import (
+from tests.support.clients.container_clients import read_all, round_trip_inside, written
+from tests.support.clients.containers import (
     HARDENED,
     IMAGE,
     ROOT,

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.containers import BASE, ROOT, Container, Stack, compose_command, until
-from tests.support.prometheus import rules
+from tests.support.clients.containers import BASE, ROOT, Container, Stack, compose_command, until
+from tests.support.clients.prometheus import rules
 
 PROMETHEUS = "horolog-test-prometheus"
 RECIPE = f"""\

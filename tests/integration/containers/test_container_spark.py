@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.containers import ROOT, Stack, compose_command, docker
+from tests.support.clients.containers import ROOT, Stack, compose_command, docker
 
 IMAGE = "horolog-spark:test"
 ASKED_BY = "SPARK_IMAGE_TEST"

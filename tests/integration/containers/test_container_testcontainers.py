@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.container_clients import read_all, written
-from tests.support.containers import IMAGE, Container, docker, fresh_name, until
+from tests.support.clients.container_clients import read_all, written
+from tests.support.clients.containers import IMAGE, Container, docker, fresh_name, until
 
 COMMON = {
     "CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.handler_world import World
+from tests.support.worlds.handler_world import World
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from storage.env import File
 from storage.errors import DiskError, NoSpace
-from tests.support.simdisk import SimFileSystem, SimulatedCrash
+from tests.support.disk.simdisk import SimFileSystem, SimulatedCrash
 
 SEEDS = range(200)
 

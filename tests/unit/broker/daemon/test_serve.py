@@ -19,7 +19,7 @@ from storage.errors import (
     NoSpace,
     StorageError,
 )
-from tests.support.simenv import SimClock, sim_env
+from tests.support.disk.simenv import SimClock, sim_env
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from config.topic import TopicConfig
 from storage.directory.log_manager import LogManager
 from storage.log.appender import LogAppender
 from storage.posix import real_env
-from tests.support.logs import NO_BOUNDS, append, offsets_of, records_of
-from tests.support.simenv import sim_env
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import NO_BOUNDS, append, offsets_of, records_of
 
 CONFIG = TopicConfig(**NO_BOUNDS)
 LOGS = 30

@@ -7,8 +7,8 @@ from broker.fetching.down_converted import MOST_BYTES, MOST_SECONDS
 from broker.runtime.memory_account import MemoryClass
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.compression import Codec
-from tests.support.handler_world import World
-from tests.support.inflating import big_value, produce
+from tests.support.worlds.handler_world import World
+from tests.support.worlds.inflating import big_value, produce
 
 MIB = 1 << 20
 PARTITIONS = 8

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from protocol.records.batch import iter_headers
-from tests.support.handler_world import World
+from tests.support.worlds.handler_world import World
 
 PARTITIONS = 4
 

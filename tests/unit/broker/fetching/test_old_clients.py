@@ -15,7 +15,7 @@ from protocol.records.compression import Codec
 from protocol.records.legacy import HEAD, plain_messages, read_messages
 from protocol.records.legacy_builder import Row, build_message, build_set, wrap
 from protocol.records.record import Record, read_records
-from tests.support.handler_world import World, batch, produce_request
+from tests.support.worlds.handler_world import World, batch, produce_request
 
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
 VERSIONS = range(3)

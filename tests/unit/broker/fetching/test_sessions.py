@@ -12,7 +12,7 @@ from broker.fetching.sessions import (
     FollowedPartition,
 )
 from protocol.errors import ErrorCode, KafkaError
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simenv import SeededRng, SimClock
 
 NO_ID = UUID(int=0)
 

@@ -19,7 +19,7 @@ from protocol.apis import (
 from protocol.errors import ErrorCode as E
 from protocol.records.batch import iter_headers
 from protocol.records.record import read_records
-from tests.support.group_world import (
+from tests.support.worlds.group_world import (
     DAY_MS,
     GroupWorld,
     Promise,

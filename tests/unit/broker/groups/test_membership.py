@@ -5,7 +5,13 @@ import pytest
 from broker.runtime import callbacks
 from protocol.errors import DecodeError
 from protocol.errors import ErrorCode as E
-from tests.support.group_world import INITIAL_DELAY_MS, GroupWorld, Promise, group_world, leave
+from tests.support.worlds.group_world import (
+    INITIAL_DELAY_MS,
+    GroupWorld,
+    Promise,
+    group_world,
+    leave,
+)
 
 LONG = 2**31 - 1
 

@@ -19,8 +19,8 @@ from broker.state.state_topic import Row
 from broker.transactions.transaction_records import transaction_key
 from protocol.errors import ErrorCode as E
 from protocol.wire import ZERO_UUID
-from tests.support.group_world import GroupWorld, group_world
-from tests.support.transaction_world import producer, transaction_world
+from tests.support.worlds.group_world import GroupWorld, group_world
+from tests.support.worlds.transaction_world import producer, transaction_world
 
 TWICE = MemberMetadata(
     member_id="m", client_id="c", client_host="/h", session_timeout=6000,

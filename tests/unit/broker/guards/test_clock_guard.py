@@ -4,7 +4,7 @@ import pytest
 
 from broker.guards.clock_guard import ClockWatch
 from config.broker import BrokerConfig
-from tests.support.simenv import SimClock
+from tests.support.disk.simenv import SimClock
 
 HOUR, DAY = 3_600_000, 86_400_000
 HOLD = BrokerConfig().horolog_clock_hold_ms

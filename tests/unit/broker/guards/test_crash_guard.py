@@ -7,8 +7,8 @@ from broker.guards.crash_guard import FILE_NAME, CrashGuard
 from broker.guards.disk_space import DiskSpace
 from config.broker import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SimClock, sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SimClock, sim_env
 
 LIMIT, WINDOW_MS, HOLD_MS = 3, 3_600_000, 600_000
 

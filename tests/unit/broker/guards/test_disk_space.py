@@ -7,7 +7,7 @@ from config.broker import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from storage.directory.ballast import Ballast
 from storage.errors import DiskError
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 MIB, GIB = 1 << 20, 1 << 30
 

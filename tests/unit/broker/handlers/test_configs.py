@@ -7,7 +7,7 @@ import pytest
 from protocol.apis import alter_configs, incremental_alter_configs
 from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.errors import ErrorCode
-from tests.support.handler_world import NODE_ID, World, altered
+from tests.support.worlds.handler_world import NODE_ID, World, altered
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)

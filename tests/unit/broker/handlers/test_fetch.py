@@ -16,7 +16,7 @@ from protocol.apis.fetch import (
 )
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
-from tests.support.handler_world import World, batch, produce_request
+from tests.support.worlds.handler_world import World, batch, produce_request
 
 VERSIONS = range(4, 19)
 NO_ID = UUID(int=0)

@@ -8,7 +8,7 @@ import pytest
 from broker.daemon.routes import Served, served
 from broker.daemon.services import Services
 from broker.server.services import bound
-from tests.support.app import make_broker
+from tests.support.worlds.app import make_broker
 
 SERVED = served()
 

@@ -12,7 +12,7 @@ from protocol.apis.incremental_alter_configs import (
 )
 from protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.errors import ErrorCode
-from tests.support.handler_world import BATCH_TIME, World, batch, produce_request
+from tests.support.worlds.handler_world import BATCH_TIME, World, batch, produce_request
 
 NOTHING = (0, -1, -1)
 

@@ -15,7 +15,7 @@ from protocol.apis.describe_topic_partitions import (
 from protocol.apis.find_coordinator import FindCoordinatorRequest
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
-from tests.support.handler_world import NODE_ID, World
+from tests.support.worlds.handler_world import NODE_ID, World
 
 UNKNOWN_OPERATIONS = -(2**31)
 

@@ -18,7 +18,7 @@ from protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.errors import ErrorCode
-from tests.support.handler_world import World
+from tests.support.worlds.handler_world import World
 
 
 async def delete(

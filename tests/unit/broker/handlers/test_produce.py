@@ -10,8 +10,8 @@ from protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest,
 from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.errors import ErrorCode
 from protocol.records.compression import Codec
-from tests.support.handler_world import BATCH_TIME, World, batch, produce_request
-from tests.support.history_batches import misnumbered
+from tests.support.histories.history_batches import misnumbered
+from tests.support.worlds.handler_world import BATCH_TIME, World, batch, produce_request
 
 VERSIONS = range(3, 14)
 

@@ -15,7 +15,7 @@ from protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from protocol.errors import ErrorCode
-from tests.support.handler_world import World
+from tests.support.worlds.handler_world import World
 
 PREFERRED, UNCLEAN = 0, 1
 

@@ -17,7 +17,7 @@ from protocol.apis import alter_configs, incremental_alter_configs
 from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
-from tests.support.handler_world import NODE_ID, World, produce_request
+from tests.support.worlds.handler_world import NODE_ID, World, produce_request
 
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1

@@ -18,7 +18,7 @@ from protocol.apis.create_topics import (
 )
 from protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.errors import ErrorCode
-from tests.support.handler_world import LOG_DIR, NODE_ID, World
+from tests.support.worlds.handler_world import LOG_DIR, NODE_ID, World
 
 
 def topic(

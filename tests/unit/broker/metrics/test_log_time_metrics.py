@@ -2,7 +2,7 @@
 
 from broker.metrics.partitions import PARTITION_METRICS
 from storage.log.lifecycle import learn_times
-from tests.support.handler_world import BATCH_TIME, World
+from tests.support.worlds.handler_world import BATCH_TIME, World
 
 MAX_RECORD = "horolog_log_max_record_timestamp_seconds"
 LAST_ARRIVAL = "horolog_log_last_arrival_timestamp_seconds"

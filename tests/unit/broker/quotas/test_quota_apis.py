@@ -8,7 +8,7 @@ from broker.quotas.quota_file import FILE_NAME
 from protocol.apis import alter_client_quotas as alter_api
 from protocol.apis import describe_client_quotas as describe_api
 from protocol.errors import ErrorCode
-from tests.support.handler_world import World
+from tests.support.worlds.handler_world import World
 
 Parts = list[tuple[str, str | None]]
 RATE = "producer_byte_rate"

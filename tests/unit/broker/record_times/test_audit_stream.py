@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.segment.log_snapshot import AppendResult
 from storage.timestamps import Direction, Suspicion
 from storage.validation.dirty_timestamps import Action, DirtyFinding, DirtyTimes
-from tests.support.simenv import SimClock
+from tests.support.disk.simenv import SimClock
 
 FUTURE = DirtyTimes(
     0, (DirtyFinding(Direction.FUTURE, Suspicion.BOUND, Action.ACCEPTED, 2, 0, 1, 9, 0),)

@@ -17,7 +17,7 @@ from protocol.apis import (
     metadata,
 )
 from protocol.errors import ErrorCode
-from tests.support.handler_world import World, batch, produce_request
+from tests.support.worlds.handler_world import World, batch, produce_request
 
 AUDIT = "horolog.audit"
 REFUSED = ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -12,7 +12,7 @@ from broker.runtime.event_log import journal
 from broker.runtime.probes import BrokerProbes
 from storage.timestamps import Direction, Suspicion
 from storage.validation.dirty_timestamps import Action, DirtyFinding, DirtyTimes
-from tests.support.simenv import SimClock
+from tests.support.disk.simenv import SimClock
 
 NOW = 1_760_000_000_000
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

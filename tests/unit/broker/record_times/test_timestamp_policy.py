@@ -18,8 +18,8 @@ from protocol.records.compression import Codec
 from protocol.records.legacy_builder import build_message
 from protocol.records.record import Record
 from storage.validation.batch_rules import TIMESTAMP_SUMMARY
-from tests.support.handler_world import World, produce_request
-from tests.support.logs import make_durable, records_of
+from tests.support.records.logs import make_durable, records_of
+from tests.support.worlds.handler_world import World, produce_request
 
 HOUR, DAY = 3_600_000, 86_400_000
 BOUNDS = {"message_timestamp_before_max_ms": str(DAY), "message_timestamp_after_max_ms": str(HOUR)}

@@ -26,7 +26,7 @@ from protocol.apis import (
 )
 from protocol.codec import encode_bytes
 from protocol.errors import ErrorCode as E
-from tests.support.group_world import GroupWorld, group_world
+from tests.support.worlds.group_world import GroupWorld, group_world
 
 TIMES = 400
 

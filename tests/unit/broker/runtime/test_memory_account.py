@@ -5,7 +5,7 @@ import pytest
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.runtime.memory_limit import cgroup_limits, ram_bytes, usable_memory
 from protocol.errors import ErrorCode, KafkaError
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 MIB = 1 << 20
 

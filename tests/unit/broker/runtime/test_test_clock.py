@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.runtime.test_clock import LAST_MS, ClockMoveError, HeldClock
-from tests.support.simenv import SimClock
+from tests.support.disk.simenv import SimClock
 
 HOUR = 3_600_000
 

@@ -11,8 +11,8 @@ from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from storage.validation.unpacking import TooMuchWork, Work
-from tests.support.handler_world import World
-from tests.support.inflating import big_value, look_up, many_headers, produce
+from tests.support.worlds.handler_world import World
+from tests.support.worlds.inflating import big_value, look_up, many_headers, produce
 
 MIB = 1 << 20
 WHENEVER = {"message_timestamp_after_max_ms": str(2**63 - 1)}

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from broker.runtime.connection_limits import ConnectionLimits
-from tests.support.echo_server import Echo, Limits, echo_server, framed
-from tests.support.wire import AsyncWireClient
+from tests.support.clients.wire import AsyncWireClient
+from tests.support.worlds.echo_server import Echo, Limits, echo_server, framed
 
 
 @asynccontextmanager

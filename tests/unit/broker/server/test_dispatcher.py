@@ -17,7 +17,7 @@ from protocol.apis.metadata import MetadataRequest, MetadataResponse
 from protocol.codec import encode_bytes
 from protocol.errors import ErrorCode
 from protocol.headers import request_header_bytes
-from tests.support.wire import parse_response, request_frame
+from tests.support.clients.wire import parse_response, request_frame
 
 PEER = Peer(1, "127.0.0.1", 5000, "PLAINTEXT", "127.0.0.1", 9092)
 API = metadata.API

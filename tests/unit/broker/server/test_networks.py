@@ -6,7 +6,7 @@ from broker.runtime.endpoint import Endpoint
 from broker.server.endpoints import BoundListener
 from broker.server.networks import ROUTES, is_outside, is_outside_of
 from storage.posix import real_env
-from tests.support.simenv import sim_env
+from tests.support.disk.simenv import sim_env
 
 # The routes of a container in 172.17.0.0/16 (gateway 172.17.0.1) and 10.1.2.0/24.
 TABLE = """\

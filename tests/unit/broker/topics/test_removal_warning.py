@@ -10,7 +10,7 @@ from broker.topics.removal_warning import Loss, size_text, warning_text
 from broker.topics.retention_preview import Leaving
 from protocol.apis import alter_configs, incremental_alter_configs
 from protocol.errors import ErrorCode
-from tests.support.handler_world import NODE_ID, World, altered
+from tests.support.worlds.handler_world import NODE_ID, World, altered
 
 HOUR = 3_600_000
 TOPIC, BROKER = 2, 4

@@ -22,9 +22,9 @@ from config.overrides import restore
 from config.sealed_json import KEY
 from config.store import ConfigStore
 from storage.errors import CorruptCheckpoint, NewerFormat
-from tests.support.handler_world import LOG_DIR, InlineLanes, World
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.worlds.handler_world import LOG_DIR, InlineLanes, World
 
 REFUSALS = (CorruptCheckpoint, NewerFormat, ConfigError)
 

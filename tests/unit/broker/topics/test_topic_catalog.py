@@ -14,8 +14,8 @@ from protocol.apis.create_partitions import CreatePartitionsRequest, CreateParti
 from protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.apis.delete_topics import DeleteTopicsRequest
 from storage.errors import StorageError
-from tests.support.handler_world import LOG_DIR, World
-from tests.support.simdisk import SimulatedCrash
+from tests.support.disk.simdisk import SimulatedCrash
+from tests.support.worlds.handler_world import LOG_DIR, World
 
 
 def wanted(*names: str) -> CreateTopicsRequest:

@@ -11,9 +11,9 @@ from broker.transactions.producer_ids import BLOCK_SIZE, FAR, FILE_NAME, Produce
 from protocol.apis import init_producer_id, write_txn_markers
 from storage.env import Env
 from storage.errors import CorruptCheckpoint, NewerFormat, StorageError
-from tests.support.handler_world import World
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.worlds.handler_world import World
 
 DIR = "/data"
 LAST = 2**63 - 1

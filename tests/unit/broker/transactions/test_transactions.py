@@ -7,8 +7,8 @@ import pytest
 
 from protocol.apis import add_partitions_to_txn, delete_groups, list_offsets, offset_commit
 from protocol.errors import ErrorCode
-from tests.support.handler_world import ManualCommit
-from tests.support.transaction_world import (
+from tests.support.worlds.handler_world import ManualCommit
+from tests.support.worlds.transaction_world import (
     GROUP,
     TIMEOUT_MS,
     Producer,

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 
 @pytest.fixture(params=["built", "source"])

@@ -11,7 +11,7 @@ from protocol.records.batch import HEADER_BYTES, InvalidRecords
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compact import ENTRY_BYTES, KeyMap
 from protocol.records.record import Record, read_records
-from tests.support.record_walkers import from_source
+from tests.support.records.record_walkers import from_source
 
 SECRET = bytes(range(16))
 

@@ -14,7 +14,7 @@ from protocol.apis.produce import (
 )
 from protocol.codec import encode_bytes
 from protocol.records.faults import texts_of
-from tests.support.mistimed_records import SOURCE
+from tests.support.records.mistimed_records import SOURCE
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 TEXTS = texts_of("Time ", [f" is wrong ({verdict})" for verdict in range(15)], "No key")

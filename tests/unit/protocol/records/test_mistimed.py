@@ -23,7 +23,7 @@ from protocol.records.mistimed import (
     Limits,
     verdict_of,
 )
-from tests.support.mistimed_records import SOURCE, judged, payload_of
+from tests.support.records.mistimed_records import SOURCE, judged, payload_of
 
 NOW = 1_760_000_000_000
 HOUR, DAY = 3_600_000, 86_400_000

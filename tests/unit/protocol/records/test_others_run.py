@@ -12,7 +12,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, InflateLimit, inflate
 from protocol.records.convert import down_convert, up_convert
 from protocol.records.legacy_builder import build_message, wrap
-from tests.support.inflating import NOW_MS, big_value
+from tests.support.worlds.inflating import NOW_MS, big_value
 
 MIB = 1 << 20
 TRIES = 5

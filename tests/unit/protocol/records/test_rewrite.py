@@ -15,7 +15,7 @@ from protocol.records.rewrite import (
     header_name,
     marks_of,
 )
-from tests.support.mistimed_records import SOURCE, judged, payload_of, records_of, rewritten
+from tests.support.records.mistimed_records import SOURCE, judged, payload_of, records_of, rewritten
 
 NOW = 1_760_000_000_000
 HOUR = 3_600_000

@@ -2,8 +2,8 @@
 
 from storage.files.layout import TXN_INDEX, segment_name
 from storage.index.txn_index import AbortedTransaction, TxnIndex
-from tests.support.logs import LOG_PATH, append, make_durable, open_log
-from tests.support.simenv import sim_env
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import LOG_PATH, append, make_durable, open_log
 
 
 def test_an_abort_is_found_where_its_marker_lies() -> None:

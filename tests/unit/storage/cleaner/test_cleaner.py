@@ -9,8 +9,9 @@ from protocol.records.compression import Codec
 from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.env import Env
 from storage.log.log import Log
-from tests.support.cleaning import COMPACT, MEMORY, Row, clean, compacted
-from tests.support.logs import (
+from tests.support.disk.simenv import sim_env
+from tests.support.records.cleaning import COMPACT, MEMORY, Row, clean, compacted
+from tests.support.records.logs import (
     LOG_PATH,
     append_bytes,
     first_from,
@@ -19,7 +20,6 @@ from tests.support.logs import (
     records_of,
     reopened,
 )
-from tests.support.simenv import sim_env
 
 
 def rows_of(log: Log) -> list[tuple[int, Row]]:

@@ -22,8 +22,10 @@ from storage.posix import real_env
 from storage.retention.cleanability import CleanReason
 from storage.segment.removal import RemovedSegments
 from storage.zones.zone_map import Zone
-from tests.support.cleaning import COMPACT, MEMORY, clean, verdict
-from tests.support.logs import (
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.cleaning import COMPACT, MEMORY, clean, verdict
+from tests.support.records.logs import (
     LOG_PATH,
     UNCLEAN,
     append_bytes,
@@ -32,8 +34,6 @@ from tests.support.logs import (
     records_of,
     reopened,
 )
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SimClock, sim_env
 
 NOW = 1_700_000_000_000
 

@@ -4,9 +4,9 @@ from protocol.records.builder import build_batch
 from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.log.log import Log
 from storage.retention.cleanability import CleanReason
-from tests.support.cleaning import COMPACT, clean, verdict
-from tests.support.logs import append_bytes, make_durable, open_log
-from tests.support.simenv import SimClock, sim_env
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.cleaning import COMPACT, clean, verdict
+from tests.support.records.logs import append_bytes, make_durable, open_log
 
 NOW, HOUR = 1_700_000_000_000, 3_600_000
 

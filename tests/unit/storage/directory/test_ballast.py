@@ -4,7 +4,7 @@ import pytest
 
 from storage.directory.ballast import Ballast
 from storage.errors import DiskError, NoSpace
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/horolog-ballast"
 DISK, SIZE = 10_000, 4_000

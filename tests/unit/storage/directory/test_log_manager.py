@@ -12,9 +12,9 @@ from storage.errors import DirectoryLocked, DiskError, NewerFormat, StorageError
 from storage.files.meta_properties import read_meta_properties, read_partition_metadata
 from storage.log.log import Log
 from storage.producers.producer_state import PRODUCER_BYTES
-from tests.support.logs import NO_BOUNDS, append, make_durable, offsets_of, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock, sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock, sim_env
+from tests.support.records.logs import NO_BOUNDS, append, make_durable, offsets_of, records_of
 
 LOG_DIR = "/data"
 TOPIC_ID = UUID(int=42)

@@ -9,9 +9,9 @@ from storage.directory.log_manager import LogManager
 from storage.errors import DiskError, StorageError
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.files.synced_mark import load
-from tests.support.logs import append, make_durable
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import append, make_durable
 from tests.unit.storage.directory.test_log_manager import (
     CONFIG,
     LOG_DIR,

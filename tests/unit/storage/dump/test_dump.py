@@ -14,7 +14,7 @@ from storage.dump.rows import Damage, Row
 from storage.errors import FileMissing
 from storage.posix import real_env
 from storage.zones.rows import UNTIMED, Zone, pack_row
-from tests.support.partition_samples import write_samples
+from tests.support.records.partition_samples import write_samples
 
 EVERYTHING = Detail(records=True, contents=True)
 LOG = f"{0:020d}.log"

@@ -7,7 +7,7 @@ import pytest
 
 from broker.cli.main import main
 from protocol.records.builder import build_batch
-from tests.support.partition_samples import HEADER_RECORD, write_samples
+from tests.support.records.partition_samples import HEADER_RECORD, write_samples
 
 
 @pytest.fixture

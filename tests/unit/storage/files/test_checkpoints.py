@@ -6,7 +6,7 @@ from crc32c import crc32c
 from storage.files.checkpoints import OffsetCheckpoint
 from storage.files.layout import PartitionName
 from storage.files.start_offsets import StartOffsets
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/recovery-point-offset-checkpoint"
 

@@ -18,7 +18,7 @@ from storage.files.meta_properties import (
     write_meta_properties,
     write_partition_metadata,
 )
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 TOPIC_ID = UUID("12345678-9abc-4ef0-8123-456789abcdef")
 TOPIC_TEXT = "EjRWeJq8TvCBI0VniavN7w"

@@ -9,10 +9,17 @@ from storage.errors import DiskError
 from storage.files.layout import SYNCED_MARK
 from storage.files.synced_mark import load
 from storage.log.log import Log
-from tests.support.app import real_env
-from tests.support.logs import LOG_PATH, append, make_durable, offsets_of, open_log, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import (
+    LOG_PATH,
+    append,
+    make_durable,
+    offsets_of,
+    open_log,
+    records_of,
+)
+from tests.support.worlds.app import real_env
 
 VALUE = bytes([7]) * 30_000
 BATCHES = 3

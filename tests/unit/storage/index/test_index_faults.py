@@ -11,7 +11,7 @@ from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
 from storage.index.txn_index import AbortedTransaction, TxnIndex
 from storage.zones.zone_map import ZoneMap
-from tests.support.simdisk import SimFileSystem, SimulatedCrash
+from tests.support.disk.simdisk import SimFileSystem, SimulatedCrash
 
 PATH = "/0.index"
 

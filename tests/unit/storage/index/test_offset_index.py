@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from storage.errors import CorruptIndex, InvalidOffset
 from storage.index.offset_index import OffsetIndex, OffsetPosition
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/00000000000000000045.index"
 BASE = 45

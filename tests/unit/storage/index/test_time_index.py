@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from storage.errors import CorruptIndex, InvalidOffset
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex, TimestampEntry
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/00000000000000000045.timeindex"
 BASE = 45

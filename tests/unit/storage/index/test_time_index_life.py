@@ -4,8 +4,10 @@ import pytest
 
 from storage.files.layout import LOG, OFFSET_INDEX, SYNCED_MARK, TIME_INDEX, ZONES, segment_name
 from storage.log.log import Log
-from tests.support.clock_logs import NOW, env_of, filled, fs_of
-from tests.support.logs import (
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.clock_logs import NOW, env_of, filled, fs_of
+from tests.support.records.logs import (
     CLEAN,
     LOG_PATH,
     UNCLEAN,
@@ -14,8 +16,6 @@ from tests.support.logs import (
     open_log,
     reopened,
 )
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SimClock, sim_env
 
 DAY_MS = 86_400_000
 

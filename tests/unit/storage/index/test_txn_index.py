@@ -6,7 +6,7 @@ import pytest
 
 from storage.errors import CorruptIndex, InvalidOffset
 from storage.index.txn_index import AbortedTransaction, TxnIndex
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/00000000000000000000.txnindex"
 

@@ -13,11 +13,11 @@ from storage.env import Env
 from storage.errors import StorageError
 from storage.log.log import InvalidRecordError, Log
 from storage.validation.batch_rules import TIMESTAMP_SUMMARY
-from tests.support.history_batches import misnumbered
-from tests.support.inflating import many_headers
-from tests.support.logs import append, append_bytes, make_durable, open_log, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock, sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock, sim_env
+from tests.support.histories.history_batches import misnumbered
+from tests.support.records.logs import append, append_bytes, make_durable, open_log, records_of
+from tests.support.worlds.inflating import many_headers
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

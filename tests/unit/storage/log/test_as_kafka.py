@@ -10,8 +10,8 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from storage.log.log import Log
-from tests.support.logs import append, append_bytes, open_log, reopened
-from tests.support.simenv import sim_env
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import append, append_bytes, open_log, reopened
 
 NOW = 1_700_000_000_000
 

@@ -14,9 +14,9 @@ from storage.log import unverified_range as doubt
 from storage.log.log import Log
 from storage.segment.verified_ranges import EVER, MAX_RANGES, SOUND, UNKNOWN, VerifiedRanges
 from storage.verify.scrub import SegmentScrub, scrubbable
-from tests.support.logs import UNCLEAN, append, make_durable, open_log, records_of, reopened
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import UNCLEAN, append, make_durable, open_log, records_of, reopened
 
 BATCHES = 40
 BATCH_BYTES = 80

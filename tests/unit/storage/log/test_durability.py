@@ -5,9 +5,9 @@ import pytest
 from storage.errors import DiskError, LogOffline
 from storage.log.log import Log
 from storage.zones.rows import sound_rows
-from tests.support.logs import append, make_durable, open_log, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import append, make_durable, open_log, records_of
 
 
 def watermark(log: Log) -> int:

@@ -14,9 +14,9 @@ from storage.env import Env
 from storage.errors import DiskError
 from storage.log.log import Log
 from storage.recovery.loading import LoadHints
-from tests.support.logs import append, make_durable, open_log, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.logs import append, make_durable, open_log, records_of
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 SETTINGS = {"segment_bytes": 400, "index_interval_bytes": 100}

@@ -5,8 +5,8 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.file_slice import NOTHING
 from storage.log.log import Log
-from tests.support.logs import append, make_durable, open_log, records_of, reopened
-from tests.support.simenv import sim_env
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import append, make_durable, open_log, records_of, reopened
 
 BATCH_BYTES = 72
 

@@ -6,8 +6,8 @@ import pytest
 
 from protocol.records.builder import build_batch
 from storage.files.layout import LOG, segment_name
-from tests.support.logs import LOG_PATH, UNCLEAN, open_log, reopened
-from tests.support.simenv import sim_env
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import LOG_PATH, UNCLEAN, open_log, reopened
 
 ABORT, COMMIT = 0, 1
 NOW = 1_700_000_000_000

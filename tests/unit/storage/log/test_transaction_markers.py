@@ -14,7 +14,9 @@ from storage.index.txn_index import AbortedTransaction
 from storage.log.log import Log
 from storage.segment.log_snapshot import AppendResult
 from storage.validation.internal_batch import own_batch
-from tests.support.logs import (
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import (
     CLEAN,
     LOG_PATH,
     UNCLEAN,
@@ -23,8 +25,6 @@ from tests.support.logs import (
     open_log,
     reopened,
 )
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
 
 NOW = 1_700_000_000_000
 

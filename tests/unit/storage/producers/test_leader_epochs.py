@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.producers.leader_epochs import LeaderEpochs
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/leader-epoch-checkpoint"
 

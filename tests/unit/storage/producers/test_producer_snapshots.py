@@ -9,7 +9,7 @@ from storage.errors import CorruptCheckpoint, DiskError
 from storage.producers.producer_snapshots import decode, encode, load_newest, save, stray_offsets
 from storage.producers.producer_state import ProducerEntry, ProducerStates, RememberedBatch
 from storage.segment.sync import sync_snapshot
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 
 def states_at(offset: int) -> ProducerStates:

@@ -16,9 +16,17 @@ from storage.env import Env
 from storage.errors import DiskError
 from storage.log.log import Log
 from storage.recovery.loading import LoadHints
-from tests.support.logs import CLEAN, LOG_PATH, UNCLEAN, append, open_log, records_of, reopened
-from tests.support.simdisk import SimFileSystem, SimulatedCrash
-from tests.support.simenv import SeededRng, SimClock, sim_env
+from tests.support.disk.simdisk import SimFileSystem, SimulatedCrash
+from tests.support.disk.simenv import SeededRng, SimClock, sim_env
+from tests.support.records.logs import (
+    CLEAN,
+    LOG_PATH,
+    UNCLEAN,
+    append,
+    open_log,
+    records_of,
+    reopened,
+)
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "kafka_2_8_segments.txt"
 KINDS = ["rolled", "single"]

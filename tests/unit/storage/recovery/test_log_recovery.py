@@ -7,7 +7,8 @@ from storage.errors import LogOffline
 from storage.log.log import Log
 from storage.recovery.loading import LoadHints
 from storage.zones.zone_map import ARRIVAL_ESTIMATED
-from tests.support.logs import (
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import (
     CLEAN,
     LOG_PATH,
     append,
@@ -17,8 +18,7 @@ from tests.support.logs import (
     open_log,
     records_of,
 )
-from tests.support.logs import build_batch as batch_of
-from tests.support.simenv import sim_env
+from tests.support.records.logs import build_batch as batch_of
 
 BATCH_BYTES = 72
 FIRST_LOG = f"{LOG_PATH}/{0:020d}.log"

@@ -6,9 +6,9 @@ from storage.env import Env
 from storage.log.lifecycle import learn_times, plan_retention, roll_if_due
 from storage.log.log import Log
 from storage.zones.zone_map import Zone
-from tests.support.logs import UNCLEAN, append, make_durable, open_log, reopened
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock, sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock, sim_env
+from tests.support.records.logs import UNCLEAN, append, make_durable, open_log, reopened
 
 NOW = 1_700_000_000_000
 DAY_MS = 86_400_000

@@ -13,7 +13,7 @@ from storage.retention.rolling import (
     timer_deadline,
     waited,
 )
-from tests.support.simenv import SeededRng
+from tests.support.disk.simenv import SeededRng
 
 DAY = 86_400_000
 

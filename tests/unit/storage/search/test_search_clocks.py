@@ -12,7 +12,8 @@ from storage.search.segment_access import NotInMemory
 from storage.search.time_search import first_at_or_after
 from storage.segment import zone_repair as zone_mend
 from storage.zones.rows import ARRIVAL_ESTIMATED, ROW_BYTES, UNREAD, pack_row
-from tests.support.clock_logs import (
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.clock_logs import (
     ARRIVAL,
     EARLIER,
     IN_2055,
@@ -25,8 +26,7 @@ from tests.support.clock_logs import (
     fs_of,
     without_zones,
 )
-from tests.support.logs import append, append_bytes, make_durable, open_log, reopened
-from tests.support.simenv import SimClock, sim_env
+from tests.support.records.logs import append, append_bytes, make_durable, open_log, reopened
 
 
 def scanned(log: Log, timestamp: int, clock: SearchClock) -> tuple[int | None, int]:

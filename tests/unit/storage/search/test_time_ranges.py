@@ -6,7 +6,8 @@ from storage.log.log import Log
 from storage.search import time_range
 from storage.search.search_clock import SearchClock
 from storage.search.segment_access import NotInMemory
-from tests.support.clock_logs import (
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.clock_logs import (
     ARRIVAL,
     EARLIER,
     IN_2055,
@@ -18,8 +19,7 @@ from tests.support.clock_logs import (
     filled,
     without_zones,
 )
-from tests.support.logs import append, make_durable, open_log, reopened
-from tests.support.simenv import SimClock, sim_env
+from tests.support.records.logs import append, make_durable, open_log, reopened
 
 
 @pytest.mark.parametrize("clock", SearchClock)

@@ -13,7 +13,8 @@ from storage.log.log import Log
 from storage.recovery.loading import LoadHints
 from storage.retention.plan import Reason
 from storage.segment.removal import STEP_SEGMENTS, RemovedSegments
-from tests.support.logs import (
+from tests.support.disk.simenv import SimClock, sim_env
+from tests.support.records.logs import (
     LOG_PATH,
     append,
     make_durable,
@@ -22,7 +23,6 @@ from tests.support.logs import (
     records_of,
     reopened,
 )
-from tests.support.simenv import SimClock, sim_env
 
 NOW = 1_700_000_000_000
 SMALL = {"segment_bytes": 150, "horolog_retention_clock": "record"}  # one batch in each

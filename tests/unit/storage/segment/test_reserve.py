@@ -4,7 +4,7 @@ from pathlib import Path
 
 from protocol.records.builder import build_batch
 from storage.posix import real_env
-from tests.support.logs import append_bytes, open_log, records_of
+from tests.support.records.logs import append_bytes, open_log, records_of
 
 BATCH = bytes(build_batch([(1_700_000_000_000, b"k", bytes(1_000_000))]))
 

@@ -20,9 +20,9 @@ from storage.validation.scratch import Scratch
 from storage.validation.timestamp_policy import Origin, Remedied, TooLarge, remedied
 from storage.zones.gaps import GAP_BITS
 from storage.zones.zone_map import DIRTY_FUTURE, DIRTY_PAST, UNTIMED
-from tests.support.logs import CLEAN, UNCLEAN, append, append_bytes, open_log, records_of
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import SeededRng, SimClock, sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock, sim_env
+from tests.support.records.logs import CLEAN, UNCLEAN, append, append_bytes, open_log, records_of
 
 NOW = 1_700_000_000_000
 HOUR, DAY = 3_600_000, 86_400_000

@@ -17,10 +17,13 @@ from storage.verify.directory import NoDataDirectory, survey, verify_partition
 from storage.verify.report import PartitionReport
 from storage.zones.gaps import GAP_BITS, gap_flags
 from storage.zones.rows import iter_rows, pack_row
-from tests.support.logs import append, open_log
-from tests.support.partition_samples import old_log
-from tests.support.read_only import ReadOnlyFileSystem
-from tests.support.transactional_samples import write_compacted_transaction, write_transactions
+from tests.support.disk.read_only import ReadOnlyFileSystem
+from tests.support.records.logs import append, open_log
+from tests.support.records.partition_samples import old_log
+from tests.support.records.transactional_samples import (
+    write_compacted_transaction,
+    write_transactions,
+)
 
 CLEAN_MARK = ".kafka_cleanshutdown"
 SMALL: dict[str, Any] = {

@@ -8,9 +8,9 @@ from storage.files.layout import PartitionName
 from storage.log.log import Log
 from storage.verify.report import Finding
 from storage.verify.scrub import NEVER, ScrubFile, ScrubPlace, SegmentScrub, scrubbable
-from tests.support.logs import append, make_durable, open_log
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import append, make_durable, open_log
 
 FLIPS = 300
 

@@ -9,9 +9,9 @@ import pytest
 
 from broker.cli.main import main
 from storage.posix import real_env
-from tests.support.broker_process import HOROLOG
-from tests.support.logs import append, open_log
-from tests.support.mounts import tmpfs
+from tests.support.disk.mounts import tmpfs
+from tests.support.records.logs import append, open_log
+from tests.support.worlds.broker_process import HOROLOG
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from storage.segment.segment import IndexRules
 from storage.segment.zone_repair import mend_zones
 from storage.zones.gaps import GAP_BITS, GapTimes, gap_flags, gap_of, joined_flags
 from storage.zones.zone_map import DIRTY_FUTURE, DIRTY_PAST, LOG_APPEND_TIME, UNTIMED, ZoneMap
-from tests.support.logs import append, make_durable, open_log
-from tests.support.simdisk import SimFileSystem
-from tests.support.simenv import sim_env
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import sim_env
+from tests.support.records.logs import append, make_durable, open_log
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 NOW = 1_760_000_000_000

@@ -20,7 +20,7 @@ from storage.zones.zone_map import (
     ZoneMap,
     estimate_arrival,
 )
-from tests.support.simdisk import SimFileSystem
+from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/00000000000000001000.zones"
 BASE = 1000

@@ -10,7 +10,7 @@ from protocol.apis import consumer_group_describe, consumer_group_heartbeat, del
 from protocol.apis.offset_commit import OffsetCommitRequest
 from protocol.codec import encode_bytes
 from protocol.errors import ErrorCode as E
-from tests.support.group_world import DAY_MS, GROUP, GroupWorld, Promise, group_world
+from tests.support.worlds.group_world import DAY_MS, GROUP, GroupWorld, Promise, group_world
 
 SESSION_MS = 45_000
 LONG = 2**31 - 1

@@ -1,0 +1,1 @@
+"""Clients, tools and requests that ask something of a broker."""

@@ -1,0 +1,1 @@
+"""File systems that fail, lose their power, or forbid writing."""

@@ -1,0 +1,1 @@
+"""Seeded histories of topics and logs, models of them, comparisons."""

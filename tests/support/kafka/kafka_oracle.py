@@ -1,0 +1,47 @@
+"""A real Apache Kafka for tests: the node, and the tools that judge files and protocol."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.worlds.node_process import NodeProcess
+
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "kafka"
+TOPICS_TOOL = "org.apache.kafka.tools.TopicCommand"
+CONFIGS_TOOL = "kafka.admin.ConfigCommand"
+OFFSETS_TOOL = "org.apache.kafka.tools.GetOffsetShell"
+DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
+
+
+def available() -> bool:
+    """Whether this machine has what a real Kafka needs."""
+    return all(shutil.which(program) for program in ("java", "mvn"))
+
+
+def start_kafka(
+    data_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    listen: str = "127.0.0.1:0",
+    heap: str = "1g",
+    ready_within_seconds: float = 180,
+) -> NodeProcess:
+    """A running Kafka on `data_dir`, which is formatted when new; its log lies beside it."""
+    log = data_dir.with_name(f"{data_dir.name}.log")
+    command = [sys.executable, str(SCRIPT), "start", "--data-dir", str(data_dir)]
+    command += ["--listen", listen, "--heap", heap, "--log", str(log)]
+    command += [f"{key}={value}" for key, value in (settings or {}).items()]
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    return NodeProcess(command, log, ready_within_seconds=ready_within_seconds)
+
+
+def run_tool(tool: str, *arguments: str) -> str:
+    """What one of Kafka's tools prints; an unhappy exit code fails with all it said."""
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "tool", tool, *arguments],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}\n{done.stderr}"
+    return done.stdout

@@ -1,0 +1,1 @@
+"""Logs and partition directories with known records."""

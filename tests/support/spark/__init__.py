@@ -1,0 +1,1 @@
+"""What the pipeline reads and writes: logs, topics, archives, clusters."""

@@ -1,0 +1,1 @@
+"""Threads and loops whose order a seed decides."""
