@@ -1,4 +1,6 @@
-"""What one API is: its key, its names, the versions served, and the messages of both directions."""
+"""Declaration of one API: its key, its names, the versions served, and the messages of both
+directions.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,9 @@ class Api:
         return int(self.request.__flexible_from__)
 
     def is_flexible(self, version: int) -> bool:
-        """Whether a version has compact lengths and tagged fields."""
+        """True for a version with compact lengths and tagged fields."""
         return version >= self.flexible_from
 
     def has(self, version: int) -> bool:
-        """Whether a version is one of ours."""
+        """True for a version that is served."""
         return self.min_version <= version <= self.max_version

@@ -1,4 +1,4 @@
-"""What can go wrong between bytes and values, and the wire's table of error codes.
+"""Errors of decoding, and the wire's table of error codes.
 
 Three families that never turn into one another silently: `DecodeError` is damage in what a peer
 or a disk gave us, `KafkaError` is an expected outcome that has a code on the wire, and everything
@@ -39,13 +39,13 @@ class ErrorCode(enum.IntEnum):
             row.description = description
             return row
 
-    UNKNOWN_SERVER_ERROR = -1, False, "The server met an unexpected error"
+    UNKNOWN_SERVER_ERROR = -1, False, "An unexpected error occurred in the server"
     NONE = 0, False, "No error"
     OFFSET_OUT_OF_RANGE = 1, False, "The offset is outside the range the log holds"
     CORRUPT_MESSAGE = 2, True, "The records fail their checksum, size or format"
     UNKNOWN_TOPIC_OR_PARTITION = 3, True, "This server does not host this partition"
     INVALID_FETCH_SIZE = 4, False, "The requested fetch size is invalid"
-    LEADER_NOT_AVAILABLE = 5, True, "The partition has no leader just now"
+    LEADER_NOT_AVAILABLE = 5, True, "The partition has no leader at present"
     NOT_LEADER_OR_FOLLOWER = 6, True, "This broker does not lead or follow the partition"
     REQUEST_TIMED_OUT = 7, True, "The request timed out"
     BROKER_NOT_AVAILABLE = 8, False, "The broker is not available"
@@ -78,7 +78,7 @@ class ErrorCode(enum.IntEnum):
     UNSUPPORTED_VERSION = 35, False, "The version of the API is not supported"
     TOPIC_ALREADY_EXISTS = 36, False, "A topic of this name exists already"
     INVALID_PARTITIONS = 37, False, "The number of partitions is not valid"
-    INVALID_REPLICATION_FACTOR = 38, False, "The replication factor cannot be met"
+    INVALID_REPLICATION_FACTOR = 38, False, "The replication factor is not possible"
     INVALID_REPLICA_ASSIGNMENT = 39, False, "The replica assignment is not valid"
     INVALID_CONFIG = 40, False, "The configuration is not valid"
     NOT_CONTROLLER = 41, True, "This is not the controller of the cluster"
@@ -97,9 +97,9 @@ class ErrorCode(enum.IntEnum):
     SECURITY_DISABLED = 54, False, "Security features are disabled"
     OPERATION_NOT_ATTEMPTED = 55, False, "Not attempted, since another part of the request failed"
     KAFKA_STORAGE_ERROR = 56, True, "The disk failed under the log"
-    LOG_DIR_NOT_FOUND = 57, False, "The log directory is not one of the server"
+    LOG_DIR_NOT_FOUND = 57, False, "The server has no such log directory"
     SASL_AUTHENTICATION_FAILED = 58, False, "SASL Authentication failed"
-    UNKNOWN_PRODUCER_ID = 59, False, "The log holds nothing of this producer"
+    UNKNOWN_PRODUCER_ID = 59, False, "The log has no records of this producer"
     REASSIGNMENT_IN_PROGRESS = 60, False, "A partition reassignment is in progress"
     DELEGATION_TOKEN_AUTH_DISABLED = 61, False, "Delegation Token feature is not enabled"
     DELEGATION_TOKEN_NOT_FOUND = 62, False, "Delegation Token is not found on server"
@@ -151,7 +151,7 @@ class ErrorCode(enum.IntEnum):
         "The forwarded principal cannot be read",
     )
     SNAPSHOT_NOT_FOUND = 98, False, "Requested snapshot was not found"
-    POSITION_OUT_OF_RANGE = 99, False, "The position lies outside the snapshot"
+    POSITION_OUT_OF_RANGE = 99, False, "The position is outside the snapshot"
     UNKNOWN_TOPIC_ID = 100, True, "This server does not host this topic id"
     DUPLICATE_BROKER_REGISTRATION = 101, False, "This broker ID is already in use"
     BROKER_ID_NOT_REGISTERED = 102, False, "The given broker ID was not registered"
@@ -193,7 +193,7 @@ MOST_MESSAGE_CHARACTERS = 8000
 
 
 class KafkaError(Exception):
-    """An expected outcome that is told to the client by its code, with a text for people."""
+    """An expected outcome that the client receives as a code, with a text for people."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         self.code = code

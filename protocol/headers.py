@@ -38,7 +38,7 @@ class UnsupportedVersion(DecodeError):  # noqa: N818
     """A request of an API or version that is not served.
 
     For ApiVersions (`is_api_versions`) the answer is version 0 with UNSUPPORTED_VERSION; for all
-    else the connection closes, as the client was told what is served.
+    else the connection closes, as the client has received the served versions.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class UnsupportedVersion(DecodeError):  # noqa: N818
 
     @property
     def is_api_versions(self) -> bool:
-        """Whether this is the one request that is answered all the same."""
+        """True for the one request that is answered all the same."""
         return self.api_key == API_VERSIONS_KEY
 
 

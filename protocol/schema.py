@@ -63,7 +63,7 @@ class Field:
 
     @property
     def makes_list(self) -> bool:
-        """Whether the default is a fresh, empty list."""
+        """True when the default is a fresh, empty list."""
         return self.default is UNSET
 
     def fresh_default(self) -> Any:
@@ -115,7 +115,7 @@ def field(
 
 
 class Message:
-    """What every message class gains: construction by keyword, `repr`, `==`."""
+    """Base of every message class: construction by keyword, `repr`, `==`."""
 
     __slots__ = ()
     __fields__: ClassVar[dict[str, Field]] = {}

@@ -72,7 +72,7 @@ def read_varint(stream: Any, path: str) -> int:
 
 
 class Wire(Construct):  # type: ignore[misc]
-    """What our types share: a name in error texts, a size and a cost."""
+    """Base of our types: a name in error texts, a size and a cost."""
 
     label = ""
     least_size = 1
@@ -197,7 +197,7 @@ class Array(Prefixed):
 
     @property
     def element_objects(self) -> int:
-        """What one element takes of the object budget."""
+        """Cost of one element in the object budget."""
         return max(1, objects(self.element))
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:

@@ -174,7 +174,8 @@ class GroupCoordinator:
     def _check_new(self, group_id: str) -> None:
         if len(group_id.encode()) > MAX_GROUP_ID_BYTES:
             raise KafkaError(
-                ErrorCode.INVALID_GROUP_ID, f"A group id has at most {MAX_GROUP_ID_BYTES} bytes"
+                ErrorCode.INVALID_GROUP_ID,
+                f"A group id may have at most {MAX_GROUP_ID_BYTES} bytes",
             )
         if len(self.groups) >= self._settings.horolog_max_groups:
             raise KafkaError(
@@ -202,7 +203,7 @@ class GroupCoordinator:
         if self.footprint.total_bytes + size_bytes > limit:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"What members say of themselves would take more than {limit} bytes "
+                f"The metadata of all members would take more than {limit} bytes "
                 "(horolog.group.members.max.bytes)",
             )
 

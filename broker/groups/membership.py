@@ -195,7 +195,7 @@ class Membership:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
-        """A member goes; a static one may be sent away by its instance id alone."""
+        """A member goes; a static one may be removed by its instance id alone."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):

@@ -93,7 +93,8 @@ def _check_leaves_room(entity: Entity, changes: dict[str, float | None]) -> None
         least = LEAST_OF_DEFAULTS.get(key)
         if least is not None and value is not None and 0 < value < least:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"A default of {key} is {least} at least, or names one"
+                ErrorCode.INVALID_REQUEST,
+                f"The default of {key} must be at least {least}; a smaller one names its entity",
             )
 
 

@@ -121,7 +121,7 @@ def _check_words(group: Group, beat: HeartbeatRequest, context: Context) -> None
     if beat.stored_bytes > limit:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"What a member subscribes to takes {beat.stored_bytes} bytes, more than {limit}: half "
+            f"A subscription of {beat.stored_bytes} bytes is larger than {limit}: half "
             "of max.message.bytes of __consumer_offsets",
         )
 

@@ -63,7 +63,8 @@ def _checked_offset(partition: Partition, offset: int) -> int:
     policy = partition.log.config.cleanup_policy
     if "compact" in policy and "delete" not in policy:
         raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, "Records of a topic that is only compacted stay"
+            ErrorCode.POLICY_VIOLATION,
+            "Records of a compacted topic without policy delete cannot be deleted",
         )
     high_watermark = partition.log.snapshot.high_watermark
     if offset == HIGH_WATERMARK:

@@ -49,7 +49,7 @@ async def handle(request: InitProducerIdRequest, context: Context) -> InitProduc
 def _expected(request: InitProducerIdRequest) -> tuple[int, int] | None:
     """The id and epoch that the producer had; None when it is new."""
     if request.transactional_id == "":
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id is not empty")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty")
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Producer id and epoch go together")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Producer id and epoch must both be given")
     return None if request.producer_id == NONE else (request.producer_id, request.producer_epoch)

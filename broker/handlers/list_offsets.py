@@ -140,7 +140,7 @@ def _listed(
     if query.timestamp < EARLIEST:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
-            f"Timestamp {query.timestamp} means nothing in ListOffsets version 0",
+            f"Timestamp {query.timestamp} has no meaning in ListOffsets version 0",
         )
     now_ms = context.services.clock.now_ms()
     starts = partition.find_segment_starts(query.timestamp, query.max_num_offsets, now_ms)
@@ -179,7 +179,7 @@ def _find(
     if since is None or context.api_version < since:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
-            f"Timestamp {timestamp} means nothing in ListOffsets version {context.api_version}",
+            f"Timestamp {timestamp} has no meaning in ListOffsets version {context.api_version}",
         )
     if timestamp == MAX_TIMESTAMP:
         return partition.find_max_timestamp(at_once=at_once, budget=context.budget)

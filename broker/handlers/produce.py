@@ -160,7 +160,7 @@ def _checked_records(
         if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                "A batch of a transaction comes in a request with a transactional id",
+                "A transactional batch needs a transactional id in its request",
             )
     return records
 

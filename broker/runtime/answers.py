@@ -39,7 +39,7 @@ class AnswerRoom:
         if self.taken_bytes > self.most_bytes:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION,
-                f"The answer would take more than {self.most_bytes} bytes: ask for less at a time",
+                f"The answer would take more than {self.most_bytes} bytes: ask for less at once",
             )
 
 

@@ -135,6 +135,6 @@ class MemoryAccount:
         """The error for a client whose bytes do not fit."""
         return KafkaError(
             _SHARES[kind].code,
-            f"Memory for {kind} is used up: {self.used(kind)} of {self.share(kind)} bytes, and "
+            f"The memory for {kind} is full: {self.used(kind)} of {self.share(kind)} bytes, and "
             f"{size_bytes} more are asked for (horolog.memory.max.bytes)",
         )

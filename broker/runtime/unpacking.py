@@ -220,8 +220,8 @@ def too_much_of_a_request(code: ErrorCode) -> KafkaError:
     """The error for a client whose request would take more than its budget."""
     return KafkaError(
         code,
-        f"What the request asks for unpacks to more than {REQUEST_BYTES} bytes and {RATIO} for "
-        f"each byte sent, or to more than {REQUEST_RECORDS} records: ask for less at one time",
+        f"The records of the request unpack to more than {REQUEST_BYTES} bytes and {RATIO} for "
+        f"each byte sent, or to more than {REQUEST_RECORDS} records: ask for less in one request",
     )
 
 

@@ -59,7 +59,7 @@ def settings_of(resource: Altered[E]) -> list[E]:
     if not is_confirmed(resource):
         return resource.configs
     if any(each.name == CONFIRM and each.value != "true" for each in resource.configs):
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{CONFIRM} takes no other value than true")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{CONFIRM} must be true")
     return [each for each in resource.configs if each.name != CONFIRM]
 
 

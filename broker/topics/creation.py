@@ -98,7 +98,8 @@ class TopicRules:
         self._disk_space.check_room()
         if not own and name in self._topics.internal_topics:
             raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to make."
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' can be created by the broker only.",
             )
         if name in self._topics.image.topics:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -65,7 +65,7 @@ def check_not_internal(name: str | None, internal: Collection[str]) -> None:
     """
     if name in internal:
         raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own to change."
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' can be changed by the broker only."
         )
 
 

@@ -95,7 +95,7 @@ class TransactionCoordinator:
     def require(self, claim: ProducerClaim) -> Transactional:
         """The id that a request names; INVALID_PRODUCER_ID_MAPPING (49) for an unknown one."""
         if not claim.transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id is not empty")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty")
         self.check_loaded(claim.transactional_id)
         owner = self.ids.get(claim.transactional_id)
         if owner is None:
@@ -242,12 +242,12 @@ class TransactionCoordinator:
         if len(transactional_id.encode()) > MAX_TRANSACTIONAL_ID_BYTES:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"A transactional id has at most {MAX_TRANSACTIONAL_ID_BYTES} bytes",
+                f"A transactional id may have at most {MAX_TRANSACTIONAL_ID_BYTES} bytes",
             )
         if not 0 < timeout_ms <= limit:
             raise KafkaError(
                 ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-                f"The time-out of a transaction is between 1 and {limit} ms "
+                f"The time-out of a transaction must be between 1 and {limit} ms "
                 f"(transaction.max.timeout.ms), not {timeout_ms}",
             )
         self.check_loaded(transactional_id)
@@ -279,7 +279,7 @@ class TransactionCoordinator:
         if len(facts.partitions) > limit:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION,
-                f"A transaction has at most {limit} partitions "
+                f"A transaction may have at most {limit} partitions "
                 "(horolog.max.transaction.partitions)",
             )
 

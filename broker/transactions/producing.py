@@ -38,7 +38,7 @@ _PRODUCER = Struct(">qhi")  # id, epoch, base sequence
 
 _MUST_BEGIN_WITH_0 = KafkaError(
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-    "A producer that the partition does not know begins with sequence 0",
+    "A producer unknown to the partition must begin with sequence 0",
 )
 
 

@@ -11,7 +11,7 @@ from protocol.types import Int16, Int32, Int64, String
 
 @message(flexible_from=3)
 class AddOffsetsToTxnRequest:
-    """Whose transaction, and which group."""
+    """The transaction, and the group that joins it."""
 
     transactional_id: str = field(String)
     producer_id: int = field(Int64)
@@ -21,7 +21,7 @@ class AddOffsetsToTxnRequest:
 
 @message(flexible_from=3)
 class AddOffsetsToTxnResponse:
-    """Whether it takes part."""
+    """Result of joining."""
 
     throttle_time_ms: int = field(Int32)
     error_code: int = field(Int16)

@@ -46,7 +46,7 @@ class AddPartitionsToTxnRequest:
 
 @message
 class AddPartitionsToTxnPartitionResult:
-    """What became of one partition."""
+    """Result of one partition."""
 
     partition_index: int = field(Int32)
     partition_error_code: int = field(Int16)
@@ -74,7 +74,7 @@ class AddPartitionsToTxnResult:
 
 @message(flexible_from=3)
 class AddPartitionsToTxnResponse:
-    """What became of every partition."""
+    """Result of every partition."""
 
     throttle_time_ms: int = field(Int32)
     error_code: int = field(Int16, since=4)

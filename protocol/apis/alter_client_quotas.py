@@ -35,7 +35,7 @@ class EntryData:
 
 @message(flexible_from=1)
 class AlterClientQuotasRequest:
-    """What to change."""
+    """Changes of quotas."""
 
     entries: list[EntryData] = field(Array(EntryData))
     validate_only: bool = field(Boolean)
@@ -43,7 +43,7 @@ class AlterClientQuotasRequest:
 
 @message
 class EntryResult:
-    """What became of one entity."""
+    """Result of one entity."""
 
     error_code: int = field(Int16)
     error_message: str | None = field(String, nullable=True)

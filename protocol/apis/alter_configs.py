@@ -36,7 +36,7 @@ class AlterConfigsRequest:
 
 @message
 class AlterConfigsResourceResponse:
-    """What became of one resource."""
+    """Result of one resource."""
 
     error_code: int = field(Int16)
     error_message: str | None = field(String, nullable=True)
@@ -46,7 +46,7 @@ class AlterConfigsResourceResponse:
 
 @message(flexible_from=2)
 class AlterConfigsResponse:
-    """What became of each resource."""
+    """Result of each resource."""
 
     throttle_time_ms: int = field(Int32)
     responses: list[AlterConfigsResourceResponse] = field(Array(AlterConfigsResourceResponse))

@@ -10,7 +10,7 @@ from protocol.types import Array, Boolean, Int16, Int32, String
 
 @message
 class ReassignablePartition:
-    """Where a partition should be; null replicas end a move that is going on."""
+    """Target replicas of a partition; null ends a move that is going on."""
 
     partition_index: int = field(Int32)
     replicas: list[int] | None = field(Array(Int32), nullable=True)
@@ -26,7 +26,7 @@ class ReassignableTopic:
 
 @message(flexible_from=0)
 class AlterPartitionReassignmentsRequest:
-    """What to move."""
+    """Partitions to move."""
 
     timeout_ms: int = field(Int32, default=60_000)
     allow_replication_factor_change: bool = field(Boolean, since=1, default=True)
@@ -35,7 +35,7 @@ class AlterPartitionReassignmentsRequest:
 
 @message
 class ReassignablePartitionResponse:
-    """What became of one partition."""
+    """Result of one partition."""
 
     partition_index: int = field(Int32)
     error_code: int = field(Int16)

@@ -14,7 +14,7 @@ from protocol.types import Array, Boolean, Int16, Int32, Int64, String
 
 @message(flexible_from=3)
 class ApiVersionsRequest:
-    """Who asks."""
+    """Name and version of the client."""
 
     client_software_name: str = field(String, since=3)
     client_software_version: str = field(String, since=3)

@@ -32,7 +32,7 @@ class ConsumerGroupDescribeTopicPartitions:
 
 @message
 class ConsumerGroupDescribeAssignment:
-    """What a member reads."""
+    """Partitions that a member reads."""
 
     topic_partitions: list[ConsumerGroupDescribeTopicPartitions] = field(
         Array(ConsumerGroupDescribeTopicPartitions)

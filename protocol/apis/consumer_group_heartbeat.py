@@ -41,7 +41,7 @@ class ConsumerGroupHeartbeatRequest:
 
 @message
 class ConsumerGroupHeartbeatAssignment:
-    """What the member may read from now on."""
+    """Partitions that the member may read from now on."""
 
     topic_partitions: list[ConsumerGroupHeartbeatTopicPartitions] = field(
         Array(ConsumerGroupHeartbeatTopicPartitions)

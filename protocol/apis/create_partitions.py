@@ -10,7 +10,7 @@ from protocol.types import Array, Boolean, Int16, Int32, String
 
 @message
 class CreatePartitionsAssignment:
-    """Where the replicas of one new partition go."""
+    """Replicas of one new partition."""
 
     broker_ids: list[int] = field(Array(Int32))
 
@@ -37,7 +37,7 @@ class CreatePartitionsRequest:
 
 @message
 class CreatePartitionsTopicResult:
-    """What became of one topic."""
+    """Result of one topic."""
 
     name: str = field(String)
     error_code: int = field(Int16)
@@ -46,7 +46,7 @@ class CreatePartitionsTopicResult:
 
 @message(flexible_from=2)
 class CreatePartitionsResponse:
-    """What became of each topic."""
+    """Result of each topic."""
 
     throttle_time_ms: int = field(Int32)
     results: list[CreatePartitionsTopicResult] = field(Array(CreatePartitionsTopicResult))

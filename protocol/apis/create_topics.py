@@ -14,7 +14,7 @@ from protocol.types import Array, Boolean, Int8, Int16, Int32, String, Uuid
 
 @message
 class CreatableReplicaAssignment:
-    """Where the replicas of one partition go."""
+    """Replicas of one partition."""
 
     partition_index: int = field(Int32)
     broker_ids: list[int] = field(Array(Int32))
@@ -61,7 +61,7 @@ class CreatableTopicConfigs:
 
 @message
 class CreatableTopicResult:
-    """What became of one topic."""
+    """Result of one topic."""
 
     name: str = field(String)
     topic_id: UUID = field(Uuid, since=7)
@@ -77,7 +77,7 @@ class CreatableTopicResult:
 
 @message(flexible_from=5)
 class CreateTopicsResponse:
-    """What became of each topic."""
+    """Result of each topic."""
 
     throttle_time_ms: int = field(Int32, since=2)
     topics: list[CreatableTopicResult] = field(Array(CreatableTopicResult))

@@ -17,7 +17,7 @@ class DeleteGroupsRequest:
 
 @message
 class DeletableGroupResult:
-    """What became of one group."""
+    """Result of one group."""
 
     group_id: str = field(String)
     error_code: int = field(Int16)
@@ -25,7 +25,7 @@ class DeletableGroupResult:
 
 @message(flexible_from=2)
 class DeleteGroupsResponse:
-    """What became of all."""
+    """Result of each group."""
 
     throttle_time_ms: int = field(Int32)
     results: list[DeletableGroupResult] = field(Array(DeletableGroupResult))

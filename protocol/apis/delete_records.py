@@ -51,7 +51,7 @@ class DeleteRecordsTopicResult:
 
 @message(flexible_from=2)
 class DeleteRecordsResponse:
-    """What became of each partition."""
+    """Result of each partition."""
 
     throttle_time_ms: int = field(Int32)
     topics: list[DeleteRecordsTopicResult] = field(Array(DeleteRecordsTopicResult))

@@ -30,7 +30,7 @@ class DeleteTopicsRequest:
 
 @message
 class DeletableTopicResult:
-    """What became of one topic; `name` is None (6 and later) for an unknown id."""
+    """Result of one topic; `name` is None (6 and later) for an unknown id."""
 
     name: str | None = field(String, nullable=6)
     topic_id: UUID = field(Uuid, since=6)
@@ -40,7 +40,7 @@ class DeletableTopicResult:
 
 @message(flexible_from=4)
 class DeleteTopicsResponse:
-    """What became of each topic."""
+    """Result of each topic."""
 
     throttle_time_ms: int = field(Int32, since=1)
     responses: list[DeletableTopicResult] = field(Array(DeletableTopicResult))

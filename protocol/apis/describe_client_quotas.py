@@ -10,7 +10,7 @@ from protocol.types import Array, Boolean, Float64, Int8, Int16, Int32, String
 
 @message
 class ComponentData:
-    """What an entity has to be called to be told of."""
+    """Condition on one part of an entity."""
 
     entity_type: str = field(String)
     match_type: int = field(Int8, doc="0 this name, 1 the default, 2 any")

@@ -13,7 +13,7 @@ UNKNOWN_OPERATIONS = -(2**31)
 
 @message(flexible_from=0)
 class DescribeClusterRequest:
-    """What to include."""
+    """Parts to include in the answer."""
 
     include_cluster_authorized_operations: bool = field(Boolean)
     endpoint_type: int = field(Int8, since=1, default=1, doc="1: brokers. 2: controllers")

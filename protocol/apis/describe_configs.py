@@ -11,7 +11,7 @@ from protocol.types import Array, Boolean, Int8, Int16, Int32, String
 
 @message
 class DescribeConfigsResource:
-    """What to describe; no keys (None) is all of them."""
+    """Resource to describe; no keys (None) is all of them."""
 
     resource_type: int = field(Int8, doc="2: topic. 4: broker. 8: broker logger")
     resource_name: str = field(String)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs 0-5: the data directories and what lies in them (KIP-113).
+"""DescribeLogDirs 0-5: the data directories and their contents (KIP-113).
 
 0. 1: throttling after the answer. 2: flexible. 3: an error for the whole answer. 4: size and free
 space of the volume (KIP-827). 5: cordoned directories (KIP-1066).

@@ -36,7 +36,7 @@ class TransactionState:
 
 @message(flexible_from=0)
 class DescribeTransactionsResponse:
-    """What is known of each."""
+    """State of each transaction."""
 
     throttle_time_ms: int = field(Int32)
     transaction_states: list[TransactionState] = field(Array(TransactionState))

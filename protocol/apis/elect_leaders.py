@@ -1,4 +1,4 @@
-"""ElectLeaders 0-2: have leaders of partitions elected anew (KIP-183, KIP-460).
+"""ElectLeaders 0-2: elects leaders of partitions again (KIP-183, KIP-460).
 
 0: the preferred replica only. 1: the kind of election, an error for the whole request. 2: flexible.
 """
@@ -18,7 +18,7 @@ class TopicPartitions:
 
 @message(flexible_from=2)
 class ElectLeadersRequest:
-    """What to elect; null means every partition."""
+    """Partitions to elect leaders of; null means every partition."""
 
     election_type: int = field(Int8, since=1, doc="0 preferred replica, 1 unclean")
     topic_partitions: list[TopicPartitions] | None = field(Array(TopicPartitions), nullable=True)
@@ -27,7 +27,7 @@ class ElectLeadersRequest:
 
 @message
 class PartitionResult:
-    """What became of one election."""
+    """Result of one election."""
 
     partition_id: int = field(Int32)
     error_code: int = field(Int16)

@@ -12,7 +12,7 @@ from protocol.types import Boolean, Int16, Int32, Int64, String
 
 @message(flexible_from=3)
 class EndTxnRequest:
-    """Whose transaction, and how it ends."""
+    """The transaction, and its outcome."""
 
     transactional_id: str = field(String)
     producer_id: int = field(Int64)
@@ -22,7 +22,7 @@ class EndTxnRequest:
 
 @message(flexible_from=3)
 class EndTxnResponse:
-    """Whether it will end so."""
+    """Result of the request."""
 
     throttle_time_ms: int = field(Int32)
     error_code: int = field(Int16)

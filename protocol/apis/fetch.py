@@ -5,8 +5,8 @@ and a first message that exceeds it comes whole (KIP-74). 4: format v2, isolatio
 start offset. 6: the answer may hold KAFKA_STORAGE_ERROR. 7: incremental fetch sessions (KIP-227).
 8: throttling after the answer. 9: the leader epoch fences (KIP-320). 10: zstd. 11: racks and
 preferred replica (KIP-392). 12: flexible; diverging epochs. 13: topic ids in place of names
-(KIP-516). 14: tiered storage errors. 15: the replica tells its epoch, in a tagged field. 16: the
-present leader is told (KIP-951). 17: directory ids of replicas. 18: high watermark of replicas.
+(KIP-516). 14: tiered storage errors. 15: the replica's epoch, in a tagged field. 16: the present
+leader in the answer (KIP-951). 17: directory ids of replicas. 18: high watermark of replicas.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ MAX_INT64 = 2**63 - 1
 
 @message
 class ReplicaState:
-    """Which replica asks; consumers leave it out."""
+    """Identity of the replica that asks; consumers leave it out."""
 
     replica_id: int = field(Int32, since=15, default=-1)
     replica_epoch: int = field(Int64, since=15, default=-1)
@@ -62,7 +62,7 @@ class ForgottenTopic:
 
 @message(flexible_from=12)
 class FetchRequest:
-    """What to read, and how long to wait for `min_bytes` of it."""
+    """Partitions to read, and how long to wait for `min_bytes` of them."""
 
     cluster_id: str | None = field(String, since=12, nullable=True, tag=0)
     replica_id: int = field(Int32, until=14, default=-1)
@@ -80,7 +80,7 @@ class FetchRequest:
 
 @message
 class EpochEndOffset:
-    """Where the log of the asker parts from ours."""
+    """End of the epoch where the log of the asker parts from ours."""
 
     epoch: int = field(Int32, since=12, default=-1)
     end_offset: int = field(Int64, since=12, default=-1)
@@ -112,7 +112,7 @@ class AbortedTransaction:
 
 @message
 class PartitionData:
-    """What one partition gave; `records` is any buffer, or any object with a length."""
+    """Result of one partition; `records` is any buffer, or any object with a length."""
 
     partition_index: int = field(Int32)
     error_code: int = field(Int16)
@@ -150,7 +150,7 @@ class NodeEndpoint:
 
 @message(flexible_from=12)
 class FetchResponse:
-    """What was read."""
+    """Result of every partition."""
 
     throttle_time_ms: int = field(Int32, since=1)
     error_code: int = field(Int16, since=7)

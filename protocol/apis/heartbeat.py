@@ -10,7 +10,7 @@ from protocol.types import Int16, Int32, String
 
 @message(flexible_from=4)
 class HeartbeatRequest:
-    """Who lives, in which generation."""
+    """The member, and its generation."""
 
     group_id: str = field(String)
     generation_id: int = field(Int32)
@@ -20,7 +20,7 @@ class HeartbeatRequest:
 
 @message(flexible_from=4)
 class HeartbeatResponse:
-    """Whether all is well."""
+    """Result of the heartbeat."""
 
     throttle_time_ms: int = field(Int32, since=1)
     error_code: int = field(Int16)

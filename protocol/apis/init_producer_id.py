@@ -13,7 +13,7 @@ from protocol.types import Int16, Int32, Int64, String
 
 @message(flexible_from=2)
 class InitProducerIdRequest:
-    """Who asks; without a transactional id the producer is idempotent only."""
+    """The producer; without a transactional id it is idempotent only."""
 
     transactional_id: str | None = field(String, nullable=True)
     transaction_timeout_ms: int = field(Int32)

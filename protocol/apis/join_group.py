@@ -20,7 +20,7 @@ class JoinGroupRequestProtocol:
 
 @message(flexible_from=6)
 class JoinGroupRequest:
-    """Who joins; protocols in the order of the member's preference."""
+    """The member that joins; protocols in the order of its preference."""
 
     group_id: str = field(String)
     session_timeout_ms: int = field(Int32)
@@ -34,7 +34,7 @@ class JoinGroupRequest:
 
 @message
 class JoinGroupResponseMember:
-    """A member as the leader is told of it."""
+    """A member as the leader receives it."""
 
     member_id: str = field(String)
     group_instance_id: str | None = field(String, since=5, nullable=True)

@@ -20,7 +20,7 @@ class MemberIdentity:
 
 @message(flexible_from=4)
 class LeaveGroupRequest:
-    """Who goes: one member, or from version 3 on a list."""
+    """Members that leave: one, or from version 3 on a list."""
 
     group_id: str = field(String)
     member_id: str = field(String, until=2)
@@ -29,7 +29,7 @@ class LeaveGroupRequest:
 
 @message
 class MemberResponse:
-    """What became of one member."""
+    """Result of one member."""
 
     member_id: str = field(String, since=3)
     group_instance_id: str | None = field(String, since=3, nullable=True)
@@ -38,7 +38,7 @@ class MemberResponse:
 
 @message(flexible_from=4)
 class LeaveGroupResponse:
-    """What became of all."""
+    """Result of each member."""
 
     throttle_time_ms: int = field(Int32, since=1)
     error_code: int = field(Int16)

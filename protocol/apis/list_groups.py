@@ -11,7 +11,7 @@ from protocol.types import Array, Int16, Int32, String
 
 @message(flexible_from=3)
 class ListGroupsRequest:
-    """Which states and types are wanted; an empty list means all."""
+    """States and types to list; an empty list means all."""
 
     states_filter: list[str] = field(Array(String), since=4)
     types_filter: list[str] = field(Array(String), since=5)

@@ -15,7 +15,7 @@ class ListPartitionReassignmentsTopics:
 
 @message(flexible_from=0)
 class ListPartitionReassignmentsRequest:
-    """What to tell of; null means every partition."""
+    """Partitions to list; null means every partition."""
 
     timeout_ms: int = field(Int32, default=60_000)
     topics: list[ListPartitionReassignmentsTopics] | None = field(
@@ -43,7 +43,7 @@ class OngoingTopicReassignment:
 
 @message(flexible_from=0)
 class ListPartitionReassignmentsResponse:
-    """What is going on."""
+    """Reassignments that are going on."""
 
     throttle_time_ms: int = field(Int32)
     error_code: int = field(Int16)

@@ -13,7 +13,7 @@ from protocol.types import Array, Int16, Int32, Int64, String
 
 @message(flexible_from=0)
 class ListTransactionsRequest:
-    """Which are wanted; an empty list means all."""
+    """Transactions to list; an empty list means all."""
 
     state_filters: list[str] = field(Array(String))
     producer_id_filters: list[int] = field(Array(Int64))

@@ -26,7 +26,7 @@ class MetadataRequestTopic:
 
 @message(flexible_from=9)
 class MetadataRequest:
-    """Which topics; None is all of them (in version 0 an empty list is)."""
+    """Topics to describe; None is all of them (in version 0 an empty list is)."""
 
     topics: list[MetadataRequestTopic] | None = field(Array(MetadataRequestTopic), nullable=1)
     allow_auto_topic_creation: bool = field(Boolean, since=4, default=True)

@@ -35,7 +35,7 @@ class OffsetCommitRequestTopic:
 
 @message(flexible_from=8)
 class OffsetCommitRequest:
-    """Who commits; a generation of -1 belongs to a consumer outside of any membership."""
+    """Offsets to commit; a generation of -1 belongs to a consumer outside of any membership."""
 
     group_id: str = field(String)
     generation_id_or_member_epoch: int = field(Int32, default=-1)
@@ -47,7 +47,7 @@ class OffsetCommitRequest:
 
 @message
 class OffsetCommitResponsePartition:
-    """What became of one offset."""
+    """Result of one offset."""
 
     partition_index: int = field(Int32)
     error_code: int = field(Int16)
@@ -64,7 +64,7 @@ class OffsetCommitResponseTopic:
 
 @message(flexible_from=8)
 class OffsetCommitResponse:
-    """What became of every offset."""
+    """Result of every offset."""
 
     throttle_time_ms: int = field(Int32, since=3)
     topics: list[OffsetCommitResponseTopic] = field(Array(OffsetCommitResponseTopic))

@@ -22,7 +22,7 @@ class OffsetDeleteRequestTopic:
 
 @message(flexible_from=None)
 class OffsetDeleteRequest:
-    """What to forget."""
+    """Offsets to delete."""
 
     group_id: str = field(String)
     topics: list[OffsetDeleteRequestTopic] = field(Array(OffsetDeleteRequestTopic))
@@ -30,7 +30,7 @@ class OffsetDeleteRequest:
 
 @message
 class OffsetDeleteResponsePartition:
-    """What became of one partition's offset."""
+    """Result of one partition's offset."""
 
     partition_index: int = field(Int32)
     error_code: int = field(Int16)
@@ -46,7 +46,7 @@ class OffsetDeleteResponseTopic:
 
 @message(flexible_from=None)
 class OffsetDeleteResponse:
-    """What became of all."""
+    """Result of every offset."""
 
     error_code: int = field(Int16)
     throttle_time_ms: int = field(Int32)

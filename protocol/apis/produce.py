@@ -3,8 +3,8 @@
 0: sets of formats 0 and 1 (any format is taken up to 2). 1: throttle time. 2: broker time in the
 answer. 3: format v2, exactly one batch a partition; transactional id. 4: the answer may hold
 KAFKA_STORAGE_ERROR. 5: log start offset out. 6: throttling after the answer. 7: zstd permitted.
-8: the bad records of a refused batch are listed (KIP-467). 9: flexible. 10: the present leader is
-told (KIP-951). 11: abortable transactions. 12: partitions join a transaction by themselves
+8: the bad records of a refused batch are listed (KIP-467). 9: flexible. 10: the present leader in
+the answer (KIP-951). 11: abortable transactions. 12: partitions join a transaction by themselves
 (KIP-890). 13: topic ids in place of names (KIP-516).
 
 Old librdkafka sends no compressed batch to a broker that does not list version 0 (KAFKA-18659).
@@ -64,7 +64,7 @@ class LeaderIdAndEpoch:
 
 @message
 class PartitionProduceResponse:
-    """What became of one batch; `log_append_time_ms` is -1 unless the topic stamps arrival."""
+    """Result of one batch; `log_append_time_ms` is -1 unless the topic stamps arrival."""
 
     index: int = field(Int32)
     error_code: int = field(Int16)
@@ -99,7 +99,7 @@ class NodeEndpoint:
 
 @message(flexible_from=9)
 class ProduceResponse:
-    """What became of every batch; never sent for acks=0."""
+    """Result of every batch; never sent for acks=0."""
 
     responses: list[TopicProduceResponse] = field(Array(TopicProduceResponse))
     throttle_time_ms: int = field(Int32, since=1)

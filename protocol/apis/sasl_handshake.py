@@ -10,14 +10,14 @@ from protocol.types import Array, Int16, String
 
 @message(flexible_from=None)
 class SaslHandshakeRequest:
-    """What the client would like."""
+    """Mechanism that the client asks for."""
 
     mechanism: str = field(String)
 
 
 @message(flexible_from=None)
 class SaslHandshakeResponse:
-    """What there is."""
+    """Mechanisms of the broker."""
 
     error_code: int = field(Int16)
     mechanisms: list[str] = field(Array(String))

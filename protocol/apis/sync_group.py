@@ -1,7 +1,7 @@
 """SyncGroup 0-5: the leader hands in the assignment, every member gets its own.
 
 0. 1: throttle time. 2: throttling after the answer. 3: static members (KIP-345). 4: flexible.
-5: protocol type and name, checked and told.
+5: protocol type and name, checked and returned.
 """
 
 from protocol.api import Api
@@ -11,7 +11,7 @@ from protocol.types import Array, Bytes, Int16, Int32, String
 
 @message
 class SyncGroupRequestAssignment:
-    """What one member is to do, in the words of the group's protocol."""
+    """Assignment of one member, in the form of the group's protocol."""
 
     member_id: str = field(String)
     assignment: bytes = field(Bytes)
@@ -19,7 +19,7 @@ class SyncGroupRequestAssignment:
 
 @message(flexible_from=4)
 class SyncGroupRequest:
-    """Who asks, for which generation; only the leader sends assignments."""
+    """The member and its generation; only the leader sends assignments."""
 
     group_id: str = field(String)
     generation_id: int = field(Int32)

@@ -32,7 +32,7 @@ class TxnOffsetCommitRequestTopic:
 
 @message(flexible_from=3)
 class TxnOffsetCommitRequest:
-    """Whose transaction, which group, and the member that read."""
+    """The transaction, the group, and the member that read."""
 
     transactional_id: str = field(String)
     group_id: str = field(String)
@@ -46,7 +46,7 @@ class TxnOffsetCommitRequest:
 
 @message
 class TxnOffsetCommitResponsePartition:
-    """What became of one offset."""
+    """Result of one offset."""
 
     partition_index: int = field(Int32)
     error_code: int = field(Int16)
@@ -64,7 +64,7 @@ class TxnOffsetCommitResponseTopic:
 
 @message(flexible_from=3)
 class TxnOffsetCommitResponse:
-    """What became of every offset."""
+    """Result of every offset."""
 
     throttle_time_ms: int = field(Int32)
     topics: list[TxnOffsetCommitResponseTopic] = field(Array(TxnOffsetCommitResponseTopic))

@@ -21,7 +21,7 @@ class WritableTxnMarkerTopic:
 
 @message
 class WritableTxnMarker:
-    """How the transaction of one producer ends."""
+    """End of one producer's transaction."""
 
     producer_id: int = field(Int64)
     producer_epoch: int = field(Int16)
@@ -40,7 +40,7 @@ class WriteTxnMarkersRequest:
 
 @message
 class WritableTxnMarkerPartitionResult:
-    """What became of one marker."""
+    """Result of one marker."""
 
     partition_index: int = field(Int32)
     error_code: int = field(Int16)
@@ -66,7 +66,7 @@ class WritableTxnMarkerResult:
 
 @message(flexible_from=1)
 class WriteTxnMarkersResponse:
-    """What became of every marker."""
+    """Result of every marker."""
 
     markers: list[WritableTxnMarkerResult] = field(Array(WritableTxnMarkerResult))
 

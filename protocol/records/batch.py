@@ -1,8 +1,8 @@
 """The header of a v2 record batch: reading it, checking its CRC, and patching it in place.
 
-Owns the 61 bytes before the records (semantics.md 7.2). The base offset and the leader epoch lie
-outside the CRC, so giving a batch its place in the log touches no checksum; a change of the
-timestamp type or of the maximum timestamp lies inside, and makes a new one. Nothing here looks at
+Owns the 61 bytes before the records (semantics.md 7.2). The base offset and the leader epoch are
+outside of the CRC, so giving a batch its place in the log changes no checksum; the timestamp type
+and the maximum timestamp are inside of it, so changing them needs a new one. Nothing here looks at
 the records themselves (`walk`), unpacks them (`compression`) or knows of files and topics.
 """
 
@@ -74,27 +74,27 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """How the records are packed; UnknownCodec when the bits name none of Kafka's."""
+        """Codec of the records; UnknownCodec when the bits name none of Kafka's."""
         return codec_of(self.attributes & CODEC_MASK)
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether every record's time is `max_timestamp`, which the broker stamped."""
+        """True when every record's time is `max_timestamp`, which the broker stamped."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """True when the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are the broker's markers instead of a client's data."""
+        """True when the records are the broker's markers instead of a client's data."""
         return bool(self.attributes & CONTROL)
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the time from which the cleaner may drop tombstones."""
+        """True when `base_timestamp` is the time from which the cleaner may drop tombstones."""
         return bool(self.attributes & DELETE_HORIZON)
 
     @property
@@ -122,7 +122,7 @@ def read_header(data: memoryview | bytes | bytearray, position: int = 0) -> Batc
 
 
 def crc_matches(data: memoryview, position: int, header: BatchHeader) -> bool:
-    """Whether the bytes of the batch carry the CRC-32C that the header states."""
+    """True when the bytes of the batch have the CRC-32C that the header states."""
     end = position + header.length + LENGTH_ENDS
     if end > len(data):
         return False
@@ -164,7 +164,7 @@ def set_max_timestamp(
     *,
     create_time: bool = True,
 ) -> None:
-    """Correct a header that lies about its largest record time (semantics.md 12a).
+    """Correct a wrong largest record time in a header (semantics.md 12a).
 
     With `create_time` a claim of LogAppendTime is withdrawn as well (semantics.md 6.2).
     """

@@ -1,6 +1,6 @@
-"""Makes v2 batches: for tools, tests, and for packing a batch anew with another codec.
+"""Makes v2 batches: for tools, tests, and for packing a batch again with another codec.
 
-What it builds is what Kafka's own producer sends: base offset 0 unless told, leader epoch -1, base
+What it builds is what Kafka's own producer sends: base offset 0 unless given, leader epoch -1, base
 time the first record's, consecutive offsets unless deltas are given. Rules: semantics.md 7.2.
 """
 

@@ -38,7 +38,7 @@ _FAULTS = (
 
 
 class Wanted(NamedTuple):
-    """Which records: offsets and times (ms, as readers see them), bounds included."""
+    """Selection of records: offsets and times (ms, as readers see them), bounds included."""
 
     first_offset: int
     last_offset: int
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where the numbers of records go: 64-bit columns. An empty one is not wanted.
+    """Output columns of 64-bit numbers. An empty one is not wanted.
 
     `places` and `ends` come together: where the key's size stands, and the end of the record.
     """
@@ -171,7 +171,7 @@ def count_headers(
     places: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1],
 ) -> int:
-    """How many headers the records have whose header counts stand at the places."""
+    """Number of headers of the records whose header counts are at the places."""
     data: cython.const[cython.uchar][::1] = payloads
     record: cython.Py_ssize_t
     at: cython.Py_ssize_t
@@ -187,7 +187,7 @@ def count_headers(
 
 
 class HeaderRoom(NamedTuple):
-    """Where headers go: a list for each record, names, and values that may be null."""
+    """Output of headers: a list for each record, names, and values that may be null."""
 
     lists: Fields  # `data` stays empty
     names: Fields
@@ -406,7 +406,7 @@ def zigzag(
 @cython.inline
 @cython.exceptval(check=False)
 def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    """Whether base + delta is no 64-bit number."""
+    """True when base + delta is no 64-bit number."""
     if delta > 0:
         return base > HIGHEST - delta
     return base < LOWEST - delta

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
-"""What log compaction does inside a batch: notes each key's last offset, and keeps what counts.
+"""Log compaction inside of a batch: maps the last offset of each key, and keeps records.
 
 Like `walk`, written once and run compiled or as it stands, with the same results. Compiled, the
 loops let other threads run. Keys are known by a keyed 128-bit hash (SipHash-2-4), as Kafka knows
@@ -75,12 +75,12 @@ class KeyMap:
         self.k1 = int.from_bytes(secret[8:], "little")
 
     def __len__(self) -> int:
-        """How many different keys were noted."""
+        """Number of different keys in the map."""
         return self.used
 
     @property
     def capacity(self) -> int:
-        """How many different keys fit."""
+        """Number of different keys that fit."""
         return self.most
 
     def get(self, key: bytes) -> int:
@@ -221,7 +221,7 @@ def stays(  # noqa: PLR0917 - private, called by position
     mapped_before: cython.longlong,
     drop_tombstones: cython.bint,
 ) -> cython.bint:
-    """Whether a record stays: see `keep_records`."""
+    """True when a record stays: see `keep_records`."""
     offset: cython.longlong = base_offset + record.offset_delta
     if offset >= mapped_before:
         return True
@@ -349,7 +349,7 @@ def zigzag(
 @cython.nogil
 @cython.exceptval(check=False)
 def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    """Whether base + delta is no 64-bit number."""
+    """True when base + delta is no 64-bit number."""
     if delta > 0:
         return base > HIGHEST - delta
     return base < LOWEST - delta
@@ -396,7 +396,7 @@ def note(keys: KeyMap, offset: cython.longlong) -> cython.bint:
 @cython.nogil
 @cython.exceptval(check=False)
 def place_of(keys: KeyMap) -> cython.Py_ssize_t:
-    """Where the entry of the hash in the map is or would be, in words."""
+    """Place of the hash's entry in the map, present or future, in words."""
     slot: cython.ulonglong = ((keys.h0 >> 32) * keys.slots) >> 32
     place: cython.Py_ssize_t
     while True:

@@ -138,7 +138,9 @@ def _collect(codec: Codec, pieces: Iterator[bytes], limit_bytes: int) -> Buffer:
 
 
 def _chunk(limit_bytes: int) -> int:
-    """What one call of a library may add: one byte over the limit tells that there is more."""
+    """Bytes that one call of a library may add: one byte over the limit means that there is
+    more.
+    """
     return min(CHUNK_BYTES, limit_bytes + 1)
 
 

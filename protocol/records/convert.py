@@ -1,10 +1,10 @@
 """Between the formats of old clients and the one the log has: up on receipt, down on fetch.
 
-Up: a set of format 0 or 1 becomes one batch, packed with the set's codec, ready for the checks that
-every batch meets. No time is invented: what has none keeps -1. Down: a batch becomes messages of
-format 0 or 1, which lose headers and producer fields; markers of transactions are left out.
-Nothing makes a list of records; what is held is the packed and the unpacked bytes, and the records
-themselves are gone through by `convert_up` and `convert_down`. Rules: semantics.md 7.4, 7.5.
+Up: a set of format 0 or 1 becomes one batch, packed with the set's codec, ready for the checks of
+every batch. No time is invented: records without one keep -1. Down: a batch becomes messages of
+format 0 or 1, which lose headers and producer fields; markers of transactions are left out. Nothing
+makes a list of records; memory holds the packed and the unpacked bytes, and the records themselves
+are walked by `convert_up` and `convert_down`. Rules: semantics.md 7.4, 7.5.
 """
 
 from typing import NamedTuple
@@ -47,7 +47,7 @@ SURE_BYTES = 80 * 1024 * 1024
 
 
 class Converted(NamedTuple):
-    """What a batch became for an old client."""
+    """Result of converting a batch for an old client."""
 
     messages: bytearray
     is_whole: bool

@@ -242,7 +242,7 @@ def copied(
     start: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Copy what lies within both, as the caller has made sure; the position after it."""
+    """Copy bytes, within both as the caller has checked; the position after them."""
     index: cython.Py_ssize_t
     if cython.compiled:
         for index in range(size):

@@ -184,7 +184,7 @@ def bad_message(  # noqa: PLR0917 - called by position
 @cython.inline
 @cython.exceptval(check=False)
 def follows(offset: cython.longlong, first: cython.longlong, last: cython.longlong) -> cython.bint:
-    """Whether one batch can hold an offset behind those from `first` to `last`."""
+    """True when one batch can hold an offset after those from `first` to `last`."""
     return offset >= first >= 0 and offset > last and offset - first <= LARGEST_DELTA
 
 
@@ -238,7 +238,7 @@ def put_record(  # noqa: PLR0917 - likewise
 @cython.inline
 @cython.exceptval(check=False)
 def zigzag_size(number: cython.longlong) -> cython.Py_ssize_t:
-    """How many bytes a number takes."""
+    """Number of bytes of a number."""
     rest: cython.longlong = number if number >= 0 else -(number + 1)
     size: cython.Py_ssize_t = 1
     rest >>= 6
@@ -279,7 +279,7 @@ def copied(
     start: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Copy what lies within both, as the caller has made sure; the position after it."""
+    """Copy bytes, within both as the caller has checked; the position after them."""
     index: cython.Py_ssize_t
     if cython.compiled:
         for index in range(size):
@@ -320,7 +320,7 @@ def int64_at(octets: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> 
 @cython.inline
 @cython.exceptval(check=False)
 def leaves_int64(number: cython.longlong, base: cython.longlong) -> cython.bint:
-    """Whether number - base is no 64-bit number."""
+    """True when number - base is no 64-bit number."""
     if base < 0:
         return number > HIGHEST + base
     return number < LOWEST + base

@@ -172,7 +172,7 @@ def size_of(
 @cython.inline
 @cython.exceptval(check=False)
 def zigzag_size(number: cython.longlong) -> cython.Py_ssize_t:
-    """How many bytes a signed number takes."""
+    """Number of bytes of a signed number."""
     size: cython.Py_ssize_t = 1
     raw: cython.ulonglong = folded(number)
     while raw > 127:

@@ -24,7 +24,7 @@ ENTRY_BYTES = cython.declare(cython.Py_ssize_t, 32)  # index, length, digits, ta
 
 
 class FaultTexts(NamedTuple):
-    """What is said of a fault: `lead`, the time, and its verdict's entry in `tails`.
+    """Parts of a fault's text: `lead`, the time, and its verdict's entry in `tails`.
 
     A verdict of `timeless` or above has no lead and no time, and the last entry. ASCII only.
     """
@@ -112,7 +112,7 @@ def encode_faults(
 
 
 def text_of(timestamp: int, verdict: int, texts: FaultTexts) -> str:
-    """What is said of one fault."""
+    """The text of one fault."""
     entry = min(texts.timeless, verdict)
     tail = texts.tails[texts.tail_ends[entry] : texts.tail_ends[entry + 1]].decode("ascii")
     return tail if entry == texts.timeless else f"{texts.lead.decode('ascii')}{timestamp}{tail}"

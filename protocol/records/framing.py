@@ -1,4 +1,4 @@
-"""Where packed records begin and end: xerial's snappy stream and zstd's frames, walked unopened.
+"""Bounds of packed records: xerial's snappy stream and zstd's frames, walked unopened.
 
 Two libraries leave that to us. Snappy knows blocks only, and Kafka's clients wrap them in xerial's
 stream (semantics.md 7.6). The zstd reader takes a frame that is cut off for the end of its input,
@@ -27,7 +27,7 @@ class CorruptCompression(DecodeError):  # noqa: N818 - the state it found
 
 
 class ZstdBounds(NamedTuple):
-    """What whole frames state about themselves, unopened: bytes."""
+    """Sizes that whole frames state about themselves, unopened: bytes."""
 
     largest_window: int
     unpacked_at_most: int

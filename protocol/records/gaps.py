@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
-"""How near to their bounds the times of a batch come, from both sides.
+"""Distance of a batch's times from their bounds, from both sides.
 
 Like `walk`, written once and run compiled or as it stands, over an outline of records
 (`walk.outline_records`).
@@ -27,7 +27,7 @@ class Edges(NamedTuple):
 LOWEST = -0x7FFF_FFFF_FFFF_FFFF - 1
 HIGHEST = 0x7FFF_FFFF_FFFF_FFFF
 NO_EDGES = Edges(LOWEST, HIGHEST, LOWEST, HIGHEST)
-"""What stands there while no time was seen."""
+"""Values while no time was seen."""
 
 
 def note_edges(

@@ -36,7 +36,7 @@ _make = tuple.__new__
 
 
 class Message(NamedTuple):
-    """One message as it lies there; key and value are views of the set."""
+    """One message as stored; key and value are views of the set."""
 
     offset: int
     attributes: int
@@ -46,7 +46,7 @@ class Message(NamedTuple):
 
 
 class SetFacts(NamedTuple):
-    """What the first message of a set says of the whole."""
+    """Facts of a set from its first message."""
 
     magic: int
     codec: Codec
@@ -105,7 +105,7 @@ def unwrap(data: memoryview, magic: int, codec: Codec, limit_bytes: int) -> tupl
 def plain_messages(
     data: Buffer, magic: int, *, wrappers: bool = False, where: str = OUTER
 ) -> Iterator[Message]:
-    """Each message of a set as it lies there, with the errors named above.
+    """Each message of a set as stored, with the errors named above.
 
     Only `wrappers` lets a compressed one pass.
     """
@@ -131,12 +131,12 @@ def plain_messages(
 
 
 def claims_log_append_time(magic: int, attributes: int) -> bool:
-    """Whether a message says that a broker stamped it; format 0 has no such bit."""
+    """True when a message says that a broker stamped it; format 0 has no such bit."""
     return magic == 1 and bool(attributes & LOG_APPEND_TIME)
 
 
 def base_offset(wrapper_offset: int, last: int) -> int:
-    """What the relative offsets of a wrapper of format 1 count from, `last` being the last of them.
+    """Base of a format 1 wrapper's relative offsets, `last` being the last of them.
 
     0 for a wrapper at 0, an old habit of librdkafka. InvalidRecords for one below `last`.
     """

@@ -20,7 +20,7 @@ ABORT, COMMIT = 0, 1
 
 
 class Marker(NamedTuple):
-    """What a transaction marker says."""
+    """Contents of a transaction marker."""
 
     kind: int
     """`ABORT` or `COMMIT`."""

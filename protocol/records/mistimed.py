@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
-"""Which times of a batch are bad, on which side of the clock, and what they were meant to be.
+"""Bad times of a batch: on which side of the clock, and what they were meant to be.
 
 Like `walk`, written once and run compiled or as it stands. What is judged is an outline of records
 (`walk.outline_records`); each gets a verdict of one byte: 0 for a good one, else
@@ -29,7 +29,7 @@ PLAUSIBLE_SPAN_MS = cython.declare(cython.longlong, 315_576_000_000)  # ten year
 
 
 class Limits(NamedTuple):
-    """What times are held against, in ms; all of them belong to what is good."""
+    """Limits of times, in ms; all of them belong to the good times."""
 
     now: int
     low: int
@@ -56,7 +56,7 @@ def verdict_of(side: int, guess: int) -> int:
 def suspect(
     timestamp: cython.longlong, now: cython.longlong, low: cython.longlong, high: cython.longlong
 ) -> int:
-    """What a time (ms) that is no good was probably meant to be.
+    """The probable meaning of a bad time (ms).
 
     Of the units that bring it inside the bounds the one nearest to the clock wins; no guess leads
     further back than 1990 or further ahead than ten years. Zero and negative times have names.
@@ -129,7 +129,7 @@ def side_of(
     oldest: cython.longlong,
     latest: cython.longlong,
 ) -> cython.longlong:
-    """On which side a time lies; -1 for a good one. Odd sides are ahead of the clock."""
+    """Side of a time; -1 for a good one. Odd sides are ahead of the clock."""
     if timestamp == -1:
         return 4
     if timestamp < low:

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
-"""Writes records anew after `mistimed` has judged them: other times, more headers, some left out.
+"""Rewrites records after `mistimed` has judged them: other times, more headers, some left out.
 
 Like `walk`, written once and run compiled or as it stands. What comes in is an outline
 (`walk.outline_records`) and a verdict for each record; what goes out is a payload of format v2.
@@ -36,7 +36,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Rewriting(NamedTuple):
-    """What becomes of records. Times in ms; `low` and `high` are where bad ones are brought to.
+    """Plan of a rewrite. Times in ms; bad ones are moved to `low` or `high`.
 
     A bad record gets headers: those of its verdict's entry in `marks`, the time it claimed under
     the name in `claimed_name`, and, under that in `offset_name` unless it is empty, its offset.
@@ -56,7 +56,7 @@ class Rewriting(NamedTuple):
 
 
 class Times(NamedTuple):
-    """What is known of the records that were written; times in ms."""
+    """Facts about the written records; times in ms."""
 
     minimum: int
     maximum: int

@@ -155,7 +155,7 @@ def skip_to_timestamp(data: Buffer, position: cython.Py_ssize_t, timestamp: cyth
 
 
 def resume_position(data: Buffer, position: cython.Py_ssize_t) -> int:
-    """Where the first header lies that is not wholly in the data; may be past the data's end."""
+    """Position of the first header that is not wholly in the data; may be past the data's end."""
     octets: cython.const[cython.uchar][::1] = data
     limit: cython.Py_ssize_t = checked_limit(len(data), position)
     size: cython.Py_ssize_t = batch_size(octets, position, limit)
@@ -171,7 +171,7 @@ def resume_position(data: Buffer, position: cython.Py_ssize_t) -> int:
 def checked_limit(limit: cython.Py_ssize_t, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Give the limit; ValueError when the walk would begin before the data."""
     if position < 0:
-        raise ValueError(f"position {position} lies before the data")
+        raise ValueError(f"position {position} is before the data")
     return limit
 
 

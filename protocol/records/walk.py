@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="untyped-decorator,valid-type,no-any-return"
-"""What is inside batches: every record checked, times found, headers walked. No object a record.
+"""Walks inside of batches: every record checked, times found, headers walked. No object a record.
 
 Written once and run twice: `scripts/compile` turns this file into C (Cython, pure Python mode), and
 where no compiler is the same file runs as it stands, slower, with the same results. Every index is
@@ -56,7 +56,7 @@ class Outline(NamedTuple):
 
 
 class RecordFacts(NamedTuple):
-    """What a walk over all records of a batch has seen; times in ms."""
+    """Findings of a walk over all records of a batch; times in ms."""
 
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody counts with
     min_timestamp: int  # of the records that have a time; -1 when none has
@@ -103,7 +103,7 @@ def check_records(  # noqa: PLR0917 - called by position: the hot path
 
 @cython.cclass
 class Seen:
-    """What `look_at_all` has seen; `index` is the record's at which it ended with a fault."""
+    """Findings of `look_at_all`; `index` is the record's at which it ended with a fault."""
 
     at: cython.Py_ssize_t
     index: cython.longlong
@@ -483,7 +483,7 @@ def zigzag(
 @cython.nogil
 @cython.exceptval(check=False)
 def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    """Whether base + delta is no 64-bit number."""
+    """True when base + delta is no 64-bit number."""
     return base > HIGHEST - delta if delta > 0 else base < LOWEST - delta
 
 

@@ -1,7 +1,7 @@
 """A pause for other threads in the middle of a long piece of compiled work.
 
-To release the lock of the interpreter and take it again at once lets nobody in: who waits for it
-wakes later than that, and never gets to ask for it, since each release starts his wait anew.
+Releasing the lock of the interpreter and taking it again at once lets no other thread in: a waiting
+thread wakes later than that, and never gets the lock, since each release starts its wait again.
 """
 
 import time

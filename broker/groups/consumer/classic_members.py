@@ -117,7 +117,7 @@ class ClassicMembers:
     def leave(
         self, group: Group, consumer: ConsumerGroup, member_id: str, instance_id: str | None
     ) -> None:
-        """A member goes; a static one may be sent away by its instance id alone."""
+        """A member goes; a static one may be removed by its instance id alone."""
         if instance_id is not None:
             static = consumer.static_member(instance_id)
             wanted = member_id or (static.member_id if static is not None else "")
