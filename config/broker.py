@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from config.declare import broker_key
 from config.endpoints import Address, HostPort, Listener, ListenerName, Listeners
+from config.quantities import LONG_MAX
 from config.values import (
     DOUBLE_MAX,
     INT_MAX,
-    LONG_MAX,
     Choice,
     Decimal,
     Flag,

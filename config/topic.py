@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from config.declare import topic_key
 from config.key import Spelling
+from config.quantities import LONG_MAX
 from config.values import (
-    LONG_MAX,
     Choice,
     Decimal,
     GzipLevel,

@@ -11,21 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol, TypeVar
 
+from config.quantities import LONG_MAX, parse_quantity
+
 T_co = TypeVar("T_co", covariant=True)
 
 INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
 DOUBLE_MAX = sys.float_info.max
-
-_NUMBER = re.compile(r"([+-]?\d+)\s*([A-Za-z]*)", re.ASCII)
-_UNITS = {
-    "ms": {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000},
-    "bytes": {
-        "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
-        "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
-    },
-    "": {},
-}  # fmt: skip
 
 
 class KafkaType(IntEnum):
@@ -91,25 +82,10 @@ class Number:
         return f"{self.low} to {self.high}"
 
     def _count(self, text: str) -> int:
-        match = _NUMBER.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(f"{text!r} is not a whole number")
-        value = self._in_bare_units(int(match[1]), match[2].lower(), text)
+        value = parse_quantity(text, self.unit, self.bare)
         if not self.low <= value <= self.high:
             raise ValueError(f"{value} is out of bounds: {self.low} to {self.high}")
         return value
-
-    def _in_bare_units(self, number: int, unit: str, text: str) -> int:
-        if not unit:
-            return number
-        known = _UNITS[self.unit]
-        if unit not in known:
-            allowed = ", ".join(known) or "a number without unit"
-            raise ValueError(f"{text!r} has a unit that does not fit: use {allowed}")
-        total, rest = divmod(number * known[unit], self.bare)
-        if rest:
-            raise ValueError(f"{text!r} is not a whole multiple of {self.bare} {self.unit}")
-        return total
 
 
 def count(low: int = 0, high: int = INT_MAX) -> Number:

@@ -118,7 +118,7 @@ def _told(answer: Answer, *, as_json: bool) -> int:
     click.echo(f"wall clock  {exactly(answer['wall'])}")
     held = answer["test_clock"]
     if held is not None:
-        from broker.cli.tables import span
+        from config.quantities import span
 
         ahead = span(held["ahead_of_machine_ms"])
         click.echo(f"test clock  {held['state']}, speed {held['speed']:g}, ahead by {ahead}")

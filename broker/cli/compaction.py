@@ -57,7 +57,7 @@ def _show(answer: Answer) -> None:
 
 
 def _limits(answer: Answer) -> str:
-    from broker.cli.tables import span
+    from config.quantities import span
 
     settings = {name: each["value"] for name, each in answer["settings"].items()}
     policy = settings["cleanup.policy"]
@@ -76,7 +76,7 @@ def _limits(answer: Answer) -> str:
 
 
 def _row(state: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number, size, span
+    from config.quantities import number, size, span
 
     oldest, late = state["oldest_dirty"], state["overdue_ms"]
     return (
@@ -94,7 +94,7 @@ def _row(state: Mapping[str, Any]) -> Sequence[str]:
 
 def _told(state: Mapping[str, Any]) -> Iterator[str]:
     """The reason, and what the next run would do at most."""
-    from broker.cli.tables import counted, size
+    from config.quantities import counted, size
 
     if state["blocked_by"] is None:
         run = state["next_run"]

@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from broker.cli.admin_client import AdminPort, in_path, live, print_json
-from broker.cli.time_arguments import NOTHING, exactly
+from broker.cli.time_arguments import exactly
+from config.quantities import NOTHING
 
 GROUPS = ("group", "state", ">members", ">partitions", ">records behind")
 RESETS = ("partition", ">offset", ">new offset", ">records", "first record there")
@@ -83,7 +84,8 @@ def command(
 def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         return print_json(dict(answer))
-    from broker.cli.tables import TablePage, counted
+    from broker.cli.tables import TablePage
+    from config.quantities import counted
 
     page = TablePage()
     since = "" if answer["since"] is None else f" since {exactly(answer['since'])}"
@@ -102,7 +104,8 @@ def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
 def _reset(answer: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         return print_json(dict(answer))
-    from broker.cli.tables import TablePage, counted, number
+    from broker.cli.tables import TablePage
+    from config.quantities import counted, number
 
     page = TablePage()
     done = "is set" if answer["executed"] else "would be set"
@@ -127,14 +130,14 @@ def _reset(answer: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 def _summary(group: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number
+    from config.quantities import number
 
     counts = (number(group[name]) for name in ("members", "offsets", "lag_records"))
     return group["group"], group["state"], *counts
 
 
 def _partition(state: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number
+    from config.quantities import number
 
     record_ms = state["lag_record_time_ms"]
     return (
@@ -149,6 +152,6 @@ def _partition(state: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _span(ms: int) -> str:
-    from broker.cli.tables import span
+    from config.quantities import span
 
     return span(ms) if ms else "0"

@@ -57,7 +57,8 @@ def _pairs(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _show(answer: Answer) -> None:
-    from broker.cli.tables import TablePage, counted
+    from broker.cli.tables import TablePage
+    from config.quantities import counted
 
     page = TablePage()
     asked = ", ".join(f"{key}={value}" for key, value in answer["set"].items())
@@ -76,7 +77,7 @@ def _show(answer: Answer) -> None:
 
 
 def _amount(total: Mapping[str, Any]) -> str:
-    from broker.cli.tables import counted, size
+    from config.quantities import counted, size
 
     if not total["segments"] and not total["offsets"]:
         return "nothing"
@@ -88,7 +89,7 @@ def _amount(total: Mapping[str, Any]) -> str:
 
 
 def _row(state: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number, size
+    from config.quantities import number, size
 
     return (
         str(state["partition"]),

@@ -70,7 +70,8 @@ def _joined(whole: Answer, page: Answer) -> Answer:
 
 
 def _show(answer: Answer) -> None:
-    from broker.cli.tables import TablePage, counted
+    from broker.cli.tables import TablePage
+    from config.quantities import counted
 
     page = TablePage()
     hold = answer["hold"]
@@ -93,7 +94,7 @@ def _show(answer: Answer) -> None:
 
 def _told(answer: Answer, state: Answer) -> Iterator[str]:
     """Lines of a partition above its table."""
-    from broker.cli.tables import counted, size
+    from config.quantities import counted, size
 
     settings = {name: each["value"] for name, each in answer["settings"].items()}
     offsets = f"offsets {state['log_start_offset']} to {state['log_end_offset'] - 1}"
@@ -115,7 +116,7 @@ def _told(answer: Answer, state: Answer) -> Iterator[str]:
 
 
 def _limits(settings: Mapping[str, str]) -> str:
-    from broker.cli.tables import size, span
+    from config.quantities import size, span
 
     if "delete" not in settings["cleanup.policy"]:
         return f"cleanup.policy is {settings['cleanup.policy'] or 'empty'}: nothing goes by age"
@@ -144,7 +145,7 @@ def _keeper(state: Answer, now_ms: int) -> Iterator[str]:
 
 
 def _client(client: Mapping[str, Any]) -> str:
-    from broker.cli.tables import counted
+    from config.quantities import counted
 
     return (
         f"client {client['client_id']!r} at {client['address']}, "
@@ -179,7 +180,7 @@ def _goes(until: Mapping[str, Any] | None, now_ms: int) -> str:
 
 
 def _row(segment: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number, size
+    from config.quantities import number, size
 
     decision = segment["retention"]
     why = decision["reason"].replace("_", " ")

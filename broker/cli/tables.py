@@ -11,8 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 WIDTH = 100
-MS_OF_UNITS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
-BYTES_OF_UNITS = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 
 
 class TablePage:
@@ -56,34 +54,3 @@ def shown(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )
-
-
-def size(count: int) -> str:
-    """Bytes as people read them: `1.4 GiB`."""
-    for unit, one in BYTES_OF_UNITS.items():
-        if abs(count) >= one:
-            return f"{count / one:.1f} {unit}"
-    return f"{count} B"
-
-
-def number(count: int) -> str:
-    """With the thousands set apart: `1 234 567`."""
-    return f"{count:_}".replace("_", " ")
-
-
-def counted(count: int, one: str) -> str:
-    """`1 segment`, `2 segments`."""
-    return f"{number(count)} {one}{'' if count == 1 else 's'}"
-
-
-def span(ms: int) -> str:
-    """A stretch of time in its two largest units: `6 d 23 h`; below a second in ms."""
-    sign, left = "-" if ms < 0 else "", abs(ms)
-    if left < MS_OF_UNITS["s"]:
-        return f"{sign}{left} ms"
-    parts = []
-    for unit, one in MS_OF_UNITS.items():
-        count, left = divmod(left, one)
-        parts.append((count, unit))
-    first = next(at for at, (count, _) in enumerate(parts) if count)
-    return sign + " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)

@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from broker.cli.admin_client import AdminPort, Answer, live, print_json
-from broker.cli.time_arguments import NOTHING, TimesCommand, exactly, when
+from broker.cli.time_arguments import TimesCommand, exactly, when
+from config.quantities import NOTHING
 
 CLOCKS = click.Choice(("record", "arrival", "earlier"))
 BAR = 24  # characters of a histogram's longest bar
@@ -155,7 +156,7 @@ def _show(title: str, columns: Sequence[str], rows: "Sequence[Sequence[str]] | m
 
 
 def _found(state: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import span
+    from config.quantities import span
 
     found = state["found"]
     if found is None:
@@ -167,7 +168,7 @@ def _found(state: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _between(state: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number
+    from config.quantities import number
 
     if state["is_empty"]:
         return str(state["partition"]), NOTHING, NOTHING, "0", "yes: no record is there"
@@ -184,7 +185,7 @@ def _between(state: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _client(client: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number
+    from config.quantities import number
 
     offset = client["first_offset"]
     where = f"{client['topic']}-{client['partition']}" + ("" if offset is None else f" @{offset}")
@@ -200,7 +201,7 @@ def _client(client: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _show_skew(topic: str, state: Answer) -> None:
-    from broker.cli.tables import number, span
+    from config.quantities import number, span
 
     records = state["records"]
     unknown = state["unknown_records"]

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from config.quantities import NOTHING, second
+
 _RELATIVE = re.compile(r"-\d")
-NOTHING = "-"
 
 
 class TimesCommand(click.Command):
@@ -25,10 +26,7 @@ class TimesCommand(click.Command):
 
 def when(instant: Mapping[str, Any] | None) -> str:
     """To the second, in UTC: `2026-01-31T12:00:00Z`; milliseconds beyond the calendar."""
-    if instant is None:
-        return NOTHING
-    iso = instant["iso"]
-    return f"{instant['ms']} ms" if iso is None else re.sub(r"\.\d+Z$", "Z", iso)
+    return second(None if instant is None else instant["ms"])
 
 
 def exactly(instant: Mapping[str, Any] | None) -> str:

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from broker.cli.admin_client import Answer
-from broker.cli.tables import TablePage, counted, number, shown, size, span
-from broker.cli.time_arguments import NOTHING, when
+from broker.cli.tables import TablePage, shown
+from broker.cli.time_arguments import when
+from config.quantities import NOTHING, counted, number, size, span
 
 BAD, QUIET, STRONG = "red", "dim", "bold"
 GAP = 2

@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from broker.cli.admin_client import AdminPort, in_path, live, print_json
-from broker.cli.time_arguments import NOTHING, exactly
+from broker.cli.time_arguments import exactly
+from config.quantities import NOTHING
 
 IDS = ("id", "state", ">producer", ">epoch", ">partitions", "open for", "time-out")
 PARTITIONS = ("partition", ">readers stop at", ">end")
@@ -50,7 +51,8 @@ def command(
 def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         return print_json(dict(answer))
-    from broker.cli.tables import TablePage, counted, span
+    from broker.cli.tables import TablePage
+    from config.quantities import counted, span
 
     page = TablePage()
     since = "" if answer["began"] is None else f" since {exactly(answer['began'])}"
@@ -65,7 +67,7 @@ def _one(answer: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 def _summary(each: Mapping[str, Any]) -> Sequence[str]:
-    from broker.cli.tables import number, span
+    from config.quantities import number, span
 
     return (
         each["transactional_id"],

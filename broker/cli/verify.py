@@ -125,7 +125,7 @@ def _print_table(whole: "DirectorySurvey", reports: "list[PartitionReport]") -> 
 def _row(report: "PartitionReport") -> "tuple[RenderableType, ...]":
     from rich.text import Text
 
-    from broker.cli.tables import number, size
+    from config.quantities import number, size
 
     proved = report.proved
     times = proved.time_entries_max + proved.time_entries_next

@@ -39,7 +39,7 @@ def check_clock(clock: Clock) -> None:
     """WrongClock at a time before this program was written: every record would be dated wrong."""
     now_ms = clock.now_ms()
     if now_ms < EARLIEST_MS:
-        from broker.runtime.instants import iso
+        from config.quantities import iso
 
         raise WrongClock(f"the clock of this machine says {iso(now_ms) or now_ms}")
 

@@ -19,10 +19,10 @@ from broker.daemon.refusals import WrongClock, check_clock, refusal_of
 from broker.daemon.reload import Reload
 from broker.runtime.event_log import configure, event
 from broker.runtime.exit_status import NOT_DURABLE
-from broker.runtime.instants import iso, parse_instant
 from broker.runtime.test_clock import HeldClock
 from broker.server.server import ListenError
 from config.errors import ConfigError
+from config.quantities import iso, parse_instant
 from config.sources import load
 from config.store import ConfigStore
 from storage.env import Clock

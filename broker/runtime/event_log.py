@@ -104,10 +104,9 @@ class _Forward(logging.Handler):
 
 
 def _instant(now_ms: int) -> str:
-    from datetime import UTC, datetime
+    from config.quantities import iso
 
-    stamp = datetime.fromtimestamp(now_ms / 1000, UTC)
-    return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(now_ms) or f"{now_ms} ms"
 
 
 def _text(name: str, value: object) -> str:

@@ -8,8 +8,8 @@ preview of the admin API.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.runtime.instants import instant
 from broker.topics.retention_preview import Leaving, preview
+from config.quantities import instant, size
 from config.store import SettingsChange
 from config.topic import TopicConfig
 from storage.cleaner.cleanable_logs import is_compacted
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 LOGS_AT_A_TIME = 16
 SEGMENTS_LOOKED_UP = 4  # of each log, in one visit to the lane
 SHOWN_LOGS = 3
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 class Loss(NamedTuple):
@@ -102,21 +101,12 @@ def warning_text(losses: list[Loss]) -> str:
     if not losses:
         return ""
     segments = sum(loss.leaving.segments for loss in losses)
-    size = size_text(sum(loss.leaving.size_bytes for loss in losses))
+    removed = size(sum(loss.leaving.size_bytes for loss in losses))
     shown = "; ".join(_log_text(loss) for loss in losses[:SHOWN_LOGS])
     more = len(losses) - SHOWN_LOGS
     rest = f"; and of {more} more partitions" if more > 0 else ""
     plural = "" if segments == 1 else "s"
-    return f"would remove {segments} segment{plural}, {size}, at the next pass: {shown}{rest}"
-
-
-def size_text(size_bytes: int) -> str:
-    """A size as people read it: `812 bytes`, `1.2 GiB`."""
-    size, unit = float(size_bytes), 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size /= 1024
-        unit += 1
-    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size_bytes} {_UNITS[0]}"
+    return f"would remove {segments} segment{plural}, {removed}, at the next pass: {shown}{rest}"
 
 
 def _log_text(loss: Loss) -> str:

@@ -1,25 +1,26 @@
-"""Stretches of time on the command line: `500ms`, `30s`, `15m`, `2h`, `7d`. In milliseconds."""
-
-import re
+"""Durations on the command line: `500ms`, `30s`, `15m`, `2h`, `7d`. In milliseconds."""
 
 import click
 
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_TEXT = re.compile(r"(\d{1,12})(ms|[smhd])")
+from config.quantities import parse_duration
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # older clicks have none
-    """A number with its unit, as milliseconds."""
+    """A duration with its unit, as milliseconds; a negative one is refused."""
 
     name = "time"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """The milliseconds; a mistake of the user when the text is something else."""
+        """Milliseconds of the text; click's usage error for anything else."""
         if isinstance(value, int):
             return value
-        found = _TEXT.fullmatch(str(value))
-        if found is None:
+        text = str(value).strip()
+        try:
+            milliseconds = parse_duration(text)
+        except ValueError:
+            milliseconds = -1
+        if milliseconds < 0 or text[-1:].isdigit():
             self.fail(f"{value!r} is no time: 500ms, 30s, 15m, 2h, 7d", param, ctx)
-        return int(found[1]) * _UNITS[found[2]]
+        return milliseconds

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 import click
 
@@ -16,9 +15,6 @@ from pipeline.errors import PipelineError
 
 FINE, ALARM = 0, 10
 WIDTH = 110
-_SECOND_MS = 1000
-_UNITS = (("y", 31_557_600_000), ("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
-_SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
 @contextmanager
@@ -80,39 +76,3 @@ def progress(what: str, total: int, *, is_bytes: bool = False) -> Iterator[Calla
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda count: bar.advance(task, count)
-
-
-def span(ms: int) -> str:
-    """A stretch of time in its two largest units: `6 d 23 h`; below a second in ms."""
-    sign, left = "-" if ms < 0 else "", abs(ms)
-    if left < _SECOND_MS:
-        return f"{sign}{left} ms"
-    parts: list[str] = []
-    for unit, one in _UNITS:
-        count, left = divmod(left, one)
-        if count or parts:
-            parts.append(f"{count} {unit}" if count else "")
-    return sign + " ".join(each for each in parts[:2] if each)
-
-
-def size(count: int) -> str:
-    """Bytes as people read them: `1.4 GiB`."""
-    for unit, one in _SIZES:
-        if abs(count) >= one:
-            return f"{count / one:.1f} {unit}"
-    return f"{count} B"
-
-
-def number(count: int) -> str:
-    """With the thousands set apart: `1 234 567`."""
-    return f"{count:_}".replace("_", " ")
-
-
-def instant(ms: int | None) -> str:
-    """In UTC to the second; milliseconds beyond the calendar; a dash for none."""
-    if ms is None:
-        return "-"
-    try:
-        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"

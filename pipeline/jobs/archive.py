@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from config.quantities import number
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
 from pipeline.cli.quick_import import loading
-from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table, progress
+from pipeline.cli.terminal import FINE, named_errors, print_json, print_table, progress
 from pipeline.engine.engine import NATIVE, SPARK
 from pipeline.errors import BadOption
 

@@ -9,20 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from config.quantities import number, second, span
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
 from pipeline.cli.options import Part, partition_parts, read_options, reading
 from pipeline.cli.run import run_all
-from pipeline.cli.terminal import (
-    ALARM,
-    FINE,
-    instant,
-    named_errors,
-    number,
-    print_json,
-    print_table,
-    span,
-)
+from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table
 from pipeline.transforms.time_audit import (
     READ,
     AuditBounds,
@@ -221,7 +213,7 @@ def _show(rows: Sequence[dict[str, Any]], clients: Sequence[dict[str, Any]]) -> 
         who = f", from {' or '.join(each['clients'])}" if each["clients"] else ""
         side = "ahead of" if each["skew_ms"] < 0 else "behind"
         click.echo(
-            f"{row['topic']}-{row['partition']} offset {each['offset']}: {instant(each['time_ms'])}"
+            f"{row['topic']}-{row['partition']} offset {each['offset']}: {second(each['time_ms'])}"
             f" ({each['reason']}), {span(abs(each['skew_ms']))} {side} its arrival{who}"
         )
     for client in clients[:SHOWN]:

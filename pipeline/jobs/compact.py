@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table
+from config.quantities import number
+from pipeline.cli.terminal import FINE, named_errors, print_json, print_table
 from pipeline.engine.native import NativeEngine
 from pipeline.jobs.archive import DELTA, FORMATS, PARQUET, open_target
 from pipeline.sinks.archive.compact import (

@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from config.quantities import number, second, size, span
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.run import run_all
-from pipeline.cli.terminal import (
-    ALARM,
-    FINE,
-    instant,
-    named_errors,
-    number,
-    print_json,
-    print_table,
-    size,
-    span,
-)
+from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table
 from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.directories.topic_settings import TopicSettings
 from pipeline.engine.engine import NATIVE, SPARK
@@ -156,7 +147,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['topic']}-{row['partition']}",
         f"{row['dirty_ratio']:.0%}",
         span(row["delay_ms"]) if row["delay_ms"] else "-",
-        "-" if deadline is None else instant(deadline),
+        "-" if deadline is None else second(deadline),
         number(row["records"]),
         number(row["kept"]),
         number(row["tombstones"]),

@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from config.quantities import number, second
 from pipeline.cli.durations import Duration
 from pipeline.cli.options import read_options
-from pipeline.cli.terminal import (
-    ALARM,
-    FINE,
-    instant,
-    named_errors,
-    number,
-    print_json,
-    print_table,
-    progress,
-)
+from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table, progress
 from pipeline.errors import BadOption, DataLost, NothingThere
 from pipeline.jobs.lag import read_commits
 from pipeline.transforms.failover import (
@@ -284,7 +276,7 @@ def _cells(consumed: Consumed, found: Resume) -> tuple[str, ...]:
     return (
         f"{found.topic}-{found.partition}",
         number(consumed.offset),
-        "the begin" if found.from_ms is None else instant(found.from_ms),
+        "the begin" if found.from_ms is None else second(found.from_ms),
         number(found.offset),
         number(found.records),
         *("-" if each is None else number(each) for each in (found.duplicates, found.missed)),

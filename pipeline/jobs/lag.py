@@ -6,18 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from config.quantities import number, span
 from pipeline.cli.durations import Duration
 from pipeline.cli.options import partition_parts, read_options
-from pipeline.cli.terminal import (
-    ALARM,
-    FINE,
-    named_errors,
-    number,
-    print_json,
-    print_table,
-    progress,
-    span,
-)
+from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table, progress
 from pipeline.directories.log_files import refuse_stores
 from pipeline.transforms.group_offsets import TOPIC, Commits, Committed, apply, rate
 from pipeline.transforms.lag import Lag

@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from config.quantities import number, second, span
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
 from pipeline.cli.options import Part, partition_parts, read_options, reading
 from pipeline.cli.run import run_all
-from pipeline.cli.terminal import (
-    ALARM,
-    FINE,
-    instant,
-    named_errors,
-    number,
-    print_json,
-    print_table,
-    span,
-)
+from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table
 from pipeline.errors import BadOption
 from pipeline.transforms.latency import READ, TopicLatency, merged
 from pipeline.transforms.time_audit import AuditBounds
@@ -92,7 +84,7 @@ def command(
                 key=lambda pair: pair[1]["p99"],
             )
             click.echo(
-                f"The slowest hour: {instant(slow[1]['hour_ms'])}, {slow[0]}, "
+                f"The slowest hour: {second(slow[1]['hour_ms'])}, {slow[0]}, "
                 f"p99 {span(slow[1]['p99'])}"
             )
     return ALARM if limit is not None and worst > limit else FINE

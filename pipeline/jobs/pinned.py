@@ -9,18 +9,8 @@ from typing import Any
 
 import click
 
-from pipeline.cli.terminal import (
-    ALARM,
-    FINE,
-    instant,
-    named_errors,
-    number,
-    print_json,
-    print_table,
-    progress,
-    size,
-    span,
-)
+from config.quantities import number, second, size, span
+from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table, progress
 from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.directories.segment_facts import find_record, partition_facts
 from pipeline.directories.topic_settings import TopicSettings
@@ -177,7 +167,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     record = row["record"]
     what = "-"
     if record is not None:
-        what = f"{record['offset']} of {instant(record['timestamp_ms'])}"
+        what = f"{record['offset']} of {second(record['timestamp_ms'])}"
     return (
         f"{row['topic']}-{row['partition']}",
         f"{row['held_segments']} of {row['segments']}",
@@ -185,6 +175,6 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         span(row["overdue_ms"]),
         str(row["blocker_base"]),
         what,
-        "never" if row["until_ms"] is None else instant(row["until_ms"]),
+        "never" if row["until_ms"] is None else second(row["until_ms"]),
         size(row["arrival_bytes"]),
     )

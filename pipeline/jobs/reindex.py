@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from config.quantities import number
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.run import run_all
-from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.cli.terminal import FINE, named_errors, print_json, print_table
 from pipeline.directories.partitions import partitions_in
 from pipeline.directories.topic_settings import TopicSettings
 from pipeline.engine.engine import NATIVE, SPARK

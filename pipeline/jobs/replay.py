@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from config.quantities import number
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
 from pipeline.cli.options import Part, partition_parts, read_options
 from pipeline.cli.run import run_all
-from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table
+from pipeline.cli.terminal import FINE, named_errors, print_json, print_table
 from pipeline.engine.engine import NATIVE, SPARK
 from pipeline.errors import BadOption
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import click
 
+from config.quantities import number, size
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.run import run_all
-from pipeline.cli.terminal import FINE, named_errors, number, print_json, print_table, size
+from pipeline.cli.terminal import FINE, named_errors, print_json, print_table
 from pipeline.directories.log_files import refuse_stores
 from pipeline.engine.engine import NATIVE, SPARK, Engine
 from pipeline.errors import NothingThere

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli.terminal import instant, number, span
+from config.quantities import number, second, span
 from pipeline.reports.page import Report, cumulative
 from pipeline.transforms.time_audit import PartitionAudit
 
@@ -58,7 +58,7 @@ def _outliers(answer: Mapping[str, Any]) -> list[tuple[str, ...]]:
         (
             f"{row['topic']}-{row['partition']}",
             str(each["offset"]),
-            instant(each["time_ms"]),
+            second(each["time_ms"]),
             each["reason"],
             span(each["skew_ms"]),
             ", ".join(each["clients"]) or "-",

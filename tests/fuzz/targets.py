@@ -12,10 +12,9 @@ from typing import Any, Final
 from broker.groups.classic.subscription import topics_of
 from broker.groups.records import classic as group_records
 from broker.quotas import quota_file
-from broker.runtime import instants
 from broker.topics import catalog_file
 from broker.transactions import producer_ids, transaction_records
-from config import overrides
+from config import overrides, quantities
 from config.errors import ConfigError
 from config.properties import read_properties
 from config.yaml_text import read_yaml
@@ -172,9 +171,9 @@ def settings(data: bytes) -> None:
         with contextlib.suppress(ValueError):
             list(read(text))
     with contextlib.suppress(ValueError):
-        instants.parse_instant(text, 1_700_000_000_000)
+        quantities.parse_instant(text, 1_700_000_000_000)
     with contextlib.suppress(ValueError):
-        instants.parse_duration(text)
+        quantities.parse_duration(text)
 
 
 def starts(data: bytes) -> None:

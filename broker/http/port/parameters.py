@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from broker.http.port.messages import ApiError, Request
-from broker.runtime.instants import parse_duration, parse_instant
+from config.quantities import parse_duration, parse_instant
 
 MAX_FIELDS = 100
 Read = Callable[[str, int], object]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import DURATION, INSTANT, SPEED, Asked, Parameter, word
 from broker.http.port.route import HttpRoute
-from broker.runtime.instants import instant
 from broker.runtime.test_clock import ClockMoveError
+from config.quantities import instant
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices

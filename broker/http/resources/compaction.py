@@ -11,7 +11,7 @@ from broker.http.port.parameters import Asked, Parameter, count
 from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.topics import find_partitions, find_topic
-from broker.runtime.instants import Instant, instant, instant_or_none
+from config.quantities import Instant, instant, instant_or_none
 from storage.cleaner.cleanable_logs import facts_of, is_compacted, learn_ages, limits_of
 from storage.cleaner.dirty_age import DirtyAge, dirty_age, learn_dirty_age
 from storage.log.lifecycle import roll_deadline

@@ -16,8 +16,8 @@ from broker.http.port.route import HttpRoute
 from broker.http.resources.groups import find_group
 from broker.http.resources.topics import find_topic
 from broker.runtime.gathering import wait_for
-from broker.runtime.instants import instant, instant_or_none
 from broker.topics.metadata_image import TopicImage
+from config.quantities import instant, instant_or_none
 from protocol.wire import ZERO_UUID
 from storage.search.search_clock import SearchClock
 

@@ -12,7 +12,7 @@ from broker.groups.lag import Standing, standings_of
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
-from broker.runtime.instants import instant, instant_or_none
+from config.quantities import instant, instant_or_none
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices

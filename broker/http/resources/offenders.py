@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
 from broker.http.resources.topics import find_topic
-from broker.runtime.instants import instant
+from config.quantities import instant
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices

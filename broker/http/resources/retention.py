@@ -7,8 +7,8 @@ from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.segments import learn_all_times
 from broker.http.resources.topics import find_partitions, find_topic
-from broker.runtime.instants import instant, instant_or_none
 from broker.topics.retention_preview import Leaving, preview
+from config.quantities import instant, instant_or_none
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices

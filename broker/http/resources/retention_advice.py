@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.http.resources.offenders import told
-from broker.runtime.instants import instant, instant_or_none
+from config.quantities import instant, instant_or_none
 from storage.errors import StorageError
 from storage.retention.plan import (
     JudgedBy,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from broker.http.port.parameters import Asked
 from broker.http.port.route import HttpRoute
-from broker.runtime.instants import Instant, instant
+from config.quantities import instant, instant_or_none
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -16,8 +16,8 @@ def _scrub(broker: "HttpServices", _: Asked) -> object:
     tally = broker.scrubber.tally
     settings = broker.config.broker_config
     return {
-        "pass_began": _instant(tally.began_ms),
-        "last_pass_ended": _instant(tally.ended_ms),
+        "pass_began": instant_or_none(tally.began_ms),
+        "last_pass_ended": instant_or_none(tally.ended_ms),
         "reading": tally.log or None,
         "bytes_read": tally.bytes_read,
         "segments_read": tally.segments_read,
@@ -38,10 +38,6 @@ def _told(log: "Log", rot: "Rot") -> dict[str, object]:
         "found": instant(rot.found_ms),
         "findings": [each._asdict() for each in rot.findings],
     }
-
-
-def _instant(ms: int) -> Instant | None:
-    return instant(ms) if ms >= 0 else None
 
 
 ROUTES = (

@@ -17,7 +17,7 @@ from broker.http.resources.compaction import compaction_state
 from broker.http.resources.retention_advice import Freeing
 from broker.http.resources.segment_times import TimeSpan, TimeSpans
 from broker.http.resources.topics import find_partitions, find_topic, settings_of
-from broker.runtime.instants import instant, instant_or_none
+from config.quantities import instant, instant_or_none
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times, limits_of, roll_deadline
 from storage.retention.plan import LogFacts, RetentionPlan, SegmentDecision, SegmentFacts, plan

@@ -11,7 +11,7 @@ from broker.http.port.messages import ApiError
 from broker.http.port.parameters import INSTANT, Asked, Parameter, count, word
 from broker.http.port.route import HttpRoute
 from broker.http.resources.topics import find_partitions, find_topic
-from broker.runtime.instants import instant, instant_or_none
+from config.quantities import instant, instant_or_none
 from storage.search.search_clock import SearchClock
 
 if TYPE_CHECKING:

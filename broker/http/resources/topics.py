@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
-from broker.runtime.instants import instant_or_none
 from broker.topics.metadata_image import TopicImage
+from config.quantities import instant_or_none
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices

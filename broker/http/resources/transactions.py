@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import FLAG, Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
-from broker.runtime.instants import instant, instant_or_none
 from broker.transactions.transactional import Transactional
+from config.quantities import instant, instant_or_none
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices

@@ -6,7 +6,7 @@ Each event carries its reason. `at` None: unknown, or it waits for something els
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from broker.runtime.instants import instant, instant_or_none
+from config.quantities import instant, instant_or_none
 from storage.cleaner.dirty_age import dirty_age, has_bound
 from storage.log.lifecycle import knows_roll_deadline, roll_deadline
 from storage.retention.plan import RetentionPlan

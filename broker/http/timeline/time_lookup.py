@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from broker.http.port.parameters import INSTANT, Asked, Parameter, word
 from broker.http.port.route import HttpRoute
 from broker.http.timeline.timeline import CHOICE, cursor_behind, logs_of, page_of
-from broker.runtime.instants import instant, instant_or_none
+from config.quantities import instant, instant_or_none
 from storage.errors import StorageError
 from storage.search.search_clock import SearchClock
 from storage.segment.segments import index_of

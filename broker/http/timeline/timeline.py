@@ -19,7 +19,7 @@ from broker.http.resources.topics import find_topic
 from broker.http.timeline.bars import COLUMNS, STATES, Bar, bars_of
 from broker.http.timeline.clients import Place, dirty_by_partition, furthest_behind, lag_in_time
 from broker.http.timeline.schedule import retention_round_ms, upcoming
-from broker.runtime.instants import instant, instant_or_none
+from config.quantities import instant, instant_or_none
 from storage.cleaner.cleanable_logs import is_compacted
 from storage.cleaner.dirty_age import dirty_age
 from storage.errors import StorageError

@@ -3,9 +3,9 @@
 import pytest
 
 from config.endpoints import Address, HostPort, Listener, Listeners
+from config.quantities import LONG_MAX
 from config.values import (
     INT_MAX,
-    LONG_MAX,
     Choice,
     Flag,
     GzipLevel,

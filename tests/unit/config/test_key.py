@@ -5,8 +5,8 @@ import pytest
 from config.broker import BrokerConfig
 from config.errors import ConfigError
 from config.names import BROKER_KEYS, TOPIC_KEYS, broker_name, topic_name
+from config.quantities import LONG_MAX
 from config.topic import TopicConfig
-from config.values import LONG_MAX
 
 INT = 2**31 - 1
 # semantics.md 11 and 6.1: topic key, key of its default on the broker, Kafka's default

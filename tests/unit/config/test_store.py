@@ -7,10 +7,10 @@ import pytest
 from config.alter import Alteration, Operation
 from config.errors import ConfigError, ConfigRequestError, NotServedError
 from config.layers import SettingSource
+from config.quantities import LONG_MAX
 from config.sources import load
 from config.store import ConfigStore
 from config.topic import TopicConfig
-from config.values import LONG_MAX
 
 SET, DELETE, APPEND, SUBTRACT = Operation
 

@@ -1,7 +1,7 @@
 // How numbers, times and names are shown. Pure: no document, no network.
 
-const UNITS = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
-const SIZES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
+const UNITS = [["y", 31557600000], ["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
+const SIZES = [["EiB", 2 ** 60], ["PiB", 2 ** 50], ["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 const CALENDAR = 8.64e15; // beyond it no Date exists
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]|[\ud800-\udfff]/gu;
 
