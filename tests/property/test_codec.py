@@ -11,11 +11,11 @@ from protocol.codec import build, decode, encode, encode_bytes, interpret
 from protocol.errors import DecodeError
 from protocol.schema import struct_of
 from protocol.types import RecordsType
-from tests.support.clients.message_strategies import Whole, every_message, messages, name_of
+from tests.support.clients.message_strategies import Whole, every_struct, messages, name_of
 
 BOTH = (decode, interpret)
-each_message = pytest.mark.parametrize("whole", every_message(), ids=name_of)
-# A few for each of some 200 (message, version) pairs; a bigger profile brings more of each.
+each_message = pytest.mark.parametrize("whole", every_struct(), ids=name_of)
+# A few for each of some 400 Structs; a bigger profile brings more of each.
 few = settings(
     max_examples=max(5, settings.default.max_examples // 20),
     deadline=None,
@@ -107,7 +107,7 @@ def payloads_of(message: Any, struct: Any) -> list[Any]:
 
 @pytest.mark.parametrize(
     "whole",
-    [w for w in every_message() if "Produce" in name_of(w) or "Fetch" in name_of(w)],
+    [w for w in every_struct() if "Produce" in name_of(w) or "Fetch" in name_of(w)],
     ids=name_of,
 )
 @few

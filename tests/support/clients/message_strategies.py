@@ -14,6 +14,7 @@ from protocol.structs import MessageStruct, NullableStruct, TagSection
 from protocol.types import (
     Array,
     BytesType,
+    Prefixed,
     StringType,
     UuidType,
 )
@@ -42,6 +43,46 @@ def every_message() -> list[Whole]:
         for version in range(api.min_version, api.max_version + 1)
         for cls in (api.request, api.response)
     ]
+
+
+def every_struct() -> list[Whole]:
+    """One case of `every_message` for each Struct of a class, and some that must never be left out.
+
+    Those are the first, the last and the first flexible version. The codec sees the Struct alone,
+    so versions with equal ones are read and written by the same code.
+    """
+    seen = set()
+    chosen = []
+    for whole in every_message():
+        api, cls, version = whole
+        shape = shape_of(struct_of(cls, version))
+        always = {api.min_version, api.max_version, cls.__flexible_from__}
+        if version in always or shape not in seen:
+            chosen.append(whole)
+        seen.add(shape)
+    return chosen
+
+
+def shape_of(wire: Any) -> tuple[Any, ...]:
+    """All by which one type differs from another, down to the numbers in it."""
+    match wire:
+        case MessageStruct():
+            fields = [(field.name, shape_of(field.subcon)) for field in wire.subcons]
+            return (wire.cls, *fields)
+        case TagSection():
+            tags = wire.tags.items()
+            return tuple((n, tag.name, repr(tag.default), shape_of(tag.wire)) for n, tag in tags)
+        case NullableStruct():
+            return ("nullable", shape_of(wire.struct))
+        case Array():
+            return (type(wire), wire.compact, wire.nullable, shape_of(wire.element))
+        case Prefixed():
+            return (type(wire), wire.compact, wire.nullable)
+        case FormatField():
+            return (wire.fmtstr,)
+        case UuidType():
+            return (UuidType,)
+    raise TypeError(wire)
 
 
 def name_of(whole: Whole) -> str:
