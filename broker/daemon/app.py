@@ -51,12 +51,12 @@ class Broker:
 
     @property
     def bootstrap(self) -> Endpoint:
-        """What a client on this machine types."""
+        """The address for a client on this machine."""
         return self.services.server.bootstrap
 
     @property
     def http(self) -> Endpoint | None:
-        """Where health and metrics are."""
+        """The address of health and metrics."""
         return self.services.server.http_address
 
     # -- start and stop
@@ -88,7 +88,9 @@ class Broker:
         self._loading = services.loop.create_task(self._load_coordinators())
 
     def _trust_the_clock(self) -> None:
-        """Producers that expired while the broker was stopped go, unless the clock is in doubt."""
+        """Removes producers that expired while the broker was stopped, unless the clock is
+        unverified.
+        """
         services = self.services
         services.clock_watch.started(services.logs.last_write_ms)
         if not services.clock_watch.is_held:

@@ -1,4 +1,4 @@
-"""What `/livez` and `/readyz` check."""
+"""Checks of `/livez` and `/readyz`."""
 
 from typing import Any
 
@@ -33,5 +33,5 @@ def ready_checks(services: Services) -> list[Check]:
 
 
 def _loading_check(name: str, loading: StateLoading[Any]) -> Check:
-    """What a coordinator could not read back."""
+    """Check for state that a coordinator could not read back."""
     return Check(name, lambda: loading.fault, lambda: loading.note)

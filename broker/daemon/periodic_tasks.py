@@ -1,9 +1,9 @@
-"""Which periodic work a broker has, and how often each runs: one line per task.
+"""Periodic tasks of the broker and their intervals: one line per task.
 
-Everything that touches the disk runs on a lane. Intervals are read anew each time, so settings that
-change take effect with the next round. The order matters when a held clock is moved, because then
-they run one after the other: the clock is looked at first, segments end before they may go or
-be cleaned, and what went leaves files to remove.
+Everything that touches the disk runs on a lane. Intervals are read each time, so settings that
+change take effect with the next round. The order matters when a test clock is moved, because then
+they run one after the other: the clock is checked first, segments end before they are removed or
+cleaned, and removed ones leave files to delete.
 """
 
 from functools import partial
@@ -105,7 +105,7 @@ async def watch_clock(services: Services) -> None:
 
 
 async def share_memory(services: Services) -> None:
-    """What partitions remember of producers stays in its share of memory."""
+    """Keeps the partitions' state of producers in its share of memory."""
     share = services.memory.share(MemoryClass.PRODUCERS)
     if services.logs.share_producers(share):
         services.memory.refuse(MemoryClass.PRODUCERS, 0)
@@ -135,10 +135,10 @@ async def remove_deleted(services: Services) -> None:
 
 
 async def expire_producers(services: Services) -> None:
-    """Producers that have been silent for long are forgotten (KIP-854).
+    """Removes producers that have been silent for long (KIP-854).
 
-    It changes the log's state, so it waits for its turn among the writes of each partition. A clock
-    in doubt makes nobody forgotten.
+    It changes the log's state, so it waits for its turn among the writes of each partition. While
+    the clock is unverified none is removed.
     """
     if services.clock_watch.look():
         return

@@ -1,7 +1,7 @@
-"""Why a start was refused: the exit status that says so, and what to do about it, in one line each.
+"""Refusals of a start: exit status and advice, in one line each.
 
-The statuses are those of `broker.cli.main`. A text ends with its remedy, because it is read by
-somebody whose broker does not run.
+The statuses are those of `broker.cli.main`. A text ends with advice, because it is read by an
+operator whose broker does not run.
 """
 
 import errno
@@ -29,7 +29,7 @@ class WrongClock(Exception):  # noqa: N818 - the state it found
 
 
 class Refusal(NamedTuple):
-    """How the process ends. `remedy` is empty where the error's own text has one."""
+    """End of the process. `remedy` is empty where the error's own text has advice."""
 
     status: int
     remedy: str
@@ -45,7 +45,7 @@ def check_clock(clock: Clock) -> None:
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """What an error at the start means."""
+    """The refusal for an error at the start."""
     match error:
         case ConfigError():
             return Refusal(BAD_SETTINGS, "")
@@ -67,7 +67,7 @@ def _remedy_of_storage(error: StorageError) -> str:
         case NewerFormat():
             return "start the version that wrote it, or a newer one"
         case CorruptCheckpoint():
-            return "bring the file back from a backup, or move it away if it can be made anew"
+            return "bring the file back from a backup, or move it away if it can be rebuilt"
         case DiskError():
             return _DISK.get(error.errno, "look at the disk, and at the system's log")
     return "give the broker another directory (log.dirs), or the settings that belong to this one"

@@ -1,7 +1,7 @@
 """SIGHUP: the settings are read again, and what may change at run time changes, or nothing does.
 
-Flags and environment are those of the start; the file is read anew, and so is the token of the HTTP
-API, from where the start read it. The log says which keys count
+Flags and environment are those of the start; the file is read again, and so is the token of the
+HTTP API, from where the start read it. The log says which keys count
 now and which need a restart; when anything in the file is wrong, that none does, and why.
 """
 
@@ -25,7 +25,7 @@ class Reload:
         self._again = False
 
     def begin(self) -> None:
-        """Somebody asks for it. One that is asked for meanwhile comes after it."""
+        """Begins a reload. One that is requested meanwhile comes after it."""
         if self._running is not None and not self._running.done():
             self._again = True
         else:

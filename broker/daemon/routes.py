@@ -1,4 +1,4 @@
-"""What is served: an API's schema joined with the handler of the same name.
+"""Routes: an API's schema joined with the handler of the same name.
 
 `broker/handlers` is scanned; a schema without a handler has no route, and what has no route is not
 listed by ApiVersions. A handler without a schema is a mistake of ours and fails the start.

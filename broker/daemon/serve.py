@@ -36,7 +36,7 @@ MAPPED_BYTES = 1 * 1024 * 1024  # buffers of this size are mapped by themselves
 KEPT_HEAP_BYTES = 8 * 1024 * 1024  # free memory at the top of a heap
 SWITCH_SECONDS = 0.0005  # how long the loop may keep the fsync thread waiting for its turn
 SAID_BY_KAFKA = "Kafka Server started: Transitioning from RECOVERY to RUNNING"
-"""What tools that start a Kafka, such as Testcontainers, wait for in its log."""
+"""Line of a Kafka's log that tools such as Testcontainers wait for."""
 
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -85,7 +85,7 @@ def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
     event(
         "test_clock",
         "warning",
-        detail="time is held for tests: POST /api/clock/... moves it; never for real data",
+        detail="test clock in use: POST /api/clock/... moves it; never for real data",
         starts_at=iso(clock.now_ms()),
     )
     return clock

@@ -55,7 +55,7 @@ class FetchWaiters:
         self._waiting = 0
 
     def __len__(self) -> int:
-        """How many fetches wait."""
+        """Number of waiting fetches."""
         return self._waiting
 
     def register(
@@ -79,7 +79,7 @@ class FetchWaiters:
         return waiter
 
     def remaining_ms(self, waiter: Waiter) -> int:
-        """How much of its wait a waiter has left, to wait again with."""
+        """Rest of a waiter's time, to wait again with, in ms."""
         return max(0, round((waiter.deadline - self._loop.time()) * 1000))
 
     def pass_over(self, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """Group commit: threads of a log directory that do nothing but fsync.
 
 Everything that arrived while a log was being synced is covered by its next sync, and one wake-up of
-the loop answers all of it. A round begins when the loop has handled what its sockets held, so that
-it covers many requests when there are many. Different logs are synced side by side. The same
+the loop answers all of it. A round begins when the loop has handled the data of its sockets, so
+that it covers many requests when there are many. Different logs are synced side by side. The same
 threads serve `interval` durability (at most 100 ms or 256 KiB unsynced per partition, operations
 B2) and keep the amount of dirty data bounded, so that the kernel never throttles `write()`.
 
@@ -30,14 +30,16 @@ Done = Callable[[BaseException | None], None]
 
 
 class CommitProbe(Protocol):
-    """Who wants to know about fsyncs."""
+    """Observer of fsyncs."""
 
     def synced(self, seconds: float, error: BaseException | None) -> None:
         """One fsync took so long; `error` when it failed. Called on the loop."""
 
 
 def flush_bytes_of_this_machine() -> int:
-    """How much may be unsynced before syncing begins: far below where the kernel would throttle."""
+    """Bytes that may be unsynced before syncing begins: far below where the kernel would
+    throttle.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(MIN_FLUSH_BYTES, min(MAX_FLUSH_BYTES, memory // FLUSH_SHARE))
 

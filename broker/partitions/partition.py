@@ -27,7 +27,7 @@ __all__ = ["ACKS_ALL", "Partition", "PartitionServices", "last_fetchable"]
 T = TypeVar("T")
 
 SEARCH_BYTES = 4096
-"""What a search on the loop may unpack in any case is what a batch of that size may."""
+"""Least unpacking budget of a search on the loop: that of a batch of that size."""
 
 
 class Partition:
@@ -52,7 +52,7 @@ class Partition:
         return self.log.partition
 
     def check_leader_epoch(self, requested: int) -> None:
-        """A client that knows an older (74) or a newer (75) epoch than ours is told so."""
+        """Refuses a client that knows an older (74) or a newer (75) epoch than ours."""
         current = self.log.leader_epoch
         if requested < 0 or requested == current:
             return
@@ -70,7 +70,7 @@ class Partition:
         return earliest.epoch if earliest.start_offset <= start else -1
 
     def epoch_end_offset(self, epoch: int) -> EpochEnd:
-        """Where `epoch` ended; the present one, even if it wrote nothing yet, ends at the end."""
+        """End of `epoch`; the present one, even if it wrote nothing yet, ends at the end."""
         if epoch == self.log.leader_epoch:
             return EpochEnd(epoch, self.log.snapshot.log_end_offset)
         return self.log.epochs.end_offset_of(epoch, self.log.snapshot.log_end_offset)
@@ -167,7 +167,9 @@ class Partition:
         *,
         at_once: bool,
     ) -> TimestampOffset | Deferred[TimestampOffset | None] | None:
-        """At once from memory, or on a lane: there a fault is met again, and told."""
+        """Searches at once from memory, or on a lane, where a fault is detected again and
+        raised.
+        """
         snapshot = self.log.snapshot
         if snapshot.log_start_offset == snapshot.log_end_offset:
             return None

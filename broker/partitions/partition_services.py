@@ -1,4 +1,4 @@
-"""What partitions share, and what they are told about a batch beside its bytes. Values only."""
+"""Shared services of partitions, and facts about a batch beside its bytes. Values only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Sender(Protocol):
-    """Who sent a batch, as far as anybody knows."""
+    """Sender of a batch, as far as known."""
 
     @property
     def client_id(self) -> str:
@@ -33,12 +33,12 @@ class Sender(Protocol):
 
     @property
     def budget(self) -> RequestBudget:
-        """What its request may still unpack."""
+        """Rest of what its request may unpack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nobody:
-    """Who sent a batch when nobody knows."""
+    """Sender of a batch when it is unknown."""
 
     client_id: str = ""
     client_host: str = ""
@@ -56,12 +56,12 @@ class QuarantineWriter(Protocol):
     """Stores the records of a batch that its topic does not keep."""
 
     def store(self, origin: Log, remedy: PendingRewrite, acks: int) -> Deferred[AppendResult]:
-        """Store what is set aside of a batch for `origin`. Fails with KafkaError."""
+        """Store the quarantined records of a batch for `origin`. Fails with KafkaError."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionServices:
-    """What the partitions of one log directory share."""
+    """Services shared by the partitions of one log directory."""
 
     lane: DiskLane
     commit: GroupCommit
@@ -74,7 +74,7 @@ class PartitionServices:
 
 @dataclass(frozen=True, slots=True)
 class PendingRewrite:
-    """A mistimed batch, and what its remedy has made of it."""
+    """A mistimed batch, and its rewritten form."""
 
     mistimed: MistimedBatch
     remedied: Remedied

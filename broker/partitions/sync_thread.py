@@ -13,7 +13,7 @@ VOUCH_SECONDS = 0.1  # a mark costs a tenth of what a sync does
 
 
 class Durable(Protocol):
-    """What group commit needs of a log."""
+    """Operations that group commit needs of a log."""
 
     @property
     def durable_offset(self) -> int:
@@ -41,7 +41,7 @@ class Durable(Protocol):
 
 
 class Synced(NamedTuple):
-    """What one sync came to."""
+    """Result of one sync."""
 
     log: Durable
     offset: int

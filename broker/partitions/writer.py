@@ -1,9 +1,9 @@
-"""The write half of a partition: whose turn it is, which thread does it, when the answer may go.
+"""The write half of a partition: order of writes, threads, and the time of the answer.
 
 Appends run inline on the loop unless validation means inflating much; then they run on a lane, and
 every later write waits for its turn, so that the order of arrival is the order in the log. A batch
-with times out of bounds may need its remedy first (time.md 2). Of such a batch, what goes to the
-quarantine is stored there, as durably as the producer asked, before the rest is stored here: a
+with times out of bounds may need a rewrite first (time.md 2). Its quarantined records are stored in
+the quarantine, as durably as the producer asked, before the rest is stored here: a
 crash in between, or a retry, repeats a record in the quarantine and loses none.
 """
 
@@ -62,7 +62,7 @@ class PartitionWriter:
         self.log = log
         self._waited_for = waited_for
         self.awaits_quarantine = False
-        """Whether a write here waits for one to a quarantine, and all later ones with it."""
+        """A write here waits for one to a quarantine, and all later ones with it."""
         self._serving = serving
         self._turns = WriterGate()
         self._announced = log.snapshot.high_watermark
@@ -71,7 +71,7 @@ class PartitionWriter:
 
     @property
     def is_writing(self) -> bool:
-        """Whether a write waits for its turn, or has it and is on a lane."""
+        """True when a write waits for its turn, or has it and is on a lane."""
         return bool(self._turns.waiting)
 
     def append(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
@@ -251,7 +251,7 @@ class PartitionWriter:
         size_bytes: int,
         future: Future[AppendResult | PendingRewrite],
     ) -> None:
-        """The turn goes on only if a remedied batch is still to be stored."""
+        """Passes the turn on, unless a rewritten batch is still to be stored."""
         came: Deferred[AppendResult | PendingRewrite] = Deferred()
 
         def left(

@@ -1,13 +1,13 @@
-"""How far a replay is, in files: for each target by itself, and for one range of records alone.
+"""Progress of a replay, in files: for each target by itself, and for one range of records alone.
 
 Below the folder that `--state` names:
 
     to-<topic id of the target>/<topic that is read>/range.json     what is copied
                                                      <N>.json       how far partition N is
 
-A target that was made again has another id, and is written anew; so is what was read from a topic
-that was made again. Another range, or other partitions, for a target that is known is refused: what
-lies before the noted offset and was not wanted then would be left out in silence.
+A target that was created again has another id, and is written from the start; so is the copy of a
+topic that was created again. Another range, or other partitions, for a known target is refused:
+records before the noted offset that were not wanted then would be left out silently.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from storage.posix import real_env
 
 
 class WantedRange(NamedTuple):
-    """Which records are copied, and to which partitions. Times in ms; None: open."""
+    """Records to copy, and their partitions. Times in ms; None: open."""
 
     from_ms: int | None
     until_ms: int | None
@@ -73,7 +73,7 @@ def begun(place: str, wanted: WantedRange, now_ms: int) -> int | None:
 
 
 class Notes:
-    """How far a partition is; a topic made again begins anew."""
+    """Progress of a partition; a topic created again begins again."""
 
     def __init__(self, place: str, view: PartitionView) -> None:
         """Reads what an earlier run has noted. BadOption when it cannot be read."""
@@ -110,7 +110,7 @@ class Notes:
 
 
 def _refuse_older(folder: Path) -> None:
-    """Notes of before targets were told apart lie in the folder itself, as `topic-N.json`."""
+    """Refuses older notes, which are in the folder itself, as `topic-N.json`."""
     state, topic = folder.parents[1], folder.name
     for path in sorted(state.glob("*.json")):
         name, _, number = path.stem.rpartition("-")

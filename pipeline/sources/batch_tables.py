@@ -26,7 +26,7 @@ MOST_BATCH_BYTES = 512 * 1024 * 1024
 
 
 class TableSource(Protocol):
-    """What batches are read from: a segment's `.log`."""
+    """Source of batches: a segment's `.log`."""
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill `buffer` from `position`; the count is short only at the end of the file."""
@@ -41,11 +41,11 @@ class Batched(NamedTuple):
     data: memoryview
     table: Table
     position: int
-    """What the positions in the table count from."""
+    """Base of the positions in the table."""
 
 
 class Rest(NamedTuple):
-    """Where the whole batches end, and what is known of what follows; as in `Table`."""
+    """End of the whole batches, and facts about the next bytes; as in `Table`."""
 
     end: int
     needed: int
@@ -53,11 +53,11 @@ class Rest(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What some bytes hold."""
+    """Contents of some bytes."""
 
     batches: list[Batched]
     fault: DamagedLog | None
-    """What is wrong behind them."""
+    """Fault behind them."""
 
 
 def parts_of(data: memoryview, origin: BatchOrigin) -> Parts:
@@ -173,7 +173,7 @@ def _end_offset(table: Table) -> int:
 
 
 def _is_behind(data: memoryview, end: int, last_offset: int) -> bool:
-    """Whether the next batch begins after all that is wanted; its first bytes may say so."""
+    """True when the next batch begins after all that is wanted; its first bytes may say so."""
     begin = data[end : end + 8]
     return len(begin) == 8 and int.from_bytes(begin, "big") > last_offset
 

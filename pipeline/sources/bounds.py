@@ -1,4 +1,4 @@
-"""What is asked for, as ranges: offsets, record times, arrival times. All bounds belong to them.
+"""Ranges of a read: offsets, record times, arrival times. All bounds are inclusive.
 
 Planning prunes with a range and may leave more in than is wanted, never less; offsets and record
 times the decoder applies to each record as well.
@@ -17,12 +17,12 @@ class Range(NamedTuple):
     high: int = MAX_INT64
 
     def within(self, other: "Range") -> "Range":
-        """What lies in both."""
+        """The intersection of both."""
         return Range(max(self.low, other.low), min(self.high, other.high))
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """True when nothing is left out."""
         return self == ANY
 
 
@@ -42,7 +42,7 @@ class OffsetBounds:
     topics: frozenset[str] | None = None
 
     def takes(self, topic: str, partition: int) -> bool:
-        """Whether a partition may hold something."""
+        """True when a partition may hold something."""
         return (self.topics is None or topic in self.topics) and (
             self.partitions is None or partition in self.partitions
         )

@@ -167,7 +167,7 @@ def _directories(client: BrokerClient) -> tuple[dict[_Key, int], dict[_Key, str]
 def _finder(
     options: ReadOptions, leader: str, where: Mapping[_Key, str]
 ) -> Callable[[PartitionView], str | None]:
-    """What gives the directory of a partition that can be read on this machine, or None."""
+    """Finds the directory of a partition that can be read on this machine, or None."""
     looks = options.mode != WIRE and bool(options.log_dirs or is_here(leader))
 
     def directory_of(view: PartitionView) -> str | None:
@@ -187,7 +187,7 @@ def _finder(
 
 
 def is_here(address: str) -> bool:
-    """Whether a broker's address is one of this machine's."""
+    """True when a broker's address is one of this machine's."""
     host, _ = split_address(address)
     try:
         family, _, _, _, target = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)[0]

@@ -22,7 +22,7 @@ class FileChunk(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """What is read."""
+        """Bytes to read."""
         return self.end - self.start
 
 

@@ -131,7 +131,7 @@ def _chunks(
 
 
 def _asks_for_zones(facts: PlannedSegment, bounds: OffsetBounds) -> bool:
-    """Whether a part of the segment may be passed over that the offset index cannot tell."""
+    """True when zones may skip a part of the segment that the offset index cannot."""
     is_timed = bounds.times != ANY or bounds.arrivals != ANY
     return is_timed or bounds.offsets.high < facts.end_offset - 1
 
@@ -148,7 +148,7 @@ def _selection(
 
 
 def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[AbortedTransaction]:
-    """The transactions that touch the offsets; they are told in the segments of their markers."""
+    """The transactions that touch the offsets; the segments of their markers list them."""
     found: list[AbortedTransaction] = []
     for base in listing.bases:
         if not ABORTS.isdisjoint(listing.beside.get(base, ())):
@@ -167,7 +167,7 @@ def _proved(index: TxnIndex) -> TxnIndex:
             if attempt == ATTEMPTS:
                 raise DamagedLog(
                     f"{error}: the index of aborted transactions is not as its checksum says. A "
-                    "broker makes it anew when it starts on this directory; meanwhile "
+                    "broker rebuilds it when it starts on this directory; meanwhile "
                     "isolationLevel=read_uncommitted reads all records"
                 ) from error
             time.sleep(BETWEEN_ATTEMPTS_SECONDS)  # its checksum may be on its way

@@ -1,8 +1,9 @@
 """Reads chunks of segments: bytes of whole batches from the disk, columns out of the decoder.
 
 The file may have gone since it was planned, by retention or because the cleaner put another one in
-its place: then its offsets are planned once more, and what is really gone is told, or passed over
-if the user said so. A batch that is not whole where it has to be is damage, never an end.
+its place: then its offsets are planned once more, and records that are really gone are reported, or
+passed over if the user said so. A batch that is not whole where it has to be is damage, never an
+end.
 """
 
 from collections.abc import Iterator
@@ -101,7 +102,7 @@ def _planned_again(chunk: FileChunk) -> list[FileChunk]:
 
 def _changed(chunk: FileChunk) -> DataLost:
     return DataLost(
-        f"{chunk.view}: the copied segment at {chunk.segment} was removed or written anew while it "
+        f"{chunk.view}: the copied segment at {chunk.segment} was removed or rewritten while it "
         "was read"
     )
 

@@ -1,7 +1,7 @@
-"""Partitions as they lie in data directories, and up to where they may be read. Reads only.
+"""Partitions in data directories, and the offsets up to which they may be read. Reads only.
 
-A live broker's directory is read up to the high watermark that the broker wrote down last: what
-lies behind may not be there in whole, and may still be lost. After a clean stop, and in a copy of
+A live broker's directory is read up to the high watermark that the broker wrote down last: records
+behind it may be incomplete, and may still be lost. After a clean stop, and in a copy of
 single partitions, all whole batches count. With a broker at hand, ask that (`broker_views`). A copy
 in an object store has what it has.
 """
@@ -38,10 +38,10 @@ from storage.scan.log_scan import LogScan
 
 
 class _Directory(NamedTuple):
-    """What a data directory says of all its partitions."""
+    """Facts of a data directory about all its partitions."""
 
     watermarks: dict[PartitionName, int] | None
-    """None: all that lies there counts."""
+    """None: all records there count."""
 
 
 def views_in(
@@ -65,7 +65,7 @@ def views_in(
 
 
 def topic_id_of(directory: str) -> str:
-    """The id of the topic whose partition lies there; empty when nothing says it."""
+    """The topic id of the partition in that directory; empty when it is not stored."""
     try:
         found = read_partition_metadata(FILES, f"{directory}/{PARTITION_METADATA_FILE}")
     except CorruptCheckpoint:

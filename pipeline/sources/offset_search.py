@@ -1,8 +1,5 @@
-"""Searches an offset index as it lies in its file; nothing is unpacked but what a search looks at.
-
-Entries are not proved to rise, which takes longer than all of a plan: what is found must be held
-against the log, and a wrong entry is of no use, but does no harm. An index that a Kafka has open is
-longer than its entries, and zeros follow them.
+"""Searches an offset index in its file; only the entries that a search visits are unpacked. An
+index that a Kafka has open is longer than its entries, and zeros follow them.
 """
 
 from bisect import bisect_left, bisect_right

@@ -52,7 +52,7 @@ class TimeOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a read is asked for. Offsets: a number, or `EARLIEST` or `LATEST`."""
+    """Options of a read. Offsets: a number, or `EARLIEST` or `LATEST`."""
 
     log_dirs: tuple[str, ...] = ()
     bootstrap: str = ""
@@ -79,7 +79,7 @@ class ReadOptions:
     pushes_filters: bool = False
 
     def by_partition(self) -> Mapping[str, Assigned]:
-        """What was told for single partitions, by the option."""
+        """Options of single partitions, by the option."""
         told: dict[str, object] = {
             "startingOffsets": self.start,
             "endingOffsets": self.end,
@@ -89,7 +89,7 @@ class ReadOptions:
         return {name: each for name, each in told.items() if isinstance(each, Mapping)}
 
     def takes(self, topic: str, partition: int | None = None) -> bool:
-        """Whether the topic, or the partition, was asked for."""
+        """True when the topic, or the partition, was asked for."""
         if self.assigned is not None:
             wanted = self.assigned.get(topic)
             return wanted is not None and (partition is None or partition in wanted)

@@ -1,4 +1,4 @@
-"""One partition as it stood when somebody looked: what it is, and what of it may be read."""
+"""One partition at one moment: its identity, and the offsets that may be read."""
 
 from typing import NamedTuple
 

@@ -56,7 +56,7 @@ def chunks_of(
     bounds: OffsetBounds,
     most_bytes: int | None = None,
 ) -> Sequence[Chunk]:
-    """What has to be read of one partition."""
+    """Chunks to read of one partition."""
     times = bounds.times.within(_times_of(options, view)) if options.is_by_record else bounds.times
     within = OffsetBounds(
         bounds.offsets.within(offsets), times, bounds.arrivals, bounds.partitions, bounds.topics
@@ -75,10 +75,10 @@ def chunks_of(
 
 
 def refuse_partial(options: ReadOptions, views: Sequence[PartitionView]) -> None:
-    """BadOption unless what is told for single partitions is told for these and for no others.
+    """BadOption unless options of single partitions name these and no others.
 
-    As Spark's connector has it: one that is left out would be read from nobody knows where, and one
-    that does not exist is a mistake in writing.
+    As Spark's connector has it: a partition that is left out has no defined start, and one that
+    does not exist is a typing mistake.
     """
     there = {(view.topic, view.partition) for view in views}
     for name, told in options.by_partition().items():

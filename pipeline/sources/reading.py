@@ -9,7 +9,7 @@ from pipeline.sources.file_reading import read_file_chunk
 
 
 def read_task(task: Task, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What the chunks of a task hold, one after the other. DataLost, DamagedLog, BrokerRefused."""
+    """Records of a task's chunks, one after the other. DataLost, DamagedLog, BrokerRefused."""
     for chunk in task:
         yield from read_chunk(chunk, schema)
 

@@ -1,4 +1,4 @@
-"""Which stretches of a segment have to be read: pruned by offset, record time and arrival.
+"""Stretches of a segment to read: pruned by offset, record time and arrival.
 
 A zone map bounds both times from both sides, as far as its rows are proved (`zone_proof`). Where
 there is none, as in a directory of Kafka's, the time index bounds a search from below, and its last
@@ -23,7 +23,7 @@ from storage.zones.gaps import GAP_BITS, GapTimes, gap_of
 from storage.zones.rows import ARRIVAL_ESTIMATED, LIFTED, LOG_APPEND_TIME, UNREAD, UNTIMED
 
 JOINED_GAP_BYTES = 256 * 1024
-"""What lies between two stretches is read as well when it is no more."""
+"""Gap between two stretches up to which it is read as well."""
 
 _INDEX_BYTES = 1 << 31
 
@@ -59,7 +59,7 @@ class Stretch(NamedTuple):
 def stretches(
     facts: PlannedSegment, file: LogFile, bounds: OffsetBounds, zones: ZoneColumns | None
 ) -> list[Stretch]:
-    """What may hold records within the bounds, in order; `file` is the segment's log."""
+    """Stretches that may hold records within the bounds, in order; `file` is the segment's log."""
     if not _meets(facts, bounds.offsets):
         return []
     if zones is not None:
@@ -125,7 +125,7 @@ def _next(zones: ZoneColumns, index: int, count: int, times: Range, flags: int) 
 
 
 def _in_gap(zones: ZoneColumns, index: int, times: Range) -> bool:
-    """Whether all of these times lie where the zone has none."""
+    """True when all of these times are in the zone's gap."""
     flags = zones.flags[index]
     if not flags & GAP_BITS or flags & LOG_APPEND_TIME:
         return False

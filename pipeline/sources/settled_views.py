@@ -1,8 +1,8 @@
 """The partitions of a stream, seen with patience: one that is missing for a moment is not gone.
 
-After a restart a broker may know less for a while than it has, and a partition without a leader is
-not told of. What a stream has read before, or is about to, is asked for again until it is there or
-`PATIENCE_SECONDS` are over; each partition is waited for once.
+After a restart a broker may know less for a while than it has, and does not list a partition
+without a leader. Partitions that a stream has read before, or is about to, are asked for again
+until they are there or `PATIENCE_SECONDS` are over; each partition is waited for once.
 """
 
 import time

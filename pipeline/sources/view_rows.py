@@ -1,4 +1,4 @@
-"""What lies around the records: batches, segments, index entries and partitions as rows.
+"""Rows of batches, segments, index entries and partitions.
 
 Cheap questions about time need no record: a batch's header has its largest time, a zone map both
 times from both sides. Files only, but for `partitions`.

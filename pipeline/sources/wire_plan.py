@@ -12,7 +12,7 @@ from pipeline.sources.options import ReadOptions
 from pipeline.sources.partition_view import PartitionView
 
 USUAL_RECORD_BYTES = 200
-"""Where the broker does not say how large a log is."""
+"""Assumed where the broker does not say how large a log is."""
 
 
 def wire_chunks(

@@ -30,7 +30,7 @@ FETCH_BYTES = 8 * 1024 * 1024
 MOST_VERSION = 12  # the last one with topics by name
 WAIT_MS = 500
 PATIENCE_SECONDS = 60
-"""How long nothing may come for offsets that were promised."""
+"""Longest wait for offsets that were promised."""
 
 
 def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -51,8 +51,8 @@ def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBa
 def _answers(
     client: BrokerClient, chunk: WireChunk, origin: BatchOrigin
 ) -> Iterator[tuple[Any, Parts, int]]:
-    """What the broker gives for the chunk's offsets, answer by answer; the batches in it; and the
-    offset that was asked for, before which records of its first batch may lie.
+    """The broker's answers for the chunk's offsets, with their batches and the offset that was
+    asked for, before which records of the first batch may be.
     """
     offset, last = chunk.selection.first_offset, chunk.selection.last_offset
     under_way = client.send(_request(chunk, offset), at_most=MOST_VERSION)

@@ -1,4 +1,4 @@
-"""A segment's zone map, as far as its rows are proved by the log that lies beside them.
+"""A segment's zone map, as far as its rows agree with the log beside them.
 
 The broker adds rows while a segment is being written, a little after the batches that they speak
 of. A cut or a crash may leave rows behind the log's end, and a Kafka that ran in the directory
@@ -31,7 +31,7 @@ _MAX_INT32 = (1 << 31) - 1
 
 
 class _End(NamedTuple):
-    """What follows a zone: its position, and its offset relative to the segment's base."""
+    """End of a zone: its position, and its offset relative to the segment's base."""
 
     position: int
     offset: int
@@ -65,7 +65,7 @@ def proved_rows(fs: FileSystem, path: str, log: SeenLog) -> ZoneColumns | None:
 
 
 def _fit(zones: ZoneColumns, count: int, log: SeenLog) -> bool:
-    """Whether rows begin where batches do; some of them are looked at."""
+    """True when rows begin where batches do; some of them are looked at."""
     if zones.positions[0] != 0:
         return False
     try:
@@ -97,13 +97,13 @@ def _end_of(zones: ZoneColumns, index: int, log: SeenLog) -> _End | None:
                 return None
             left -= place.record_count
             end = _End(place.end_position, place.last_offset + 1 - log.base_offset)
-    except CorruptLog:  # the log is cut off there, or something else lies there
+    except CorruptLog:  # the log is cut off there, or something else is there
         pass
     return None if left else end
 
 
 def _is_within(zones: ZoneColumns, index: int, place: BatchPlace) -> bool:
-    """Whether the row allows the batch's largest time; a stamp is none that the row knows."""
+    """True when the row allows the batch's largest time; a stamp is none that the row knows."""
     if place.max_timestamp == NO_TIMESTAMP or not place.record_count:
         return True
     if (place.attributes & LOG_APPEND_TIME) or zones.flags[index] & UNREAD:

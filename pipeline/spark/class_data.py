@@ -1,9 +1,10 @@
 """Java's class-data archive for short commands: a third of what their start costs, kept for later.
 
 The first command has Java write, as it ends, which classes it loaded; those after it map the file.
-It fits one Java and one set of Spark's jars and lies under a name made of both, in the user's cache
-(about 160 MB). Before it is used for the first time that Java has to prove it whole, because one
-that is cut short would end it. Where it does not fit, Java does without. Nothing here ever fails.
+It fits one Java and one set of Spark's jars and is stored under a name made of both, in the user's
+cache (about 160 MB). Before it is used for the first time that Java has to prove it whole, because
+one that is cut short would end it. Where it does not fit, Java does without. Nothing here ever
+fails.
 """
 
 import hashlib
@@ -81,7 +82,7 @@ def _class_path(java: Path, spark: Path) -> str:
 
 
 def _run(java: Path, spark: Path, *arguments: str) -> str:
-    """What Java says; SubprocessError when it ends unhappily."""
+    """Output of Java; SubprocessError when it fails."""
     done = subprocess.run(  # noqa: S603 - the Java that Spark is about to run on
         [str(java / "bin" / "java"), *arguments],
         env={**os.environ, "SPARK_HOME": str(spark), "SPARK_SCALA_VERSION": "2.13"},
@@ -117,7 +118,7 @@ def _facts(path: Path) -> str:
 
 
 def _is_first(marker: Path) -> bool:
-    """Whether nobody else has begun to make the archive lately."""
+    """True when no other process has begun to make the archive lately."""
     try:
         marker.open("x").close()
     except FileExistsError:

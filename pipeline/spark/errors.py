@@ -1,4 +1,4 @@
-"""What Spark reports as an error of ours: a line that says what to do, not a page of Java."""
+"""Spark's errors as errors of ours: a line that says what to do, not a page of Java."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class ExecutorLacks(PipelineError):  # noqa: N818 - what happened
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """What PySpark raises in here is raised as SparkFailed or ExecutorLacks."""
+    """Turns errors of PySpark into SparkFailed or ExecutorLacks."""
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -53,7 +53,7 @@ def named(text: str) -> PipelineError:
 
 
 def in_a_line(text: str) -> str:
-    """What Python raised in a worker, if it did; else the first thing that Spark says."""
+    """The error that Python raised in a worker, if any; else the first line of Spark's."""
     if raised := _RAISED.findall(text):
         return str(raised[-1])
     lines = (line.strip().removeprefix(": ") for line in text.splitlines())

@@ -26,7 +26,7 @@ exec '{java}' "$@"
 
 
 def java_home() -> str | None:
-    """What JAVA_HOME should be; None where the `java` on the PATH will do. NoJava."""
+    """The value for JAVA_HOME; None where the `java` on the PATH will do. NoJava."""
     wanted = os.environ.get("JAVA_HOME")
     if wanted:
         return _checked(wanted)
@@ -37,7 +37,9 @@ def java_home() -> str | None:
 
 
 def spark_home() -> Path:
-    """Where Spark lies that this Java will run: SPARK_HOME, else the package. FileNotFoundError."""
+    """Folder of a Spark that this Java will run: SPARK_HOME, else the package.
+    FileNotFoundError.
+    """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise FileNotFoundError("pyspark")

@@ -69,7 +69,7 @@ def _range(found: Filter, number_of: Callable[[Any], int]) -> Range:
 
 
 def _values(found: Filter) -> list[Any] | None:
-    """What an equality or IN allows; None for another filter."""
+    """Values that an equality or IN allows; None for another filter."""
     match found:
         case EqualTo():
             return [found.value]

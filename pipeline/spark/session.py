@@ -46,7 +46,7 @@ DEFAULTS: Mapping[str, str] = MappingProxyType({
     "spark.sql.streaming.stateStore.providerClass":
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 })  # fmt: skip
-"""Where Spark's own configuration says nothing."""
+"""Defaults where Spark's own configuration has no value."""
 
 NEEDED: Mapping[str, str] = MappingProxyType({
     "spark.sql.session.timeZone": "UTC",
@@ -83,7 +83,7 @@ def open_session(
 
 
 def prepare_environment() -> None:
-    """Set what Spark's processes inherit: Java, the interpreter, where our code lies."""
+    """Set what Spark's processes inherit: Java, the interpreter, the path of our code."""
     if find_spec("pyspark") is None:
         raise NoSpark("PySpark is not installed: pip install 'horolog[spark]'")
     home = java_home()
@@ -97,7 +97,7 @@ def prepare_environment() -> None:
 
 
 def register(session: "SparkSession") -> None:
-    """Make `format("horolog")` known to a session that somebody else made, and to its executors."""
+    """Make `format("horolog")` known to a session of the user's, and to its executors."""
     from pipeline.spark.source import HorologSource
 
     ship(session)
@@ -105,7 +105,7 @@ def register(session: "SparkSession") -> None:
 
 
 def configured() -> dict[str, str]:
-    """What `spark-defaults.conf` sets. BadOption when it cannot be read."""
+    """Settings of `spark-defaults.conf`. BadOption when it cannot be read."""
     folder = os.environ.get("SPARK_CONF_DIR")
     if folder is None:
         folder = f"{spark_home()}/conf"

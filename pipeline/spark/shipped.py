@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("config", "pipeline", "protocol", "storage")
 FOLDER = "horolog-code"
-"""What the archive is unpacked as, in an executor's own directory."""
+"""Name of the unpacked archive in an executor's own directory."""
 _PATH = "PYTHONPATH"
 
 
@@ -49,7 +49,7 @@ def ship(session: "SparkSession") -> None:
 
 
 def is_local(master: str) -> bool:
-    """Whether tasks run in the process of the driver, which `local-cluster` does not mean."""
+    """True when tasks run in the process of the driver, which `local-cluster` does not mean."""
     return master == "local" or master.startswith("local[")
 
 

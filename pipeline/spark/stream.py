@@ -54,7 +54,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._partitions = SettledViews(self.options)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
-        """Where the query begins: latest, unless options say otherwise."""
+        """Begin of the query: latest, unless options say otherwise."""
         views = views_of(self.options)
         refuse_partial(self.options, views)
         starts = {
@@ -63,7 +63,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset_of(views, starts)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options allow a batch."""
+        """Limit of a batch, from the options."""
         if self.options.max_offsets is not None:
             return ReadMaxRows(self.options.max_offsets)
         if self.options.max_bytes is not None:
@@ -75,7 +75,7 @@ class RecordsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._latest(views_of(self.options))
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Where the next batch ends. DataLost."""
+        """End of the next batch. DataLost."""
         views, fails = self._partitions.now(places_in(start)), self.options.fails_on_loss
         if fails:
             refuse_missing(start, views)

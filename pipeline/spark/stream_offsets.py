@@ -1,4 +1,4 @@
-"""How far a stream has come, and how far its next batch may go. Pure: views in, offsets out.
+"""Offsets of a stream, and limits of its next batch. Pure: views in, offsets out.
 
 An offset is what Spark's Kafka connector writes into a checkpoint, and the topic's id with it:
 `{"orders": {"0": 17, "1": 4, "id": "6f1c…"}}`. So a topic that was deleted and made again under the
@@ -54,7 +54,7 @@ def places_in(offset: Offset, since: Offset | None = None) -> set[tuple[str, int
 
 
 def position_in(offset: Offset, view: PartitionView) -> int | None:
-    """Where a partition stands in an offset; None for one that it does not know."""
+    """Position of a partition in an offset; None for one that it does not know."""
     found = offset.get(view.topic, {}).get(str(view.partition))
     return None if found is None else int(found)
 
@@ -88,12 +88,12 @@ def refuse_missing(start: Offset, views: Iterable[PartitionView]) -> None:
 
 
 def limited(ranges: list[tuple[PartitionView, int, int]], most: int) -> dict[tuple[str, int], int]:
-    """How far each partition goes when all together may have `most` offsets: in fair shares.
+    """End of each partition when all together may have `most` offsets: in fair shares.
 
     `ranges` are from where to where each could go. Each that has something gets one offset, and of
-    the rest as much as it is behind. Where the limit is smaller than that they take turns. Whose
-    turn it is, the positions say: together they rise by the limit with every such batch, so that
-    the next one begins where this one ends.
+    the rest as much as it is behind. Where the limit is smaller than that they take turns. The
+    positions give the turn: their sum rises by the limit with every such batch, so that the next
+    one begins where this one ends.
     """
     first = sum(begin for _, begin, _ in ranges) % max(1, len(ranges))
     ends, waiting = {}, []

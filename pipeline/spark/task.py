@@ -17,7 +17,7 @@ class TaskPartition(InputPartition):
     """Plain values."""
 
     def __init__(self, task: Task) -> None:
-        """What to read."""
+        """`task`: the chunks to read."""
         self.task = task
 
 

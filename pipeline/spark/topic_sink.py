@@ -26,20 +26,20 @@ _KNOWN = ("bootstrap", "topic", "compression", "allowlogappendtime", "checkpoint
 
 @dataclass
 class Written(WriterCommitMessage):
-    """How many records a task has written."""
+    """Number of records that a task has written."""
 
     records: int
 
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """Where to, and how packed."""
+    """Target of the sink, and its compression."""
 
     bootstrap: str
     topic: str
     codec: Codec
     keeps_times: bool = False
-    """Whether topics, which the records name, have to be looked at before they are written."""
+    """Topics, which the records name, are checked before they are written."""
 
 
 def sink_options(options: Mapping[str, str], columns: list[str]) -> SinkOptions:

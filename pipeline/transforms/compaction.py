@@ -1,7 +1,7 @@
-"""What compaction should leave of a log, by a model that knows nothing of the cleaner. Pure.
+"""Model of compaction that knows nothing of the cleaner. Pure.
 
 Of the records below the offset up to which a log is clean, each key's last one stays, and none
-without a key (semantics.md 8.3); a tombstone may have gone. What lies at or above that offset is
+without a key (semantics.md 8.3); a tombstone may have gone. Records at or above that offset are
 untouched.
 """
 
@@ -16,7 +16,7 @@ from pipeline.decode.schemas import ALL_COLUMNS
 
 READ = pa.schema([ALL_COLUMNS.field(name) for name in ("offset", "key", "value")])
 CONTENT = pa.schema([*READ, *(ALL_COLUMNS.field(name) for name in ("timestampMs", "headers"))])
-"""What compaction must leave as it was."""
+"""Columns that compaction must leave unchanged."""
 DIGEST_BYTES = 16
 KEYED = pa.schema([
     pa.field("offset", pa.int64()), pa.field("key", pa.binary()),
@@ -28,7 +28,7 @@ SHOWN = 10
 
 
 class Survivors(NamedTuple):
-    """What stays of a log when it is compacted up to an offset."""
+    """Counts of what stays of a log when it is compacted up to an offset."""
 
     records: int
     kept: int
@@ -59,7 +59,7 @@ class Checked(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether the cleaner did what the model does."""
+        """True when the cleaner did what the model does."""
         return not (self.lost or self.left_over or self.strange or self.changed)
 
 
@@ -87,7 +87,7 @@ def keyed(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def model(table: pa.Table, clean_below: int) -> pa.Table:
-    """What stays of `keyed` records when everything below that offset was compacted."""
+    """Records that stay of `keyed` ones when everything below that offset was compacted."""
     dirty = pc.field("offset") >= clean_below
     clean = table.filter(~dirty & pc.field("key").is_valid())
     last = clean.group_by("key").aggregate([("offset", "max")])
@@ -98,7 +98,7 @@ def model(table: pa.Table, clean_below: int) -> pa.Table:
 
 
 def survivors(table: pa.Table, clean_below: int) -> Survivors:
-    """How much stays."""
+    """Counts of the records that stay."""
     kept = model(table, clean_below)
     return Survivors(
         table.num_rows,

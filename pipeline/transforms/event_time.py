@@ -1,4 +1,4 @@
-"""Which record times can be believed, what the others were meant to be, and the day they fall on.
+"""Credible record times, the likely meaning of the others, and the day they fall on.
 
 Pure, over columns of milliseconds. The detective that names a bad time is the broker's own
 (`protocol.records.mistimed`, time.md 2), so that an archive says of a record what the broker said.
@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 
 
 class TimeLimits(NamedTuple):
-    """What record times are held against, in ms; both ends are good."""
+    """Limits of record times, in ms; both ends are good."""
 
     now_ms: int
     low_ms: int
@@ -32,7 +32,7 @@ class TimeLimits(NamedTuple):
 
 
 def is_good(times: Times, limits: TimeLimits) -> Mask | None:
-    """Which times can be believed; None: all of them."""
+    """Mask of the credible times; None: all of them."""
     if not len(times):
         return None
     if int(times.min()) >= max(0, limits.low_ms) and int(times.max()) <= limits.high_ms:

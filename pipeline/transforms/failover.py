@@ -1,11 +1,11 @@
-"""Where a consumer goes on in another cluster, so that it misses nothing (KIP-33, use case 3).
+"""Offsets for a consumer in another cluster, so that it misses nothing (KIP-33, use case 3).
 
 Every record is produced to both clusters and may arrive in them in another order. What the consumer
 had not read in the first one came there after all that it had read. So where a time T is known that
 a record which it had read did not come before, what it had not read is not older than T - L, L
 being the largest latency of that cluster. In the other cluster the consumer has all to come from
-the first record whose time is T - L or later: nothing is missed, and what lies there and was read
-before comes twice.
+the first record whose time is T - L or later: nothing is missed, and records there that were read
+before come twice.
 
 T may be too early, which costs records that come twice, and never too late, which would lose some.
 A claimed time is one when it is not after the earliest that the arrival can be: a clock that is
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 
 class Consumed(NamedTuple):
-    """How far a consumer had come in a partition of the first cluster."""
+    """Progress of a consumer in a partition of the first cluster."""
 
     topic: str
     partition: int
@@ -31,7 +31,7 @@ class Consumed(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """Where it goes on in the other cluster."""
+    """Start of the consumer in the other cluster."""
 
     topic: str
     partition: int
@@ -43,8 +43,8 @@ class Resume(NamedTuple):
     duplicates: int | None
     """Of them, so many the consumer has seen; None where nobody compared."""
     missed: int | None
-    """Records that it had not read and that lie before the offset there: none, or the latency
-    was larger than told."""
+    """Records that it had not read and that are before the offset there: none, or the latency
+    was larger than given."""
 
 
 def wanted_from(consumed: Consumed, max_latency_ms: int) -> int | None:
@@ -55,10 +55,10 @@ def wanted_from(consumed: Consumed, max_latency_ms: int) -> int | None:
 def came_after(
     rows: Iterable[tuple[int, int | None]], max_ahead_ms: int | None = None
 ) -> int | None:
-    """A time that what follows the rows came after; None: they tell none.
+    """A time after which the records behind the rows arrived; None: unknown.
 
-    Of each row the claimed time (below zero: none) and the arrival, which may be told too early and
-    never too late; None: unknown. `max_ahead_ms`: no clock is further ahead; None: who knows.
+    Of each row the claimed time (below zero: none) and the arrival, which may be too early and
+    never too late; None: unknown. `max_ahead_ms`: no clock is further ahead; None: unknown.
     """
     credible: int | None = None
     last_arrival: int | None = None
@@ -78,10 +78,11 @@ def came_after(
 def compare(
     read: Iterable[Any], unread: Iterable[Any], before: Iterable[Any], after: Iterable[Any]
 ) -> tuple[int, int]:
-    """How many records come twice, and how many never.
+    """Numbers of the records that come twice, and of those that never come.
 
-    Of the first cluster what the consumer had `read` and what not; of the other what lies `before`
-    the offset and from it on. Records are told by what a producer gave them. Equal ones count.
+    Of the first cluster the records that the consumer had `read` and those it had not; of the other
+    those `before` the offset and from it on. Records are identified by what a producer gave them.
+    Equal ones count.
     """
     seen, coming = Counter(read), Counter(after)
     duplicates = sum(min(count, seen[record]) for record, count in coming.items())

@@ -1,7 +1,7 @@
-"""What consumer groups have committed, from the records of `__consumer_offsets`. Pure.
+"""Commits of consumer groups, from the records of `__consumer_offsets`. Pure.
 
 The last commit of a group and partition counts; one without a value takes it back. Some commits
-before it are remembered, for they tell how fast the group is.
+before it are kept, to measure the speed of the group.
 """
 
 import struct
@@ -17,7 +17,7 @@ _SHORT, _LONG = struct.Struct(">h"), struct.Struct(">q")
 
 
 class GroupPlace(NamedTuple):
-    """What a commit is of."""
+    """Place of a commit."""
 
     group: str
     topic: str

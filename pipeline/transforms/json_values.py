@@ -28,7 +28,7 @@ class Parsed(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether every value fits."""
+        """True when every value fits."""
         return not any(self.errors)
 
 

@@ -1,4 +1,4 @@
-"""How far a group is behind, in records and in time, and when it will have caught up. Pure."""
+"""Lag of a group, in records and in time, and the time to catch up. Pure."""
 
 from typing import Any, NamedTuple
 
@@ -15,16 +15,17 @@ class Lag(NamedTuple):
     by_arrival_ms: int | None
     """For how long the first record that was not read has been there."""
     by_record_ms: int | None
-    """How old it says it is."""
+    """Age by record time, in ms."""
     consumed_a_second: float | None
     produced_a_second: float | None
     lost: int
     """Records that retention took before the group read them."""
     beyond: int = 0
-    """So far behind the log's end lies what was committed: the topic was made again, or has lost
-    its end. The group gets nothing, or begins anew, and counts as having read all."""
+    """Number of offsets by which the commit is beyond the log's end: the topic was created again,
+    or has lost its end. The group gets nothing, or begins again, and counts as having read all.
+    """
     is_fresh: bool = False
-    """Whether a broker said where the log ends; a checkpoint may be older than the commit."""
+    """The end is from a broker; a checkpoint may be older than the commit."""
 
     @property
     def behind_ms(self) -> int | None:
@@ -32,12 +33,12 @@ class Lag(NamedTuple):
         return self.by_record_ms if self.by_arrival_ms is None else self.by_arrival_ms
 
     def is_alarming(self, limit_ms: int) -> bool:
-        """Whether it is further behind, or will miss what comes."""
+        """True when it is further behind, or will miss new records."""
         return (self.behind_ms or 0) > limit_ms or (self.is_fresh and self.beyond > 0)
 
     @property
     def catches_up_ms(self) -> int | None:
-        """When it has read all there is, at these rates; None: never, or not known."""
+        """Time to read all there is at these rates, in ms; None: never, or not known."""
         if not self.records:
             return 0
         if self.consumed_a_second is None:

@@ -1,4 +1,4 @@
-"""How long records take from their claimed time to the broker: by topic and hour of arrival. Pure.
+"""Latency from claimed time to arrival at the broker: by topic and hour of arrival. Pure.
 
 The figure that others need is how late a record of the cluster can be: MaxLatencyOfCluster of
 KIP-33. The largest latency seen is one that a quantile of all records does not exceed, with a

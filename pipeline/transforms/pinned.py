@@ -1,9 +1,9 @@
-"""Which segments are past their time and still here, because an older one stays. Pure decisions.
+"""Segments past retention that stay because an older one stays. Pure decisions.
 
-Retention goes from the oldest segment to the newest and stops at the first that stays
-(semantics.md 4), so one record of the far future holds its segment and all behind it. What is
-asked here of a log is `storage.retention.plan`'s plan of it: once by the topic's own clock, once by
-arrival, which no client can move.
+Retention goes from the oldest segment to the newest and stops at the first that stays (semantics.md
+4), so one record of the far future retains its segment and all behind it. The input is
+`storage.retention.plan`'s plan of a log: once by the topic's own clock, once by arrival, which no
+client can move.
 """
 
 from collections.abc import Sequence
@@ -39,21 +39,21 @@ class Pinned(NamedTuple):
     blocker_time_ms: int | None
     """The time that it is judged by."""
     until_ms: int | None
-    """When the first of those held goes at last; None: never by time."""
+    """Time when the first pinned one goes at last (ms); None: never by time."""
     arrival_segments: int
-    """What would go at once if the topic's age were measured from arrival."""
+    """Number of segments that would go if the topic's age were measured from arrival."""
     arrival_bytes: int
 
     @property
     def is_pinned(self) -> bool:
-        """Whether something is held."""
+        """True when a segment is pinned."""
         return self.held_segments > 0
 
 
 def judge_pinned(
     segments: Sequence[SegmentFacts], log: LogFacts, limits: RetentionLimits, now_ms: int
 ) -> Pinned:
-    """What of a log is held at `now_ms`, by what, until when."""
+    """Pinned segments of a log at `now_ms`, the blocker, and its end."""
     decided = plan(segments, log, limits, now_ms)
     by_arrival = plan(segments, log, limits._replace(clock=RetentionClock.ARRIVAL), now_ms).leaving
     held = _held(segments, decided, limits, now_ms)
@@ -93,7 +93,7 @@ def _held(
 
 
 def _due_ms(segment: SegmentFacts, limits: RetentionLimits) -> int:
-    """When the segment would go if it stood alone and no time were ahead of its arrival."""
+    """Time when the segment would go if it stood alone and no time were ahead of its arrival."""
     arrival = arrival_of(segment)
     since = arrival
     if segment.record_ms >= 0 and limits.clock in _BY_RECORD:
@@ -102,7 +102,7 @@ def _due_ms(segment: SegmentFacts, limits: RetentionLimits) -> int:
 
 
 def _blocker(decided: RetentionPlan, first_held: int) -> tuple[int, int | None]:
-    """Of the segments up to the first held one, the last that goes by its own age, and when."""
+    """Of the segments up to the first pinned one, the last that goes by its own age, and when."""
     candidates = [
         at for at, each in enumerate(decided.decisions[: first_held + 1]) if not each.goes
     ]

@@ -1,7 +1,7 @@
-"""Whose times are wrong in a partition, how late records come, and what a watermark costs. Pure.
+"""Audit of times in a partition: wrong times, late records, cost of a watermark. Pure.
 
 A partition is gone over in the order of its offsets. Skew is arrival minus the claimed time: below
-zero a record is ahead of the broker's clock. Lateness is how far a record lies behind the latest
+zero a record is ahead of the broker's clock. Lateness is how far a record is behind the latest
 time before it; times that are ahead by more than the bound are no such time, or one record of 2055
 would make all others late. Numbers are exact; quantiles come from `histogram`.
 """
@@ -28,7 +28,7 @@ READ = pa.schema(
         for name in ("offset", "createTimeMs", "appendTime", "producerId", "key")
     ]
 )
-"""What is asked of a source."""
+"""Columns that are read from a source."""
 QUARTILES = {"p01": 0.01, "p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 KEPT_OUTLIERS = 20
 KEPT_SHARE = 0.999
@@ -37,7 +37,9 @@ _UNKNOWN = np.iinfo(np.int64).max
 
 
 class AuditBounds(NamedTuple):
-    """How far a claimed time may lie from the record's arrival, in ms; `now_ms` for want of it."""
+    """Largest distances of a claimed time from the arrival, in ms; `now_ms` where that is
+    unknown.
+    """
 
     ahead_ms: int
     behind_ms: int
@@ -45,7 +47,7 @@ class AuditBounds(NamedTuple):
 
 
 class Outlier(NamedTuple):
-    """A record whose time lies outside the bounds."""
+    """A record whose time is outside of the bounds."""
 
     offset: int
     time_ms: int
@@ -149,7 +151,7 @@ class PartitionAudit:
 
     @property
     def watermark_ms(self) -> int | None:
-        """How far a watermark must stay behind to lose one record in a thousand at most."""
+        """Delay of a watermark that loses one record in a thousand at most, in ms."""
         enough = quantile(self.lateness, KEPT_SHARE)
         return None if enough is None else min(enough, self.max_lateness_ms)
 
@@ -215,7 +217,7 @@ def quantiles(counts: Counter[int]) -> dict[str, int | None]:
 
 
 def skew_of(times: Times, arrivals: Times) -> Times:
-    """Arrival minus claimed time, held within 64 bits."""
+    """Arrival minus claimed time, limited to 64 bits."""
     exact = arrivals.astype(np.float64) - times.astype(np.float64)
     skew = arrivals - times
     wrapped = np.abs(exact) > 2.0**62
@@ -225,7 +227,7 @@ def skew_of(times: Times, arrivals: Times) -> Times:
 
 
 def arrivals_of(batch: pa.RecordBatch) -> Times:
-    """When each record came, in ms; the largest number where nothing says so."""
+    """Arrival of each record, in ms; the largest number where it is unknown."""
     column = batch.column("appendTime")
     if column.null_count == len(column):
         return np.full(len(column), _UNKNOWN, np.int64)
@@ -251,7 +253,7 @@ class Wrote(NamedTuple):
 def writers_of(
     rows: Iterable[Wrote], topic: str, partition: int, offset: int
 ) -> list[tuple[str, str]]:
-    """Who may have written the offset: clients and addresses, those with dirty times first."""
+    """Possible writers of the offset: clients and addresses, those with dirty times first."""
     found = [
         each
         for each in rows

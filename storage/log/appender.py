@@ -38,7 +38,7 @@ _new = tuple.__new__
 
 
 class PlacedBatch(NamedTuple):
-    """A batch that lies in the log now."""
+    """A batch that is stored in the log."""
 
     base_offset: int
     last_offset: int
@@ -46,12 +46,12 @@ class PlacedBatch(NamedTuple):
     segment_base: int
     position: int
     skew_ms: int | None
-    """How long after its latest record's time the batch arrived; None without any time."""
+    """Arrival of the batch minus its latest record time, in ms; None without any time."""
     dirty: DirtyTimes | None
 
 
 class LogAppender:
-    """What a log needs to grow; nothing is opened before the first append."""
+    """Appends to a log; nothing is opened before the first append."""
 
     __slots__ = (
         "_batch_rules",
@@ -104,7 +104,7 @@ class LogAppender:
             self._writer.reconfigure(config)
 
     def needs_lane(self, records: memoryview) -> bool:
-        """Whether checking these records takes so long that the loop should not do it."""
+        """True when checking these records takes too long for the loop."""
         return self._batch_rules.needs_lane(records)
 
     def append(
@@ -113,7 +113,7 @@ class LogAppender:
         """Append one batch, as it came or checked; a remembered one is what this one repeats.
 
         TooMuchWork when unpacking it takes more than `work`; nothing has changed then.
-        KafkaError when it is refused; MistimedBatch when it needs its remedy first; DiskError,
+        KafkaError when it is refused; MistimedBatch when it needs a rewrite first; DiskError,
         CorruptIndex or CorruptLog when the disk failed. Nothing has changed then, but that a
         segment may have ended.
         """
@@ -164,7 +164,7 @@ class LogAppender:
         return placed
 
     def _repeated(self, batch: CheckedBatch) -> RememberedBatch:
-        """What a batch that needs its remedy repeats; MistimedBatch when it repeats nothing."""
+        """The batch that a mistimed one repeats; MistimedBatch when it repeats nothing."""
         header = batch.header
         duplicate = None if header.producer_id < 0 else self.producers.check(header)
         if duplicate is None:
@@ -186,7 +186,7 @@ class LogAppender:
         )
         if ended is not None and ended.is_aborted:
             segment.aborted.append(aborted_of(ended))
-            with suppress(DiskError):  # the segment's sync tries again, and recovery makes it anew
+            with suppress(DiskError):  # the segment's sync tries again, and recovery rebuilds it
                 segment.aborted.flush()
 
     def own(self, batch: CheckedBatch) -> CheckedBatch:
@@ -227,7 +227,7 @@ class LogAppender:
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """Which leader epoch wrote from which offset on."""
+        """Leader epochs and their first offsets."""
         if self._epochs is None:
             epochs = LeaderEpochs(self._env.fs, f"{self._files.path}/{LEADER_EPOCHS_FILE}")
             epochs.load()
@@ -248,7 +248,9 @@ class LogAppender:
         return self._writer is not None and self._writer.trim()
 
     def write_out(self) -> None:
-        """What is in memory goes to the files, as a clean stop leaves them; unsynced. DiskError."""
+        """Writes everything in memory to the files, as a clean stop leaves them; unsynced.
+        DiskError.
+        """
         writer = self._writer
         if writer is None or self._is_written_out:
             return
@@ -260,8 +262,8 @@ class LogAppender:
         self._is_written_out = True
 
     def sync_out(self) -> None:
-        """Whatever the next start believes after a clean stop is durable, but for what is in the
-        `.log`. DiskError leaves that to recovery.
+        """Makes durable what the next start trusts after a clean stop, but for the `.log`.
+        DiskError leaves that to recovery.
         """
         unsynced = [segment for segment in self.segments if not segment.synced]
         if not unsynced:

@@ -1,4 +1,4 @@
-"""Where a log stands with its compaction: kept at the log, for the cleaner and for who asks."""
+"""State of a log's compaction: kept at the log, for the cleaner and for readers of the state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class UnfinishedSwap(Protocol):
 
 
 class Judged(NamedTuple):
-    """What was found that could be compacted, and what of the log that was found from."""
+    """A cleanability, and the state of the log that it was found from."""
 
     segments: tuple[Segment, ...]
     config: TopicConfig
@@ -32,7 +32,7 @@ class Judged(NamedTuple):
 
 @dataclass(slots=True)
 class Compaction:
-    """Where a log stands with its compaction."""
+    """State of a log's compaction."""
 
     is_running: bool = False
     """A run is under way, or a swap is not finished: no segment leaves the log otherwise."""

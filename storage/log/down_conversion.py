@@ -1,7 +1,7 @@
 """A range of a log read as messages of format 0 or 1, for clients that know no other.
 
 Works through a `FileSlice` in steps of bounded size, each of which a lane may run; between steps
-nothing is held but what was converted. What is damaged is not passed on with a fresh checksum: the
+memory has only the converted messages. Damaged bytes are not passed on with a fresh checksum: the
 range ends before it, or, if it stands first, has the error. Rules: semantics.md 7.5.
 """
 
@@ -24,7 +24,7 @@ STEP_BYTES = 64 * 1024
 
 
 class Oversize(Enum):
-    """What becomes of a first message that is larger than the room."""
+    """Treatment of a first message that is larger than the room."""
 
     CUT = "cut"
     """It comes cut off, so that the client sees its size and asks for more (Fetch 0 to 2)."""
@@ -77,7 +77,7 @@ class OldReader:
         self.unpacked_bytes = 0
         """Of the records that were gone through so far."""
         self.next_offset = from_offset
-        """Where to go on when the slice gave no message, as one of markers only does."""
+        """Next offset to read when the slice gave no message, as one of markers only does."""
 
     def step(self) -> None:
         """Converts the batches of the next STEP_BYTES, one at least.

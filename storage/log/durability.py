@@ -1,4 +1,4 @@
-"""What of a log is on the disk, and what its readers may therefore see (operations B2, B3).
+"""Durability of a log: what is on the disk, and what readers may therefore see (operations B2, B3).
 
 - A batch whose answer promises durability (acks=all under `by-acks`, every batch under `fsync`, or
   one that makes `flush.messages` due) is hidden from consumers until it is synced: the high
@@ -25,7 +25,7 @@ from storage.segment.sync import sync_files
 
 
 class _Synced(NamedTuple):
-    """What the last sync covered."""
+    """Extent of the last sync."""
 
     end_offset: int
     total_bytes: int
@@ -75,7 +75,7 @@ class Durability:
         self._flush_messages = config.flush_messages
 
     def promises(self, last_offset: int, *, acks_all: bool) -> bool:
-        """Whether the answer to a batch that ends with `last_offset` waits for the disk."""
+        """True when the answer to a batch that ends with `last_offset` waits for the disk."""
         return (
             self._promises_all
             or (acks_all and self._promises_some)
@@ -103,7 +103,9 @@ class Durability:
         return self._total_bytes - self._synced.total_bytes
 
     def reached(self, offset: int) -> None:
-        """What lies below `offset` is durable. On the loop, whoever changes the log meanwhile."""
+        """Notes that everything below `offset` is durable. On the loop, whoever changes the log
+        meanwhile.
+        """
         self.durable_offset = max(offset, self.durable_offset)
 
     def show(self) -> None:
@@ -196,7 +198,7 @@ def _sync_names(segment: Segment) -> None:
 
 
 def _closed_zones(segment: Segment) -> int:
-    """How many zones of it are closed: the bytes that they speak of are written by now."""
+    """Number of its closed zones: the bytes that they describe are written by now."""
     zones = None if segment.indexes is None else segment.indexes.zones
     return 0 if zones is None or not zones.is_loaded else zones.row_count
 

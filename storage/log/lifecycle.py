@@ -1,7 +1,7 @@
-"""What becomes of a log as time passes: the facts of its segments, and the decisions on them.
+"""Facts of a log's segments as time passes, and decisions on them.
 
 Decisions read no file and change nothing; `learn_times` and a cold `roll_deadline` look into files,
-so they run on a lane. What is decided is done by `Log.remove_segments` and `Log.roll`.
+so they run on a lane. `Log.remove_segments` and `Log.roll` carry them out.
 """
 
 from storage.log.log import Log
@@ -42,23 +42,23 @@ def learn_times(log: Log, at_most: int) -> bool:
 
 
 def plan_retention(log: Log, now_ms: int, *, is_held: bool = False) -> RetentionPlan:
-    """Which segments go and which stay, and why, as of `now_ms`; after `learn_times`.
+    """Segments that go and segments that stay, with reasons, as of `now_ms`; after `learn_times`.
 
-    `is_held`: the broker's clock is in doubt, so nothing goes by time.
+    `is_held`: a hold of the broker's clock suspends removal by time.
     """
     segments, offsets = facts_of(log.snapshot)
     return plan(segments, offsets, limits_of(log.config, is_held=is_held), now_ms)
 
 
 def knows_roll_deadline(log: Log) -> bool:
-    """Whether `roll_deadline` reads no file."""
+    """True when `roll_deadline` reads no file."""
     active = log.snapshot.active
     known = UNKNOWN not in {active.first_timestamp, active.first_arrival_ms}
     return known or not log.snapshot.end_position
 
 
 def roll_deadline(log: Log, now_ms: int) -> int | None:
-    """When the timer ends the active segment, in wall time ms; None while it is empty.
+    """Wall time in ms when the timer ends the active segment; None while it is empty.
 
     DiskError, CorruptLog.
     """

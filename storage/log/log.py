@@ -65,7 +65,7 @@ class Log:
     )
 
     snapshot: LogSnapshot
-    """What readers see; replaced as a whole."""
+    """State for readers; replaced as a whole."""
     config: TopicConfig
     """The topic's settings as the log follows them. Read only."""
 
@@ -128,7 +128,7 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """What is remembered of idempotent and transactional producers. Read only."""
+        """State of idempotent and transactional producers. Read only."""
         return self._appender.producers
 
     def reconfigure(self, config: TopicConfig) -> None:
@@ -141,7 +141,7 @@ class Log:
     # --- append ---
 
     def needs_lane(self, records: memoryview) -> bool:
-        """Whether checking these records takes so long that the loop should not do it."""
+        """True when checking these records takes too long for the loop."""
         return self._appender.needs_lane(records)
 
     def append_own(self, batch: CheckedBatch, *, acks_all: bool, leader_epoch: int) -> AppendResult:
@@ -160,8 +160,8 @@ class Log:
         """Append exactly one batch of format 2 from a client; patched in place.
 
         Raises KafkaError when it is refused (`InvalidRecordError` when for its records);
-        StorageError when the disk failed or the log is offline; MistimedBatch when it needs its
-        remedy: then what came of it may be appended, as long as nothing else was since;
+        StorageError when the disk failed or the log is offline; MistimedBatch when it needs a
+        rewrite: the rewritten batch may be appended, as long as nothing else was since;
         TooMuchWork when it unpacks to more than `work` allows for. Nothing is stored then.
         """
         try:
@@ -309,7 +309,7 @@ class Log:
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """Which leader epoch wrote from which offset on."""
+        """Leader epochs and their first offsets."""
         return self._appender.epochs
 
     @property
@@ -368,7 +368,7 @@ class Log:
 
     @property
     def takes_changes(self) -> bool:
-        """Whether it is in service: open, its disk well, without damage."""
+        """True when it is in service: open, its disk well, without damage."""
         return not self.is_closed and self.failed is None and self.corruption is None
 
     def _raise_start(self, offset: int) -> int:

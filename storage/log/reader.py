@@ -1,9 +1,10 @@
-"""Reads of a log on a snapshot: from an offset to whole batches as they lie on disk (semantics 2).
+"""Reads of a log on a snapshot: from an offset to whole batches as stored on disk (semantics 2).
 
 No batch is decoded. A fetch begins with the batch that holds the wanted offset and ends at a batch
 boundary when it reaches the bound or the end of a segment, else wherever the byte limit falls, as
-in Kafka. What lay on the disk before this process began is checked once before it is served
-(`storage.log.unverified_range`): until then it comes with a doubt, and damage ends what is given.
+in Kafka. Bytes from before this process began are verified once before they are served
+(`storage.log.unverified_range`): until then they come with an `UnverifiedRange`, and damage ends
+the data.
 """
 
 from protocol.errors import ErrorCode, KafkaError
@@ -77,7 +78,7 @@ def _piece(  # noqa: PLR0917 - private, called by position
     max_bytes: int,
     min_one_batch: bool,
 ) -> FetchData:
-    """What a fetch gets from a batch on, at most up to `limit`."""
+    """Data for a fetch from a batch on, at most up to `limit`."""
     if batch_bytes > max_bytes:
         if not min_one_batch:
             return NOTHING
@@ -87,7 +88,7 @@ def _piece(  # noqa: PLR0917 - private, called by position
 
 
 def _proven(piece: FetchData, doubt: UnverifiedRange) -> FetchData:
-    """As much of the piece as is known to be sound; all of it, in doubt, while that is not known.
+    """The verified part of the piece; all of it, with the range, while that is unverified.
 
     CorruptLog when it begins with damage.
     """

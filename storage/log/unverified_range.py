@@ -14,7 +14,7 @@ from storage.segment.segment import Segment
 from storage.segment.verified_ranges import VerifiedRanges
 
 CHUNK_BYTES = 256 * 1024  # a scan holds the interpreter: others have their turn in between
-AHEAD_BYTES = 4 * 1024 * 1024  # checked more than asked for, when somebody reads on and on
+AHEAD_BYTES = 4 * 1024 * 1024  # checked beyond the request, for sequential readers
 
 
 class UnverifiedRange(NamedTuple):
@@ -25,7 +25,7 @@ class UnverifiedRange(NamedTuple):
     end: int
     """Of what is wanted: perhaps within a batch, which is checked whole."""
     limit: int
-    """Where the segment ends, in bytes."""
+    """End of the segment, in bytes."""
     below: int
     """All its offsets are lower than this one."""
 
@@ -48,7 +48,7 @@ class UnverifiedRange(NamedTuple):
 
 
 def _ahead(known: VerifiedRanges, begin: int) -> int:
-    """How much is worth to be checked at once: a reader that comes from before goes on."""
+    """Bytes to check ahead: a sequential reader will need them."""
     return AHEAD_BYTES if any(end == begin for _, end in known.ranges) else 0
 
 
@@ -61,7 +61,7 @@ class _Look:
         self._below = below
         self._limit = limit
         self.fault = ""
-        """What is wrong where the sound part ends; empty when nothing is."""
+        """Fault at the end of the sound part; empty when there is none."""
 
     def sound_part(self, begin: int, end: int) -> int:
         """The end of the sound batches from `begin` on, at least `end` unless there is a fault."""
@@ -93,7 +93,7 @@ class _Look:
 
 
 class _Order:
-    """Whether offsets rise from batch to batch.
+    """Check that offsets rise from batch to batch.
 
     Where they do not, one of two neighbours is wrong: the later one if the earlier one follows on
     its own predecessor without a gap, else perhaps the earlier one.
@@ -105,10 +105,10 @@ class _Order:
         self._position = -1
         self._is_anchored = False
         self.doubtful_at = -1
-        """Where the batch begins that is wrong, once a fault was found."""
+        """Position of the wrong batch, once a fault was found."""
 
     def fault_in(self, rows: list[BatchRow], begin: int) -> str:
-        """What is wrong with the batches that follow, in a piece from `begin` on; or nothing."""
+        """Fault of the next batches, in a piece from `begin` on; empty without one."""
         for row in rows:
             at, base, last = begin + row[0], row[1], row[2]
             if base <= self._last or last >= self._below:
@@ -120,7 +120,7 @@ class _Order:
         return ""
 
     def fault_before(self, head: bytes) -> str:
-        """What is wrong with the last batch, by the begin of the one behind it; or nothing."""
+        """Fault of the last batch, by the begin of the one behind it; empty without one."""
         if self._is_anchored or int.from_bytes(head, "big") > self._last:
             return ""
         self.doubtful_at = self._position

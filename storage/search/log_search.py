@@ -54,7 +54,7 @@ class LogSearch:
 
     @property
     def lookup(self) -> tuple[TrustedIndexes, IndexRules]:
-        """How the indexes of the log's segments are reached."""
+        """Access to the indexes of the log's segments."""
         return self._indexes, self._rules
 
     def look(self, *, may_wait: bool = True, work: Work | None = None) -> SegmentAccess:
@@ -112,13 +112,13 @@ class LogSearch:
         return times_at(self._log.snapshot, self.look(), offset)
 
     def lag_at(self, offset: int, *, below: int | None = None, may_wait: bool = True) -> TimeLag:
-        """How far behind a reader is whose next offset is `offset`: a group's committed one."""
+        """Lag of a reader whose next offset is `offset`: a group's committed one."""
         snapshot = self._log.snapshot
         end = snapshot.high_watermark if below is None else below
         return lag_at(snapshot, self.look(may_wait=may_wait), offset, end)
 
     def skew(self) -> TimeSkew:
-        """How late the log's records came: arrival - record time."""
+        """Delays of the log's records: arrival - record time."""
         return skew_of(self._log.snapshot, self.look())
 
     def segment_starts(self, timestamp_ms: int, at_most: int, now_ms: int) -> list[int]:
@@ -133,14 +133,14 @@ class LogSearch:
     # --- aborted transactions ---
 
     def aborted(self, offset: int, up_to: int) -> list[AbortedTransaction]:
-        """What a READ_COMMITTED fetch of [offset, up_to) must leave out.
+        """Aborted transactions that a READ_COMMITTED fetch of [offset, up_to) must leave out.
 
-        An abort is noted where its marker lies, which may be far behind `up_to`.
+        An abort is noted at its marker, which may be far behind `up_to`.
         """
         return _aborted(self._log.snapshot, offset, up_to)
 
     def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTransaction]:
-        """What a reader of committed records must leave out of what a fetch from `offset` gave.
+        """Aborted transactions to leave out of the data of a READ_COMMITTED fetch from `offset`.
 
         Perhaps some more, which readers allow for.
         """

@@ -41,7 +41,7 @@ def time_of(clock: SearchClock, timestamp: int, zone: Zone, *, is_stamped: bool)
 
 
 def likely_arrival(zone: Zone, offset: int) -> int:
-    """When the record probably came: on the straight line between its zone's two arrivals.
+    """Estimated arrival of the record in ms: on the straight line between its zone's two arrivals.
 
     For lags, where one number is wanted and being too late is as bad as too early.
     """

@@ -74,7 +74,7 @@ class SegmentAccess:
         self._may_wait = may_wait
         self._inflate_limit = inflate_limit
         self.bytes_left = QUICK_BYTES
-        """What a look that must not wait may still read."""
+        """Bytes that a look which must not wait may still read."""
         self.scanned_zones = self.scanned_bytes = 0
         """Zones that were read so far, and bytes of those that ranges took."""
 
@@ -98,14 +98,14 @@ class SegmentAccess:
         return SegmentView(segment, limit, CachedFile(segment.file(), self), loaded, zones)
 
     def anew(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
-        """As `at`, with indexes made anew: the present ones were found wanting."""
+        """Opens the segment as `at`, with rebuilt indexes: the present ones were found wrong."""
         if not self._may_wait:
             raise NotInMemory
         self._indexes.rebuild(segment, limit, self._rules)
         return self.at(segment, limit, clock)
 
     def may_hold(self, segment: Segment, limit: int, clock: SearchClock, timestamp: int) -> bool:
-        """Whether the segment may hold a record of `timestamp` or later by this clock."""
+        """True when the segment may hold a record of `timestamp` or later by this clock."""
         if clock is RECORD and segment.max_timestamp != UNKNOWN:
             return segment.max_timestamp >= timestamp
         if clock is not RECORD and not self._came_by(segment, limit, timestamp):
@@ -127,7 +127,7 @@ class SegmentAccess:
     def records_of(
         self, batch: memoryview, header: BatchHeader, path: str, position: int
     ) -> memoryview | bytes | bytearray:
-        """The batch's records, unpacked. It lies at `position`.
+        """The batch's records, unpacked. The batch is at `position`.
 
         CorruptLog when it is damaged; TooMuchWork when it unpacks to more than may be.
         """
@@ -157,7 +157,7 @@ class SegmentAccess:
         return header, self.records_of(batch, header, file.path, place.position)
 
     def _came_by(self, segment: Segment, limit: int, timestamp: int) -> bool:
-        """Whether something in the segment may have come at `timestamp` or later."""
+        """True when a record of the segment may have arrived at `timestamp` or later."""
         if segment.held is not None and segment.indexes is not None:
             return segment.arrival_by_zones >= timestamp
         if segment.last_arrival_ms >= 0:

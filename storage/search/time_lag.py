@@ -1,8 +1,8 @@
-"""How far a reader is behind, in time: from the record that it reads next to the newest one.
+"""Lag of a reader in time: from the record that it reads next to the newest one.
 
 By arrival from the zone map alone: the number is what a straight line through the zone's first and
-last arrival gives. By record time from the records themselves; what a broken clock claimed there is
-the lag's fault too, which is why there are two. Milliseconds.
+last arrival gives. By record time from the records themselves, with
+the errors of the clients' clocks, which is why there are two. Milliseconds.
 """
 
 from typing import NamedTuple
@@ -27,14 +27,14 @@ class OffsetTimes(NamedTuple):
 
     offset: int
     record_ms: int
-    """What the record claims, or the broker's stamp; -1: it has no time."""
+    """Record time, or the broker's stamp; -1: it has no time."""
     arrival_ms: int
     is_estimated: bool
-    """Whether the arrival is an estimate, since its row was lost."""
+    """The arrival is an estimate, since its row was lost."""
 
 
 class TimeLag(NamedTuple):
-    """How far behind the end of what may be fetched an offset is; zeros when nothing is ahead."""
+    """Lag of an offset behind the end of what may be fetched; zeros when nothing is ahead."""
 
     records: int
     """Offsets ahead, those that compaction has emptied included."""

@@ -1,8 +1,8 @@
-"""What lies between two times, on a snapshot and by any clock (time.md 3).
+"""Records between two times, on a snapshot and by any clock (time.md 3).
 
-A zone that lies wholly inside is counted from its row; only zones at an edge, or with times on both
-sides of one, are read. A question reads `SCANNED_BYTES` of log at most: what is left over then is
-told as what may be there besides, and first and last offset still enclose all there is.
+A zone that is wholly inside is counted from its row; only zones at an edge, or with times on both
+sides of one, are read. A question reads `SCANNED_BYTES` of log at most: records beyond that are
+reported as possible ones, and first and last offset still enclose all of them.
 """
 
 from typing import NamedTuple
@@ -37,16 +37,16 @@ class TimeRange(NamedTuple):
     from_ms: int
     to_ms: int
     first_offset: int | None = None
-    """The first of them; None when there are none. If not `is_exact`, none lies before it."""
+    """The first of them; None when there are none. If not `is_exact`, none is before it."""
     last_offset: int | None = None
     """The last of them, likewise."""
     records: int = 0
-    """How many there are, transaction markers included; if not `is_exact`, at least so many."""
+    """Number of records, transaction markers included; if not `is_exact`, a lower bound."""
     records_at_most: int = 0
     doubtful: int = 0
     """By arrival: records of zones that an edge falls into. Some may belong to the other side."""
     estimated: int = 0
-    """How many of the counted ones have an arrival that is an estimate: their rows were lost."""
+    """Number of counted records with an estimated arrival: their rows were lost."""
     zones_counted: int = 0
     """Zones that were counted from their rows."""
     zones_scanned: int = 0
@@ -54,12 +54,12 @@ class TimeRange(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the number of records is."""
+        """True when the number of records is exact."""
         return self.records == self.records_at_most
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is proved that there are none."""
+        """True when it is proved that there are none."""
         return not self.records_at_most
 
 
@@ -79,7 +79,7 @@ def range_between(  # noqa: PLR0917 - called in one place
     clock: SearchClock,
     last_fetchable: int,
 ) -> TimeRange:
-    """What lies in [from_ms, to_ms), at or after the log start and below `last_fetchable`.
+    """Records in [from_ms, to_ms), at or after the log start and below `last_fetchable`.
 
     Negative times are no times: no range holds them. May read much: run it on a lane. DiskError;
     CorruptLog when a batch that has to be read is damaged.
@@ -168,7 +168,7 @@ class _RangeCase(NamedTuple):
         return [(INT64_MIN, INT64_MAX, 0, begin, stop)]
 
     def _is_inside(self, view: SegmentView, index: int, zone: Zone) -> bool:
-        """Whether the row proves that all its records are in the range, and may be fetched."""
+        """True when the row proves that all its records are in the range, and may be fetched."""
         is_whole = (
             not zone.flags & UNREAD
             and zone.first_offset >= self.start_offset
@@ -216,7 +216,7 @@ class _RangeCase(NamedTuple):
         return self._scan(view, view.zones.zone(index), view.zones.end_position(index, view.limit))
 
     def _scan(self, view: SegmentView, zone: Zone, end: int) -> _Found:
-        """What the zone's batches hold of the range."""
+        """Records of the range in the zone's batches."""
         self.look.scanned_bytes += end - zone.position
         self.look.scanned_zones += 1
         window = zone_window(view.file, zone, end)

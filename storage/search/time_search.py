@@ -193,7 +193,7 @@ class _Search:
         return find_offset(file, place.end_position, end, min_offset)
 
     def _looks_at_every(self, zone: Zone) -> bool:
-        """Whether any batch may hold it. By record time headers tell; of times unclaimed not."""
+        """True when any batch may hold it. By record time headers tell; of times unclaimed not."""
         if self._clock is RECORD:
             return False
         return self._clock is ARRIVAL or bool(zone.flags & UNTIMED)

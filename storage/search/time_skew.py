@@ -1,8 +1,8 @@
-"""How late records come: arrival - record time, from the rows of the zone map (time.md 3).
+"""Delays of records: arrival - record time, from the rows of the zone map (time.md 3).
 
 Nothing of the log is read. A row has bounds, not the delay of each record: none of a zone's records
 came less late than `first arrival - largest time`, none later than `last arrival - smallest time`.
-So there are two histograms, and the true one lies between. On LogAppendTime topics the rows hold
+So there are two histograms, and the true one is between them. On LogAppendTime topics the rows hold
 the claimed times, so there, too, this is what the way to the broker cost. Milliseconds.
 """
 
@@ -25,14 +25,14 @@ BOUNDS_MS = (
 class SkewBucket(NamedTuple):
     """Records up to `up_to_ms` late, and later than the bucket before; None: the rest.
 
-    Negative is early: the record's time lies after its arrival.
+    Negative is early: the record's time is after its arrival.
     """
 
     up_to_ms: int | None
     records_by_least: int
-    """Records whose least possible delay lies here."""
+    """Number of records whose least possible delay is in the bucket."""
     records_by_most: int
-    """Records whose greatest possible delay lies here."""
+    """Number of records whose greatest possible delay is in the bucket."""
 
 
 class TimeSkew(NamedTuple):
@@ -44,9 +44,9 @@ class TimeSkew(NamedTuple):
     least_ms: int | None
     most_ms: int | None
     earliest_zone_offset: int | None
-    """Where the zone begins that has the least delay: who sent times that lie ahead is there."""
+    """First offset of the zone with the least delay, where times in the future are."""
     latest_zone_offset: int | None
-    """Where the zone begins that has the greatest delay."""
+    """First offset of the zone with the greatest delay."""
     buckets: tuple[SkewBucket, ...]
 
 

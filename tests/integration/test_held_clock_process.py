@@ -195,7 +195,7 @@ def test_connections_and_the_log_keep_to_the_machine(held: Held) -> None:
         produce(client, held.now_ms())
     text = held.process.log.read_text()
     assert "event=test_clock" in text
-    assert "time is held" in text
+    assert "test clock in use" in text
     assert "2024" not in {line[5:9] for line in text.splitlines()}
 
 

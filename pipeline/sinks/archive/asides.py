@@ -1,8 +1,8 @@
-"""What of a round follows its records into the other tables: lists that outlive a run that dies.
+"""Lists of the files that follow a round's records into the other tables; they outlive a dead run.
 
-A round counts once its records do, and their commit names its list, by a number. Whoever opens
-the archive next commits what is on the list and not in its table yet: exactly the files that the
-first run wrote, whatever the clock and the options say by then.
+A round counts once its records do, and their commit names its list, by a number. The next run
+commits the files of the list that are not in their table yet: exactly those that the first run
+wrote, whatever the clock and the options are by then.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ FOLLOWERS = (TableKind.QUARANTINE, TableKind.DEAD)
 """The tables that follow the records."""
 NO_ROUND = 0
 _SPARE_BITS = 66
-"""What a number of 62 bits leaves of a UUID's."""
+"""Bits of a UUID's that a number of 62 bits leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Asides:
         return number
 
     def read(self, number: int) -> Commit:
-        """What a list says. DataLost."""
+        """Reads a list. DataLost."""
         path = self._path(number)
         try:
             return _commit(read_object(path, VERSION))

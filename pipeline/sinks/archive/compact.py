@@ -35,7 +35,7 @@ class Merge(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """What became of a table."""
+    """Result of compacting a table."""
 
     table: str
     files_before: int
@@ -49,7 +49,7 @@ def merges(
     number: int,
     streams: Iterable[Stream] = (),
 ) -> list[Merge]:
-    """Which files to put together: neighbours in a folder, up to the target; never one alone.
+    """Files to merge: neighbours in a folder, up to the target; never one alone.
 
     Those that are half as large as that stay as they are. `number` is that of the commit,
     `streams` are those that the archive knows.

@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def compact_iceberg(
     archive: IcebergArchive, target_bytes: int = TARGET_BYTES
 ) -> Iterator[Compacted]:
-    """Write the days anew that have several files and fit the target. Old snapshots keep theirs.
+    """Rewrite the days that have several files and fit the target. Old snapshots keep theirs.
 
     CountsDoNotClose, TableChanged.
     """
@@ -73,7 +73,7 @@ def _put_together(
     """The snapshot that came of it, or the one that there was."""
     table = archive.table(kind)
     if table is None or _snapshot(table) != at:
-        raise TableChanged(f"{archive.root / kind}: somebody has committed meanwhile")
+        raise TableChanged(f"{archive.root / kind}: another process has committed meanwhile")
     files = [task.file for task in group]
     if all(_is_ours(archive.root, task) for task in group):
         made = merge_files(_merge(archive, kind, table, files), archive.layout)

@@ -1,4 +1,4 @@
-"""What archives of every format do with files: the lock, durable names, files written once."""
+"""File operations of all archive formats: the lock, durable names, files written once."""
 
 import json
 import os

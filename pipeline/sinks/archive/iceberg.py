@@ -113,7 +113,7 @@ class IcebergArchive(TableArchive[Table]):
             catalog = self._open_catalog()
             catalog.create_namespace_if_not_exists(NAMESPACE)
             unknown = [each for each in there if not catalog.table_exists((NAMESPACE, each))]
-        except Exception as error:  # of pyiceberg, of the network, or of somebody's driver
+        except Exception as error:  # of pyiceberg, of the network, or of a driver
             raise NoCatalog(f"the Iceberg catalog {name} cannot be used: {error}") from error
         if unknown:
             catalog.close()
@@ -136,7 +136,7 @@ class IcebergArchive(TableArchive[Table]):
             return None
 
     def rewrite(self, kind: TableKind, rows: str, order: list[tuple[str, str]]) -> None:
-        """Write the rows of a filter anew, as one file, in that order. TableChanged."""
+        """Rewrite the rows of a filter as one file, in that order. TableChanged."""
         table = self.table(kind)
         assert table is not None
         summary = {FOLLOWING: json.dumps(_newest(table))}
@@ -243,7 +243,7 @@ class IcebergArchive(TableArchive[Table]):
 
 @contextmanager
 def _named_errors(place: Path) -> Iterator[None]:
-    """What a catalog refuses, or does not do. TableChanged, NoCatalog."""
+    """Turns errors of a catalog into TableChanged and NoCatalog."""
     try:
         yield
     except (CommitFailedException, TableAlreadyExistsError) as error:
@@ -258,7 +258,7 @@ def _named_errors(place: Path) -> Iterator[None]:
 
 
 def _alone(table: Table) -> Table:
-    """The table, whose commits fail once somebody else's came before them.
+    """The table; a commit after another process's fails.
 
     pyiceberg would try again without a look at what that was: the same records, maybe.
     """
@@ -289,9 +289,9 @@ def _uri(path: Path) -> str:
 
 
 def _newest(table: Table) -> dict[str, int]:
-    """What the newest snapshot of ours says, or the table, when that one was expired.
+    """Offsets of our newest snapshot, or of the table's properties, when that one was expired.
 
-    TableChanged when neither does.
+    TableChanged when there are none.
     """
     text = _of_snapshots(table) or table.properties.get(FOLLOWING)
     if text is None:

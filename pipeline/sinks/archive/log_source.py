@@ -1,7 +1,7 @@
 """Logs as the source of an archive: the partitions that there are, cut into parts for workers.
 
-What there is and how it is read, from disk or over the wire, is `pipeline.sources`' to say. Every
-offset of a partition lies in one part, also those that no record has.
+`pipeline.sources` lists and reads them, from disk or over the wire. Every offset of a partition is
+in one part, also those that no record has.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ class LogSource:
         self._views: dict[str, PartitionView] = {}
 
     def extents(self) -> list[Extent]:
-        """What there is now. NothingThere, BrokerRefused, DiskError."""
+        """The partitions as of now. NothingThere, BrokerRefused, DiskError."""
         found = []
         for view in views_of(self._options):
             stream = Stream(view.topic, view.topic_id, view.partition)

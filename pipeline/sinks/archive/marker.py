@@ -1,4 +1,4 @@
-"""What an archive says of itself: its format and its catalog, in a file of its folder.
+"""Marker file of an archive's folder: its format and its catalog.
 
 Without it a wrong `--format` or a forgotten `--catalog` would find no table, begin again and take
 the files of the one that is there for what a dead run has left. The file is written before the
@@ -24,7 +24,7 @@ _SIGNS = {
     DELTA: tuple(f"{kind}/_delta_log/*.json" for kind in TableKind),
     ICEBERG: (CATALOG_FILE, *(f"{kind}/metadata/*.metadata.json" for kind in TableKind)),
 }
-"""What only that format leaves in the folder."""
+"""Files that only that format leaves in the folder."""
 
 
 class AnotherArchive(PipelineError):  # noqa: N818 - what happened
@@ -74,7 +74,7 @@ def write_marker(root: Path, wanted: ArchiveMarker) -> None:
 
 
 def read_marker(root: Path) -> ArchiveMarker | None:
-    """What the folder says; None when it says nothing. DataLost when that cannot be read."""
+    """The marker of the folder; None when there is none. DataLost when it cannot be read."""
     path = root / MARKER
     try:
         content = read_object(path, VERSION)
@@ -91,7 +91,7 @@ def found_formats(root: Path) -> list[str]:
 
 
 def has_rows(root: Path, kind: TableKind) -> bool:
-    """Whether an Iceberg table of that name was ever committed to in this folder."""
+    """True when an Iceberg table of that name was ever committed to in this folder."""
     return any(
         _has_snapshot(path) for path in sorted((root / kind / "metadata").glob("*.metadata.json"))
     )

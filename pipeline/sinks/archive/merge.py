@@ -70,7 +70,7 @@ def _pieces(
 
 
 def _runs(parts: Sequence[MergedPart]) -> Iterator[tuple[int, int, int]]:
-    """Which rows follow one another: of which file, from which row on, and how many."""
+    """Runs of consecutive rows: file, first row, number."""
     places = [_places(each) for each in parts]
     ids = sorted({topic_id for each in places for topic_id in each.ids})
     numbers = np.concatenate([np.full(len(each.rows), n) for n, each in enumerate(places)])
@@ -88,7 +88,7 @@ def _runs(parts: Sequence[MergedPart]) -> Iterator[tuple[int, int, int]]:
 
 
 class _Places(NamedTuple):
-    """Where the rows of a file belong."""
+    """Places of a file's rows."""
 
     rows: Numbers
     table: pa.Table

@@ -100,14 +100,14 @@ class ParquetArchive:
             self._lock.release()
 
     def standing(self, streams: Iterable[Stream]) -> TableStanding:
-        """Where to go on with these streams; all tables move together. AnotherArchive."""
+        """Next offsets of these streams; all tables move together. AnotherArchive."""
         write_marker(self.root, MARK)
         following = self._last.get("next", {})
         known = {each.key: following[each.key] for each in streams if each.key in following}
         return TableStanding(known)
 
     def commit(self, commit: Commit) -> int:
-        """Make it visible, at once. TableChanged when somebody else has committed. Its number."""
+        """Make it visible, at once; its number. TableChanged when another process has committed."""
         known = self._last.get("value_schema", self._value_schema)
         if known != self._value_schema:
             raise SchemaDiffers(
@@ -163,7 +163,7 @@ class ParquetArchive:
             write_once(path, manifest)
         except FileExistsError as error:
             raise TableChanged(
-                f"{path} exists: somebody else has committed to the archive"
+                f"{path} exists: another process has committed to the archive"
             ) from error
         self._last = manifest
         self._settle(manifest)

@@ -1,4 +1,4 @@
-"""What of an archive becomes visible at once: rounds of stretches, and which are written."""
+"""Rounds of stretches: the parts of an archive that become visible at once, and their writing."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence

@@ -31,7 +31,7 @@ READ = pa.schema([
         "timestampMs", "appendTime", "producerId",
     )
 ])  # fmt: skip
-"""What is asked of a source."""
+"""Columns that are read from a source."""
 
 TOPIC_ID = "topicId"
 """The column that tells topics apart that had the same name one after the other; null: unknown."""

@@ -37,10 +37,10 @@ class Extent(NamedTuple):
 
 
 class ArchiveSource(Protocol):
-    """Where records come from."""
+    """Source of records."""
 
     def extents(self) -> list[Extent]:
-        """What there is now."""
+        """The extents as of now."""
 
     def stretches(self, extent: Extent, first: int) -> Iterator[ArchiveStretch]:
         """The stream from `first` to its end, in order, without a gap."""
@@ -56,28 +56,28 @@ class ArchiveTarget(Protocol):
     layout: Layout
 
     def standing(self, streams: Iterable[Stream]) -> TableStanding:
-        """Where to go on with these streams."""
+        """Next offsets of these streams."""
 
     def commit(self, commit: Commit) -> int:
         """Make it visible; the number of the commit."""
 
 
 class Wishes(NamedTuple):
-    """What the user may choose."""
+    """Options of the user."""
 
     round_bytes: int = ROUND_BYTES
     oldest_ms: int = OLDEST_MS
     ahead_ms: int = AHEAD_MS
     value_schema: pa.Schema | None = None
     allows_loss: bool = False
-    """Whether to go on behind records that retention took before they were archived."""
+    """Continue after records that retention removed before they were archived."""
 
 
 class ArchivePlan(NamedTuple):
-    """What a run has to do, as the tables and the logs were when it began."""
+    """Plan of a run, as the tables and the logs were when it began."""
 
     begins: Mapping[str, int]
-    """By stream: where to go on."""
+    """Next offset by stream."""
     standing: TableStanding
     stretches: Sequence[ArchiveStretch]
     """Of all streams in turn; those of one stream in order."""

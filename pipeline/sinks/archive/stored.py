@@ -1,8 +1,8 @@
-"""Which offsets of a stream a table has, where it is ahead of the records.
+"""Offsets of a stream that a table has ahead of the records.
 
-So it is after a run of an older version died between two tables, which then committed the records
-last, and after somebody rolled the records back. What a table has stays there; it is not judged
-again, so that no option and no clock decides anew where a record belongs.
+This happens after a run of an older version died between two tables, which then committed the
+records last, and after a user rolled the records back. Rows in a table stay there; they are not
+judged again, so that no option and no clock moves a record.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def _may_have(path: Path, stream: Stream, first: int) -> bool:
 
 
 def _offsets(path: Path, stream: Stream) -> Stored:
-    """Of files that others have written anew, the rows say whose they are."""
+    """The file's offsets; in files that others have rewritten, the rows name their stream."""
     with pq.ParquetFile(path) as file:
         there = set(file.schema_arrow.names)
         names = [name for name in ("topic", TOPIC_ID, "partition", "offset") if name in there]

@@ -1,9 +1,9 @@
 """Files that a run that died has left in the folders of a table format.
 
-Such formats ignore files that no commit has. Ours are told by their names, which say from which
+Such formats ignore files that no commit has. Ours have names that say from which
 offset of which stream they hold records; one that begins at or behind the offset from which its
 stream goes on, and that no version of the table lists, cannot have been committed. Where there is
-no table, whole files stay: they may be another's. The archive's lock must be held.
+no table, whole files stay: they may be another's. The caller must have the archive's lock.
 """
 
 import re
@@ -19,7 +19,7 @@ _TOPIC = "topic="
 
 
 class NamedFile(NamedTuple):
-    """What the name of a file says."""
+    """Parts of a file's name."""
 
     topic: str
     made: str
@@ -29,12 +29,12 @@ class NamedFile(NamedTuple):
     until: int
 
     def is_of(self, stream: Stream) -> bool:
-        """Whether it holds records of that stream."""
+        """True when it holds records of that stream."""
         return self[:3] == stream.name
 
 
 def named(path: Path) -> NamedFile | None:
-    """What a file's path says of it; None of a file that the archive has not named."""
+    """Parses a file's path; None for a file that the archive has not named."""
     found = _NAME.fullmatch(path.name)
     topics = [part for part in path.parts if part.startswith(_TOPIC)]
     if found is None or not topics:
@@ -50,9 +50,9 @@ def sweep(
     following: Mapping[str, int],
     listed: Callable[[], Collection[str]] | None,
 ) -> int:
-    """How many files of these streams went from a table's folder.
+    """Removes left-over files of these streams from a table's folder; their number.
 
-    `following`: by stream, where it goes on. `listed`: names of the files that any version of the
+    `following`: next offset by stream. `listed`: names of the files that any version of the
     table has, asked for only when there is something that may go; None: there is no table.
     """
     left = list(_left_over(table, list(streams), following))

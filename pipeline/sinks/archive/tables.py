@@ -1,7 +1,7 @@
-"""What archives of table formats have in common: three tables, committed one after the other.
+"""Archives of table formats: three tables, committed one after the other.
 
-The tables themselves say how far they are. The records go first: their commit decides a round, and
-names the list of the files that follow into the quarantine and the dead letters (`Asides`).
+The tables themselves store the next offsets. The records go first: their commit decides a round,
+and names the list of the files that follow into the quarantine and the dead letters (`Asides`).
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +38,7 @@ _ATTEMPTS = 4
 
 
 class TableArchive(ABC, Generic[TableT]):
-    """Three tables in one folder, held by one archiver at a time."""
+    """Three tables in one folder, locked by one archiver at a time."""
 
     def __init__(self, layout: Layout, value_schema: pa.Schema | None, mark: ArchiveMarker) -> None:
         """Nothing is opened yet. `mark`: what the folder must be the archive of."""
@@ -67,7 +67,7 @@ class TableArchive(ABC, Generic[TableT]):
             self._lock.release()
 
     def standing(self, streams: Iterable[Stream]) -> TableStanding:
-        """Where to go on with these streams; what a run that died has begun is finished, or goes.
+        """Next offsets of these streams; the left-overs of a dead run are finished or removed.
 
         AnotherArchive, DataLost, TableChanged.
         """
@@ -102,7 +102,7 @@ class TableArchive(ABC, Generic[TableT]):
 
     @abstractmethod
     def _following(self, table: TableT, streams: Sequence[Stream]) -> dict[str, int]:
-        """The offset that each stream goes on from, as the table has it; others' may be told."""
+        """The next offset of each stream, as the table has it; perhaps those of others, too."""
 
     @abstractmethod
     def _round(self, table: TableT) -> int:
@@ -159,7 +159,7 @@ class TableArchive(ABC, Generic[TableT]):
                 raise TableChanged(f"{key}: {first} is archived already, up to {known[key]}")
 
     def _is_done(self, table: TableT, number: int) -> bool:
-        """Whether a list is in a table that follows: the records name none before the last one is.
+        """True when a list is in a following table: the records name none before the last one is.
 
         The table must have been read before the records are.
         """
@@ -169,7 +169,7 @@ class TableArchive(ABC, Generic[TableT]):
         return records is None or self._round(records) != number
 
     def _follow(self, commit: Commit, number: int) -> None:
-        """What belongs to a round that counts goes into the other tables."""
+        """Commits the files of a round that counts to the other tables."""
         for kind in FOLLOWERS:
             if any(each.kind is kind for each in commit.files):
                 self._append(kind, commit, number)
@@ -187,7 +187,7 @@ class TableArchive(ABC, Generic[TableT]):
         self._follow(commit, number)
 
     def _sweep(self, streams: Sequence[Stream]) -> None:
-        """What runs that died have left of these streams goes."""
+        """Removes files that dead runs have left of these streams."""
         for kind in TableKind:
             table = self.table(kind)
             listed = None if table is None else partial(self._listed, table)
@@ -195,7 +195,7 @@ class TableArchive(ABC, Generic[TableT]):
         self._swept.update(streams)
 
     def _stored(self, streams: Sequence[Stream]) -> dict[str, Stored]:
-        """What tables have of the offsets behind those of the records (`stored_offsets`)."""
+        """Offsets that tables have ahead of the records (`stored_offsets`)."""
         found: dict[str, Stored] = {}
         for each in streams:
             first = self._known[TableKind.RECORDS].get(each.key, 0)

@@ -1,4 +1,4 @@
-"""What the parts of an archive hand to one another: units of work, files that were written, sums.
+"""Values of an archive: units of work, files that were written, sums.
 
 Plain values that travel between processes. An archive has three tables: the records, by topic and
 event date; the quarantine of those whose time cannot be believed; the dead letters, whose value
@@ -29,13 +29,13 @@ class TableKind(StrEnum):
 
 
 class CountsDoNotClose(PipelineError):
-    """What was written is not what was read. Nothing was committed."""
+    """Raised when the written records are not those read. Nothing was committed."""
 
     EXIT_STATUS = 3
 
 
 class TableChanged(PipelineError):
-    """Somebody else changed the table meanwhile, in a way that cannot be joined with ours."""
+    """Raised when another process changed the table in a way that cannot be joined with ours."""
 
     EXIT_STATUS = 3
 
@@ -61,7 +61,7 @@ class Stream(NamedTuple):
 
     @property
     def name(self) -> tuple[str, str, int]:
-        """What the names of its files say of it: "0" stands for no id."""
+        """Key of the stream in its files' names: "0" stands for no id."""
         return self.topic, self.topic_id[:8] or "0", self.partition
 
     @classmethod
@@ -76,7 +76,7 @@ Stored = NDArray[np.int64]
 
 
 class TableStanding(NamedTuple):
-    """How far an archive is."""
+    """Progress of an archive."""
 
     begins: Mapping[str, int]
     """By key of the stream: the offset to go on from."""
@@ -86,13 +86,13 @@ class TableStanding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where and how a worker writes files of one format."""
+    """Place and format of a worker's files."""
 
     root: str
     staged: bool
     """Into `_staging`, to be moved by the commit; else at once under the final name."""
     keeps_topic: bool
-    """Whether the files have the column `topic`, beside the folder of that name."""
+    """The files have the column `topic`, beside the folder of that name."""
     max_writers: int = 64
     compression: str = "zstd"
     is_plain: bool = False
@@ -109,7 +109,7 @@ class Unit:
     first: int
     until: int
     work: Any
-    """What the source reads it by; a plain value of its own."""
+    """Arguments of the source; a plain value of its own."""
     stored: Stored
     """Offsets that a table has already, in order: left out."""
     layout: Layout
@@ -134,7 +134,7 @@ class WrittenFile(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a unit."""
+    """Result of a unit."""
 
     key: str
     first: int
@@ -148,7 +148,7 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What is to become visible at once."""
+    """Files that become visible at once."""
 
     files: tuple[WrittenFile, ...]
     ranges: Mapping[str, tuple[int, int]]

@@ -100,7 +100,7 @@ class OpenFile:
             self.write()
 
     def write(self) -> None:
-        """What waits becomes a row group."""
+        """Writes the waiting rows as a row group."""
         if self._rows:
             table = pa.Table.from_batches(self._rows, self._schema)
             self._writer.write_table(table, row_group_size=len(table))

@@ -1,4 +1,4 @@
-"""Who leads the partitions of topics, as the brokers said last."""
+"""Leaders of the partitions of topics, from the brokers' last answer."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whether a topic keeps the times of its records, or stamps them with their arrival."""
+"""Check that a topic keeps the times of its records and does not stamp them with their arrival."""
 
 from pipeline.broker_client import check, connect
 from pipeline.errors import BadOption, NothingThere

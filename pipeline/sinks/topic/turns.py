@@ -19,7 +19,7 @@ _BEGINS = 1 << 31
 
 
 class Turns:
-    """Whose turn it is, by topic. For one writer."""
+    """Next partition of each topic, in turns. For one writer."""
 
     def __init__(self, begin: Callable[[int], int] = secrets.randbelow) -> None:
         """`begin`: a number below the one given, by which the first partition is chosen."""

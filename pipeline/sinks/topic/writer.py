@@ -30,7 +30,7 @@ MOST_BATCH_BYTES = 900_000  # below the broker's usual max.message.bytes
 MOST_VERSION = 12  # the last one with topics by name
 TIMEOUT_MS = 30_000
 PATIENCE_SECONDS = 120
-"""How long a batch is tried, as the delivery time-out of Kafka's producers."""
+"""Time for which a batch is retried, as the delivery time-out of Kafka's producers."""
 RETRY_SECONDS = 0.2
 _SEQUENCES = 1 << 31
 
@@ -187,7 +187,7 @@ class TopicWriter:
         )
 
     def _settled(self, client: BrokerClient, key: _Key, answer: Any) -> bool:
-        """Whether the broker has the batch now; BrokerRefused when it never will."""
+        """True when the broker has the batch; BrokerRefused when it never will."""
         code = answer.error_code
         if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
             batch = self._queues[key].popleft()
