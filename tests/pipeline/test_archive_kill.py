@@ -68,3 +68,21 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_name(tmp_path: Path) -> Non
     _, said = process.communicate(timeout=100)
     assert process.returncode == 0, said.decode()
     check("parquet", root, ENDS)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_a_killed_write_of_a_small_file_left_goes_with_the_next_run(
+    kind: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "archive"
+    left = []
+    for _ in range(2):
+        process = start(kind, root)
+        _, said = process.communicate(timeout=100)
+        assert process.returncode == 0, said.decode()
+        assert not [each for each in left if each.exists()]
+        folders = [root, *(each for each in root.iterdir() if each.name in {"_asides", "_commits"})]
+        left = [each / f"1.json{UNFINISHED}-0" for each in folders]
+        for each in left:
+            each.write_text("{")
+    assert len(left) == 2

@@ -56,6 +56,13 @@ def write_once(path: Path, content: Mapping[str, Any]) -> None:
     sync_folders([path], path.parent)
 
 
+def remove_unfinished(*folders: Path) -> None:
+    """What a run that was killed has left of files that are written once. Hold the lock."""
+    for folder in folders:
+        for left in folder.glob(f"*{UNFINISHED}-*"):
+            left.unlink(missing_ok=True)
+
+
 def read_object(path: Path, newest: int) -> dict[str, Any]:
     """A JSON object with a `version` of at most `newest`. DataLost, FileNotFoundError."""
     try:

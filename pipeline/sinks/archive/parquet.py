@@ -21,6 +21,7 @@ import pyarrow as pa
 from pipeline.errors import DataLost
 from pipeline.sinks.archive.files import (
     lock_archive,
+    remove_unfinished,
     still_there,
     sync_folders,
     write_once,
@@ -42,7 +43,7 @@ from pipeline.sinks.archive.values import (
     TableStanding,
     WrittenFile,
 )
-from pipeline.sinks.archive.writer import STAGING, UNFINISHED
+from pipeline.sinks.archive.writer import STAGING
 from storage.env import Lock
 
 FORMAT = 1
@@ -91,8 +92,7 @@ class ParquetArchive:
             self._last = read_commit(self.root, numbers[-1])
             self._settle(self._last)
         shutil.rmtree(self.root / STAGING, ignore_errors=True)
-        for left in (self.root / COMMITS).glob(f"*{UNFINISHED}-*"):
-            left.unlink()
+        remove_unfinished(self.root, self.root / COMMITS)
 
     def __exit__(self, *_: object) -> None:
         """Let others have it."""

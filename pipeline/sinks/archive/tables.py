@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from pipeline.sinks.archive.asides import FOLLOWERS, NO_ROUND, Asides
-from pipeline.sinks.archive.files import lock_archive, still_there, sync_folders
+from pipeline.sinks.archive.asides import ASIDES, FOLLOWERS, NO_ROUND, Asides
+from pipeline.sinks.archive.files import lock_archive, remove_unfinished, still_there, sync_folders
 from pipeline.sinks.archive.marker import ArchiveMarker, check_marker, write_marker
 from pipeline.sinks.archive.stored import stored_offsets
 from pipeline.sinks.archive.sweep import sweep
@@ -56,6 +56,7 @@ class TableArchive(ABC, Generic[TableT]):
         self._lock = lock_archive(self.root)
         try:
             check_marker(self.root, self._mark)
+            remove_unfinished(self.root, self.root / ASIDES)
         except BaseException:
             self._lock.release()
             raise
