@@ -1,4 +1,4 @@
-"""What an administrator asks of a broker about replicas and quotas, and what it says.
+"""Requests of an administrator about replicas and quotas, and the broker's answers.
 
 The same questions go to a real Kafka and to ours; `told` is filled with codes, texts aside.
 """

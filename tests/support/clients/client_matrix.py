@@ -59,7 +59,7 @@ FIXED_IN = {
 
 
 def exercises() -> dict[str, list[str]]:
-    """What each client does in the tests, by client, in the order of the files."""
+    """Uses of each client in the tests, by client, in the order of the files."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "tests").glob("**/test_*.py")):
         for clients, what in _declared(path):

@@ -55,7 +55,7 @@ def read_all(bootstrap: str, topic: str, offset: int = 0) -> list[bytes]:
 
 
 def round_trip_inside(bootstrap: str, topic: str, text: str, *, network: str) -> str:
-    """What a client in a container of that network printed that wrote a record and read it back."""
+    """Output of a client in a container of that network that wrote a record and read it back."""
     library = find_spec("kafka")
     assert library is not None
     assert library.origin is not None

@@ -31,7 +31,7 @@ class ContainerFailed(AssertionError):  # noqa: N818 - reads as the sentence it 
 
 
 def docker(*arguments: str, seconds: float = 120, check: bool = True) -> str:
-    """What the command printed, both streams; ContainerFailed unless it exits 0."""
+    """Output of a command, both streams; ContainerFailed unless it exits 0."""
     return _run(["docker", *arguments], seconds=seconds, check=check)
 
 
@@ -45,7 +45,7 @@ def compose_command() -> tuple[str, ...]:
 
 @cache
 def why_not() -> str | None:
-    """Why no container can be run here; None when they can."""
+    """The reason why no container can be run here; None when they can."""
     start = os.environ.get("ENGINE_START")
     if start and not _answers("docker", "info"):
         subprocess.run([start], capture_output=True, timeout=600, check=False)
@@ -135,7 +135,7 @@ class Container:
         return docker("inspect", "--format", form, self.name).strip()
 
     def execute(self, *command: str, check: bool = True) -> str:
-        """What a command in it printed."""
+        """Output of a command in it."""
         return docker("exec", self.name, *command, check=check)
 
     def until_ready(self) -> None:
@@ -182,7 +182,7 @@ class Stack:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients on the host connect."""
+        """Address for clients on the host."""
         return f"localhost:{self.port}"
 
     @property
@@ -196,7 +196,7 @@ class Stack:
         return Container(self.compose("ps", "-q", "broker").split()[0])
 
     def compose(self, *arguments: str, check: bool = True) -> str:
-        """What `docker-compose ARGUMENTS` printed."""
+        """Output of `docker-compose ARGUMENTS`."""
         command = [*compose_command(), "-f", str(ROOT / "docker-compose.yml"), "-p", self.project]
         return _run([*command, *arguments], check=check, environment=self._environment)
 

@@ -1,7 +1,7 @@
 """Programs written in Go, for tests: built once from a folder, kept in `.cache/go`.
 
-Modules are fetched at the versions of go.mod and checked against go.sum. The program lies under the
-digest of its sources, put there in one rename.
+Modules are fetched at the versions of go.mod and checked against go.sum. The program is stored
+under the digest of its sources, put there in one rename.
 """
 
 import functools

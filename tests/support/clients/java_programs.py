@@ -26,7 +26,7 @@ _POM = (
 
 
 def available() -> bool:
-    """Whether this machine can compile Java and fetch libraries."""
+    """True when this machine can compile Java and fetch libraries."""
     return all(shutil.which(program) for program in ("java", "javac", "mvn"))
 
 

@@ -1,4 +1,6 @@
-"""What takes long to make and is kept in a folder of `.cache`: made once, there in one rename."""
+"""Makes things that take long once, and keeps them in a folder of `.cache`, put there in one
+rename.
+"""
 
 import fcntl
 import tempfile

@@ -86,7 +86,7 @@ def shape_of(wire: Any) -> tuple[Any, ...]:
 
 
 def name_of(whole: Whole) -> str:
-    """What a parametrised test is called."""
+    """Name of a parametrised test."""
     return f"{whole[1].__name__}-{whole[2]}"
 
 
@@ -108,7 +108,7 @@ def of_struct(struct: MessageStruct) -> st.SearchStrategy[Any]:
 
 
 def usual(tag: Any) -> Any:
-    """What a tagged field reads as when it is absent."""
+    """Value of a tagged field that is absent."""
     return None if isinstance(tag.wire, MessageStruct) else tag.default
 
 

@@ -21,7 +21,7 @@ RUN_SECONDS = 100
 
 
 def commands() -> dict[str, list[str]] | None:
-    """How `node` and `npm` are called; None when there is no Node.js here."""
+    """Commands for `node` and `npm`; None when there is no Node.js here."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm:
         return {"node": [node], "npm": [npm]}
@@ -49,7 +49,7 @@ def _installed(folder: Path, scratch: Path) -> Path:
 def run_node(
     program: str, *arguments: str, cwd: str | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """What `node` or `npm` prints; an unhappy exit code fails with all it said."""
+    """Output of `node` or `npm`; a bad exit code fails with all of it."""
     known = commands()
     assert known is not None, "there is no Node.js on this machine"
     done = subprocess.run(

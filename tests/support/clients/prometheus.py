@@ -83,7 +83,7 @@ class Prometheus:
         return found
 
     def has_scraped(self) -> bool:
-        """Whether it is up and has seen the broker."""
+        """True when it is up and has seen the broker."""
         try:
             return bool(self.query("horolog_ready"))
         except OSError:
@@ -95,7 +95,7 @@ class Prometheus:
         return {a["labels"]["alertname"]: a["labels"] for a in alerts if a["state"] == "firing"}
 
     def runbook_url(self, name: str) -> str:
-        """Where the alert `name`, which fires, leads its readers."""
+        """Runbook link of the alert `name`, which fires."""
         alerts = self.ask("alerts")["alerts"]
         (url,) = {
             a["annotations"]["runbook_url"] for a in alerts if a["labels"]["alertname"] == name

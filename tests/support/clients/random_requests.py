@@ -1,6 +1,7 @@
 """Requests of any API and version from a seed: each field drawn, most of them pointed at something.
 
-The same values as `message_strategies` draws, without a search: a sequence is told by its seed.
+The same values as `message_strategies` draws, without a search: a sequence is identified by its
+seed.
 """
 
 import random
@@ -75,7 +76,7 @@ def _value(wire: Construct, dice: random.Random) -> Any:
 
 
 def _times(element: Construct, dice: random.Random) -> int:
-    """How often a list says the same: mostly once; names, ids and numbers very often, too."""
+    """Number of repetitions in a list: mostly one; names, ids and numbers very many, too."""
     many = 3 if isinstance(element, Array | MessageStruct | NullableStruct) else 1000
     return many if dice.random() < 0.05 else 1
 

@@ -219,7 +219,7 @@ class Checked:
         await self._offset(-1)
 
     async def _offset(self, wanted: int) -> None:
-        """What counts; markers are written behind the answer to EndTxn."""
+        """Checks the committed offset; markers are written behind the answer to EndTxn."""
         topics = [{"name": self.topic, "partition_indexes": [0]}]
         asked = [{"group_id": self.group, "topics": topics}]
         for _ in range(TRIES):

@@ -34,7 +34,7 @@ class CleaningWorld(CrashWorld):
 
     def __init__(self, seed: int, survivals: int, *, nested: bool = False, **settings: object):
         self.stored: dict[int, Stored] = {}
-        """What is in the log: as it was written, less what ended runs removed."""
+        """Records in the log: as written, less what ended runs removed."""
         self.leaving: set[int] = set()
         """Offsets that the run under way removes."""
         self.safe: set[int] = set()
@@ -81,7 +81,7 @@ class CleaningWorld(CrashWorld):
         log, manager = self.log, self.manager
         log.roll()
         self.sync()
-        manager.checkpoint()  # so that a start trusts what lies below
+        manager.checkpoint()  # so that a start trusts what is below
         assert learn_ages(log, 1 << 30)
         now_ms = self.clock.now_ms()
         verdict = verdict_on(log, manager.cleaner_offsets, now_ms)
@@ -169,7 +169,7 @@ def live(world: CleaningWorld, rounds: int = 3) -> None:
 
 
 def rows_of(log: Log) -> dict[int, Stored]:
-    """What a consumer reads."""
+    """Records that a consumer reads."""
     return {each.offset: (each.key or b"", each.value, each.timestamp) for each in records_of(log)}
 
 

@@ -35,18 +35,18 @@ SETTINGS = {
 
 @dataclass(slots=True)
 class Ledger:
-    """What happened, and what was promised."""
+    """Writes of a life, and what was promised."""
 
     values: dict[int, set[bytes]] = field(default_factory=dict)
     """Every value that was ever written at an offset, acknowledged or not."""
     durable: dict[int, bytes] = field(default_factory=dict)
-    """What was acknowledged as durable."""
+    """Records acknowledged as durable."""
     start_offset: int = 0
     """The log start offset that was acknowledged."""
     exists: bool = False
-    """Whether the log was acknowledged as made, and not yet asked to go."""
+    """The log was acknowledged as made, and not yet asked to go."""
     deleted: bool = False
-    """Whether the log was acknowledged as deleted."""
+    """The log was acknowledged as deleted."""
 
 
 class CrashWorld:

@@ -1,4 +1,4 @@
-"""What this process holds in memory, told by the allocators themselves, so without slowing it."""
+"""Memory of this process, from the allocators themselves, so without slowing it."""
 
 import ctypes
 import gc

@@ -1,6 +1,6 @@
-"""A real ext4 or XFS whose next writes to one file fail, once it is told so. Needs root and Linux.
+"""A real ext4 or XFS whose next writes to one file fail on request. Needs root and Linux.
 
-The file system lies in a file on a small tmpfs. Room is reserved for the file, the place of that
+The file system is in a file on a small tmpfs. Room is reserved for the file, the place of that
 room is punched out of the image, and the tmpfs is filled up: writes that go there come to nothing.
 """
 
@@ -50,7 +50,7 @@ class LyingDisk:
         self._mount()
 
     def let_writes_fail(self, path: str) -> None:
-        """What is written behind the end of that file from now on reaches no disk.
+        """Makes writes behind the end of that file fail from now on.
 
         The end must be a page's: of a write that begins well a loop device says that it went well.
         """
@@ -73,7 +73,7 @@ class LyingDisk:
         self._holder.free()
 
     def cut_power(self) -> None:
-        """Nothing more reaches the disk, not even what lies in the cache; mounted again after."""
+        """Nothing more reaches the disk, not even from the cache; mounted again after."""
         with contextlib.closing(_Directory(self.path)) as directory:
             fcntl.ioctl(directory.fd, GOING_DOWN, struct.pack("=I", NO_LOG_FLUSH))
         gc.collect()  # files close when nobody holds them
@@ -124,7 +124,7 @@ def _fallocate(fd: int, mode: int, position: int, size: int) -> None:
 
 
 def _extents(fd: int) -> list[tuple[int, int, int]]:
-    """Where in its file, where on the disk, how many bytes."""
+    """Extents: position in the file, position on the disk, bytes."""
     question = struct.pack("=QQLLLL", 0, 2**64 - 1, 0, 0, 64, 0) + bytes(EXTENT_BYTES * 64)
     answer = bytearray(question)
     fcntl.ioctl(fd, FIEMAP, answer)

@@ -24,7 +24,7 @@ UNMOUNT_SECONDS = 30
 
 
 def why_not(kind: str) -> str | None:
-    """Why no power can be cut here; None if it can."""
+    """The reason why no power can be cut here; None if it can."""
     if os.geteuid() != 0:
         return "needs root, to mount images"
     if shutil.which(MAKE[kind][0]) is None:

@@ -1,7 +1,7 @@
 """Clients at work while the power goes, and what each was promised.
 
 All of them note promises outside of the broker's disk. Producers of plain and keyed records live
-through every cut, so that what they send again is judged, too; transactions begin anew each time.
+through every cut, so that what they send again is judged, too; transactions begin again each time.
 """
 
 import random
@@ -112,7 +112,7 @@ class Writer:
 
 
 def value_of(sequence: int) -> bytes:
-    """What record `sequence` carries: so that its bytes can be told from others'."""
+    """Value of record `sequence`: its bytes differ from others'."""
     return b"%d:" % sequence + bytes([sequence % 251]) * 120
 
 
@@ -128,7 +128,7 @@ def time_of(sequence: int) -> int:
 
 @dataclass(slots=True)
 class Promises:
-    """What the transactions and commits of one data directory came to."""
+    """Outcomes of the transactions and commits of one data directory."""
 
     committed: set[int] = field(default_factory=set)
     """Transactions whose commit was answered."""

@@ -1,4 +1,4 @@
-"""What a broker that lost its power must still say: every record and position, one by one."""
+"""Checks of a broker that lost its power: every record and position, one by one."""
 
 import time
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def broken_promises(address: str, writers: list[Writer], promises: Promises) -> 
 
 
 def read_all(address: str, topic: str, partition: int) -> list[Message]:
-    """What a reader of committed records gets from the first offset to the stable end."""
+    """Records that a reader of committed ones gets from the first offset to the stable end."""
     options = {
         "bootstrap.servers": address, "group.id": "oracle", "enable.auto.commit": False,
         "isolation.level": "read_committed", "fetch.wait.max.ms": 10,
@@ -71,7 +71,7 @@ def sequence_of(message: Message) -> int:
 
 
 def is_whole(topic: str, message: Message) -> bool:
-    """Whether a record is, byte for byte, one that was sent."""
+    """True when a record is, byte for byte, one that was sent."""
     sequence = sequence_of(message)
     is_same = message.value() == value_of(sequence) and message.key() == key_of(topic, sequence)
     return is_same and message.timestamp()[1] == time_of(sequence)

@@ -4,11 +4,11 @@ from storage.env import DirEntry, File, FileSystem
 
 
 class WrittenTo(AssertionError):  # noqa: N818 - what happened
-    """Somebody tried to change what was to be left alone."""
+    """Raised when code tries to change a read-only file system."""
 
 
 class ReadOnlyFileSystem:
-    """What `inner` holds, for reading."""
+    """Contents of `inner`, for reading."""
 
     def __init__(self, inner: FileSystem) -> None:
         self._inner = inner

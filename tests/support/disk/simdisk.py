@@ -4,11 +4,11 @@ What reads see is the page cache. What a power cut leaves is decided by `after_c
 unsynced bytes survive, vanish or tear sector by sector (a length may outlive its bytes, as zeros);
 new, renamed and removed names are lost unless their directory was synced, each on its own; a name
 in a directory that is itself not durable goes with it. A failed sync drops the unsynced bytes for
-good, the cache still shows them, and the next sync says yes: over a kill, too. Who drops the cache
-sees what the disk has; who writes the bytes again has them unsynced again.
+good, the cache still shows them, and the next sync says yes: over a kill, too. After the cache is
+dropped, reads return what the disk has; bytes written again are unsynced again.
 
 Three ways to find trouble: `crash_at` dies at the N-th mutating call (every later call dies too);
-`on_call` is told before each mutating call, and may look at `after_crash` of that moment, so one
+`on_call` is called before each mutating call, and may look at `after_crash` of that moment, so one
 run visits every crash point; `inject` makes chosen calls fail.
 """
 
@@ -31,7 +31,7 @@ class SimulatedCrash(BaseException):
 
 @dataclass(slots=True)
 class FileNode:
-    """A file's bytes: as the cache has them, as the disk has them, and what lies between."""
+    """A file's bytes: as the cache has them, as the disk has them, and the difference."""
 
     cached: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
@@ -132,7 +132,7 @@ class SimFileSystem:
         self.dropped: dict[str, int] = {}  # from which position on the cache was dropped, by path
         self.crash_at: int | None = None
         self.on_call: Callable[[int], None] | None = None
-        self.on_mutation: Callable[[str, str], None] | None = None  # told what is called on what
+        self.on_mutation: Callable[[str, str], None] | None = None  # gets the call and its path
         self.fail_at: tuple[int, str] | None = None  # that call fails: eio, enospc, short
         self.cold_paths: set[str] = set()  # what `read_into_if_cached` does not find in the cache
         self.capacity_bytes = capacity_bytes
@@ -152,11 +152,13 @@ class SimFileSystem:
         self._faults.append(Fault(operation, path, error, skip, times))
 
     def after_crash(self, seed: int) -> "SimFileSystem":
-        """What a power cut at this moment leaves, by one roll of the dice. Changes nothing here."""
+        """State of the disk after a power cut now, by one roll of the dice. Changes nothing
+        here.
+        """
         return self._successor(Survival(random.Random(seed)))
 
     def after_kill(self) -> "SimFileSystem":
-        """What a killed process leaves: the cache, all of it, no more durable than before."""
+        """State of the disk after a kill now: the cache, all of it, no more durable than before."""
         return self._successor(Survival(None))
 
     def fingerprint(self) -> int:
@@ -164,7 +166,7 @@ class SimFileSystem:
         return hash(_content_of(self._root))
 
     def durable_bytes(self, path: str) -> bytes:
-        """What of a file every power cut leaves, as far as its own directory can tell."""
+        """Bytes of a file that every power cut leaves, as far as its own directory is concerned."""
         parent, name = self._parent(path, "look at")
         node = parent.durable.get(name)
         return bytes(node.durable) if isinstance(node, FileNode) else b""
@@ -487,7 +489,7 @@ class SimFile:
 
 
 class SimLock:
-    """A held lock."""
+    """A taken lock."""
 
     def __init__(self, held: set[str], path: str) -> None:
         self._held, self._path = held, path

@@ -26,7 +26,7 @@ class SimClock:
         self._monotonic += ms / 1000
 
     def step(self, ms: int) -> None:
-        """Somebody set the wall clock."""
+        """Sets the wall clock alone."""
         self._now_ms += ms
 
 

@@ -95,7 +95,7 @@ def exchange(all_twins: list[Twin], one: Path, other: Path) -> None:
 
 
 def batches_of(twin: Twin, data_dir: Path) -> dict[int, tuple[Any, list[Record]]]:
-    """What is comparable of each batch, by its base offset."""
+    """Comparable facts of each batch, by its base offset."""
     found: dict[int, tuple[Any, list[Record]]] = {}
     for path in sorted((data_dir / twin.directory).glob(f"*{LOG}")):
         data = memoryview(path.read_bytes())
@@ -108,12 +108,12 @@ def batches_of(twin: Twin, data_dir: Path) -> dict[int, tuple[Any, list[Record]]
 
 
 def bases_of(twin: Twin, data_dir: Path) -> list[str]:
-    """Where its segments begin."""
+    """Bases of its segments."""
     return sorted(path.stem for path in (data_dir / twin.directory).glob(f"*{LOG}"))
 
 
 def clean_parts(data_dir: Path) -> dict[str, int]:
-    """Where the clean part of each topic ends, as a broker has written it down."""
+    """End of the clean part of each topic, as a broker has written it down."""
     path = data_dir / CLEANER_OFFSETS_FILE
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     rows = (line.split() for line in lines)

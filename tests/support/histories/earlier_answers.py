@@ -1,4 +1,4 @@
-"""What a broker tells clients of the topics, groups and settings of `earlier_release`, as JSON."""
+"""Answers of a broker about the topics, groups and settings of `earlier_release`, as JSON."""
 
 import hashlib
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ def _groups(admin: AdminClient) -> Iterator[tuple[str, object]]:
 
 
 def _settings(admin: AdminClient) -> Iterator[tuple[str, object]]:
-    """Those of topics, and those of the broker that somebody set."""
+    """Those of topics, and those of the broker that were set."""
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in TOPICS]
     resources.append(ConfigResource(ResourceType.BROKER, "1"))
     for resource, future in admin.describe_configs(resources).items():

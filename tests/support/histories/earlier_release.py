@@ -1,4 +1,4 @@
-"""What an earlier release left behind: its settings file and data directory, and what it served.
+"""State of an earlier release: its settings file and data directory, and its answers.
 
 `python -m tests.support.histories.earlier_release HOROLOG` writes the files in
 tests/golden/earlier with the broker of that command: a directory that was stopped cleanly, one that
@@ -61,7 +61,7 @@ def unpacked(state: str, into: Path) -> Path:
 
 
 def served_now(broker: NodeProcess) -> Mapping[str, object]:
-    """What the broker tells clients, as JSON has it, once no transaction is open any more."""
+    """Answers of the broker to clients, as JSON has them, once no transaction is open any more."""
     admin = Admin(broker.facts["http"])
     deadline = time.monotonic() + PATIENCE_SECONDS
     while admin.get("/api/transactions")["open"]:
@@ -72,7 +72,7 @@ def served_now(broker: NodeProcess) -> Mapping[str, object]:
 
 
 def expected(state: str) -> Mapping[str, object]:
-    """What the release that wrote the state told clients of it."""
+    """Answers of the release that wrote the state."""
     found: Mapping[str, object] = json.loads((FOLDER / f"{state}.json").read_text())
     return found
 

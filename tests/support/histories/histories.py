@@ -4,7 +4,7 @@ A history is a topic's settings and what happens to it, step by step: batches (s
 changes of settings, DeleteRecords, a retention limit. `make_history` gives the same one for the
 same seed, number and present time.
 
-Record times are whole hours away from the present, plus at most a minute, and every limit lies half
+Record times are whole hours away from the present, plus at most a minute, and every limit is half
 an hour off: so each decision is the same however long the run takes and whichever clock is asked.
 """
 
@@ -18,7 +18,7 @@ from tests.support.histories.history_batches import FAULTS, Write
 HOUR_MS = 3_600_000
 HALF_AN_HOUR_MS = HOUR_MS // 2
 MINUTE_MS = 60_000
-STEPS = (9, 7, 5)  # of each phase; a restart lies between
+STEPS = (9, 7, 5)  # of each phase; a restart is between
 ALTERS_AT = 4  # the step of a phase before which settings may change
 INT64_MAX = 2**63 - 1
 VERSIONS = (9, 11, 3, 13, 8, 7, 12, 5, 10, 4, 6)  # of Produce, one for each step in turn
@@ -51,7 +51,7 @@ Step = Write | Alter | Trim
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happens to one topic. `phases` holds a step, or None, for each step of each phase."""
+    """History of one topic. `phases` holds a step, or None, for each step of each phase."""
 
     number: int
     settings: Settings
@@ -66,12 +66,12 @@ class History:
 
     @property
     def is_packed_anew(self) -> bool:
-        """Whether the broker compresses: the bytes then depend on its libraries."""
+        """True when the broker compresses: the bytes then depend on its libraries."""
         return self.settings.get("compression.type") in PACKED_ANEW
 
     @property
     def has_producers(self) -> bool:
-        """Whether anything in it is idempotent."""
+        """True when anything in it is idempotent."""
         writes = (each for phase in self.phases for each in phase if isinstance(each, Write))
         return any(each.producer for each in writes)
 
@@ -148,8 +148,8 @@ class _Producer:
 class _Author:
     """Makes up the steps of one history.
 
-    Two things are kept apart. Where the broker packs batches anew, no time is below -1 and offsets
-    are in order: Kafka fails with an unexpected error, or numbers the records anew. Where it may
+    Two things are kept apart. Where the broker packs batches again, no time is below -1 and offsets
+    are in order: Kafka fails with an unexpected error, or renumbers the records. Where it may
     stamp them, offsets are in order too.
     """
 
@@ -159,7 +159,7 @@ class _Author:
         self._packs = settings["compression.type"] != "producer"
         self._sizes_count = settings["compression.type"] not in PACKED_ANEW
         # Kafka cannot start once an index holds more than it may; one with a single slot (12 bytes)
-        # is full while it is empty, and then made anew.
+        # is full while it is empty, and then rebuilt.
         self._index_may_grow = self._sizes_count and settings.get("segment.index.bytes") != "12"
         self._stamps = settings.get("message.timestamp.type") == "LogAppendTime"
         self._stamps = self._stamps or dice.random() < 0.5
@@ -171,7 +171,7 @@ class _Author:
         self._idempotence = dice.choice((0.0, 0.3, 0.8))
 
     def step(self, phase: int, index: int) -> Step | None:
-        """What happens next."""
+        """The next step."""
         roll = self._dice.random()
         if index == ALTERS_AT and roll < 0.4:
             return Alter(self._altered())

@@ -26,7 +26,7 @@ class Write:
     keyless: bool = False
 
     def records(self) -> bytes:
-        """What goes over the wire; the same on every call."""
+        """Bytes for the wire; the same on every call."""
         rows = [
             (at, self._key(index), bytes([65 + index % 26]) * self.value_bytes)
             for index, at in enumerate(_within_reach(self.times))
@@ -74,7 +74,7 @@ FAULTS = (
 
 
 def _within_reach(times: tuple[int, ...]) -> list[int]:
-    """A delta is a signed 64-bit number: what lies farther off cannot be written."""
+    """A delta is a signed 64-bit number: times farther off cannot be written."""
     first = times[0]
     return [at if -(2**63) <= at - first < 2**63 else first for at in times]
 

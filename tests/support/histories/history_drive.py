@@ -185,7 +185,7 @@ class Driver:
     def _let_retention_pass(self) -> None:
         """Returns when a round over all logs was made whole, begun after the call.
 
-        A canary that dies was looked at; between its second and third death lies a whole round.
+        A canary that dies was looked at; between its second and third death is a whole round.
         """
         old = bytes(build_batch([(self._now_ms - 100 * HOUR_MS, b"k", b"v")]))
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""What lies in a stopped broker's partition directory, without what two equal brokers differ in.
+"""Contents of a stopped broker's partition directory, in a form that two equal brokers share.
 
 Two things only are taken out of the bytes: the leader epoch of each batch (outside the CRC), and
 the times that the broker stamped, each of which becomes its number (with the CRC that this calls

@@ -1,4 +1,4 @@
-"""What one history has become on one broker: its records, its offsets, all that the broker said.
+"""Life of one history on one broker: its records, its offsets, all of the broker's answers.
 
 `told` holds nothing that two equal brokers could differ in: a time that the broker stamped is
 `("stamp", n)`, the n-th of its topic.
@@ -16,7 +16,7 @@ Told = dict[str, Any]
 
 
 class Lookup(NamedTuple):
-    """What a search by time is to find in a plain list of the records."""
+    """Expected result of a search by time, from a plain list of the records."""
 
     by_model: Any
     """The first record at or after the log start that is late enough."""
@@ -37,7 +37,7 @@ class Life:
     start: int = 0
     end: int = 0
     bases: list[int] = field(default_factory=list)
-    """Where its segments begin, as they lay there when it was asked for offsets."""
+    """Bases of its segments when it was asked for offsets."""
     lookups: dict[str, Lookup] = field(default_factory=dict)
 
     def wrote(self, write: Write, base_offset: int, stamp: int) -> None:
@@ -56,11 +56,11 @@ class Life:
         return ("stamp", self.stamps[at]) if at in self.stamps else at
 
     def sorting(self, at: int) -> tuple[bool, int]:
-        """Where a time stands in an order that does not depend on the broker's clock."""
+        """Sort key of a time, independent of the broker's clock."""
         return at in self.stamps, at
 
     def lookup(self, timestamp: int, now_ms: int) -> Lookup:
-        """What there is to find for a time."""
+        """Expected result for a time."""
         ends = [*self.bases[1:], self.end]
         late = [(at, offset) for at, offset in self.records if at >= timestamp]
         for base, end in zip(self.bases, ends, strict=True):

@@ -107,7 +107,7 @@ class ManyTopics:
         return answers
 
     def delete_records(self, offsets: Mapping[str, int]) -> dict[str, Any]:
-        """Deletes what lies before the offsets."""
+        """Deletes the records before the offsets."""
         answers: dict[str, Any] = {}
         for portion in _portions(offsets):
             topics = [

@@ -1,6 +1,6 @@
-"""What a log is, as a list: a model that has no index, no file and no cleverness.
+"""A log as a list: a model that has no index, no file and no cleverness.
 
-Records lie in batches, batches in parts (segments). Every rule is list code written from
+Records are in batches, batches in parts (segments). Every rule is list code written from
 semantics.md 1.3, 3, 4, 5, 6 and time.md 2 to 7, not from the storage engine; a question is answered
 by a look at every record. Times are milliseconds.
 """
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 class Batch:
     """One batch: `written` are the times in its bytes, `arrival_ms` is when it came.
 
-    Its offsets go on to `last_offset` even where records were set aside.
+    Its offsets go on to `last_offset` even where records were quarantined.
     """
 
     base_offset: int
@@ -39,12 +39,12 @@ class Batch:
     written: list[int]
     arrival_ms: int
     is_stamped: bool
-    """Whether its records carry the broker's time."""
+    """Its records carry the broker's time."""
     stored_ms: int
-    """What the clock said then, even if it had been set back."""
+    """Time of the clock then, even if it had been set back."""
     size_bytes: int = 0
     is_estimated: bool = False
-    """Whether its arrival was lost, and is guessed."""
+    """Its arrival was lost, and is an estimate."""
 
     @property
     def newest(self) -> int:
@@ -60,7 +60,7 @@ class Part:
 
     base: int
     opened_at: float
-    """When this process came to have it, in monotonic seconds."""
+    """Time when this process came to have it, in monotonic seconds."""
     modified_ms: int
     interval_bytes: int
     """Between two index entries: as the settings had it when the segment was opened."""
@@ -71,7 +71,7 @@ class Part:
     times: list[tuple[int, int]] = field(default_factory=list)
     unindexed_bytes: int = 0
     is_scanned: bool = True
-    """Whether the last start read it, or a clean stop wrote its files."""
+    """The last start read it, or a clean stop wrote its files."""
     newest: int = NO_TIME
     newest_offset: int = -1
 
@@ -109,7 +109,7 @@ class Part:
         self.offer_time(end, config)
 
     def is_full(self, config: TopicConfig) -> bool:
-        """Whether one of the indexes takes no more entries before the roll."""
+        """True when one of the indexes takes no more entries before the roll."""
         size = config.segment_index_bytes
         return len(self.offsets) >= size // 8 or len(self.times) >= size // 12 - 1
 
@@ -125,7 +125,7 @@ class Part:
 
     @property
     def last_arrival_ms(self) -> int:
-        """When the last of it came; at the last write, as far as nobody knows better."""
+        """Arrival of its last batch; the last write, where that is unknown."""
         last = next((batch for batch in reversed(self.batches) if batch.rows), None)
         if last is None:
             return self.modified_ms
@@ -143,7 +143,7 @@ class Part:
 
 @dataclass(slots=True)
 class Fate:
-    """What retention says of a part."""
+    """Decision of retention about a part."""
 
     base: int
     goes: bool
@@ -171,7 +171,7 @@ class ListLog:
 
     @property
     def high_watermark(self) -> int:
-        """Readers see what lies below."""
+        """Readers see the records below."""
         return min(self.hidden, default=self.end)
 
     def batches(self) -> Iterator[Batch]:
@@ -187,12 +187,12 @@ class ListLog:
 
     @property
     def is_stamped(self) -> bool:
-        """Whether records get the time of their arrival."""
+        """True when records get the time of their arrival."""
         return self.config.message_timestamp_type == "LogAppendTime"
 
     @property
     def has_remedy(self) -> bool:
-        """Whether the policy changes records whose time is bad."""
+        """True when the policy changes records whose time is bad."""
         return self.config.horolog_timestamp_policy in {"clamp", "restamp", "quarantine"}
 
     def out_of_bounds(self, times: list[int], now_ms: int) -> set[int]:
@@ -212,7 +212,7 @@ class ListLog:
         return code, sorted(mistimed | without_key)
 
     def batch_of(self, times: list[int], values: list[bytes], now_ms: int) -> Batch:
-        """What such a batch is like when it is stored now, by the topic's policy (time.md 2)."""
+        """The batch as stored now, by the topic's policy (time.md 2)."""
         low, high = self._bounds(now_ms)
         policy = self.config.horolog_timestamp_policy
         bad = self.out_of_bounds(times, now_ms) if self.has_remedy else set()
@@ -250,7 +250,7 @@ class ListLog:
             self.last_arrival_ms = batch.arrival_ms
 
     def must_roll(self, batch: Batch, now_ms: int) -> bool:
-        """Whether a part ends before this batch (semantics.md 3)."""
+        """True when a part ends before this batch (semantics.md 3)."""
         part, config = self.parts[-1], self.config
         if not part.batches:
             return False
@@ -281,7 +281,7 @@ class ListLog:
         self.parts.append(self.new_part(self.end))
 
     def timer_is_due(self, now_ms: int) -> bool:
-        """Whether an idle part ends now (time.md 7); one that a wrong clock began does."""
+        """True when an idle part ends now (time.md 7); one that a wrong clock began does."""
         part, config = self.parts[-1], self.config
         if not part.batches:
             return False
@@ -317,7 +317,7 @@ class ListLog:
         return self.start
 
     def fates(self, now_ms: int, *, is_held: bool) -> list[Fate]:
-        """What retention says of each part, oldest first (semantics.md 4, time.md 4)."""
+        """Decisions of retention about each part, oldest first (semantics.md 4, time.md 4)."""
         reasons: list[Reason] = []
         rules = [self._by_start]
         if "delete" in self.config.cleanup_policy:

@@ -1,4 +1,4 @@
-"""What a log remembers of idempotent producers, as lists (semantics.md 10)."""
+"""State of idempotent producers in a log, as lists (semantics.md 10)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ OUT_OF_ORDER, FENCED = 45, 47
 
 
 class Sent(NamedTuple):
-    """One batch of a producer: its first sequence, its records, where it lies, its time."""
+    """One batch of a producer: its first sequence, its records, its place, its time."""
 
     first: int
     records: int
@@ -31,7 +31,7 @@ class ListProducers:
         self.sent: dict[int, list[tuple[int, Sent]]] = {}
         """All that a producer ever stored, with the epochs."""
         self.known: dict[int, list[tuple[int, Sent]]] = {}
-        """What is remembered of it."""
+        """Batches of each producer."""
 
     def judge(self, identity: tuple[int, int, int], count: int) -> Sent | int | None:
         """The batch that this one repeats, the error code that refuses it, or None."""
@@ -50,7 +50,7 @@ class ListProducers:
         return OUT_OF_ORDER
 
     def store(self, identity: tuple[int, int, int], batch: Sent) -> None:
-        """It lies in the log."""
+        """Stores a batch of the log."""
         producer_id, epoch, _ = identity
         self.sent.setdefault(producer_id, []).append((epoch, batch))
         known = [each for each in self.known.get(producer_id, []) if each[0] == epoch]

@@ -30,14 +30,14 @@ from tests.support.histories.log_twins import PATH, LogTwins, header_number, sam
 from tests.support.records.logs import make_durable
 
 RECORD_LIST_TOO_LARGE = 18
-HEADER_BYTES = 300  # of a record that is set aside, at the most
+HEADER_BYTES = 300  # of a record that is quarantined, at the most
 ORIGIN = Origin("t", 0, "client", "192.0.2.1")
 
 Identity = tuple[int, int, int]
 
 
 class _Sent(NamedTuple):
-    """What a client sends."""
+    """A batch of a client."""
 
     times: list[int]
     values: list[bytes]
@@ -83,7 +83,7 @@ class LogHistory(LogTwins):
         self._stored(sent, batch, result)
 
     def _append_remedied(self, sent: "_Sent") -> None:
-        """As a partition of the broker does: the remedy first, then the batch that came of it."""
+        """As a partition of the broker does: the rewrite first, then the batch that came of it."""
         if self._repeats(sent):
             return
         try:
@@ -107,12 +107,12 @@ class LogHistory(LogTwins):
         same(
             [(r.timestamp, r.value, header_number(r, CLAIMED_TIMESTAMP)) for r in set_aside],
             [(now_ms, sent.values[index], sent.times[index]) for index in gone],
-            "records set aside",
+            "quarantined records",
         )
         same(
             [header_number(record, ORIGIN_OFFSET) for record in set_aside],
             [batch.base_offset + index for index in gone],
-            "offsets of those set aside",
+            "offsets of quarantined records",
         )
 
     def _make_room(self, sent: "_Sent", size_bytes: int) -> Batch:
@@ -125,7 +125,7 @@ class LogHistory(LogTwins):
         return batch
 
     def _repeats(self, sent: "_Sent") -> bool:
-        """Whether the batch is refused for its sequence, or one that lies there already."""
+        """True when the batch is refused for its sequence, or one that is stored already."""
         repeated = sent.identity and self.producers.judge(sent.identity, len(sent.times))
         if repeated is None:
             return False
@@ -200,7 +200,7 @@ class LogHistory(LogTwins):
         self.manager.remove_deleted()
 
     def step_clock(self, ms: int) -> None:
-        """Somebody sets the clock."""
+        """Sets the clock."""
         self.clock.step(ms)
         self.stepped_ms += ms
 

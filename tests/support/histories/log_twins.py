@@ -66,7 +66,7 @@ class LogTwins:
         self.doubted_at: float | None = None
         self.stepped_ms = 0
         self.is_over = False
-        """Whether a power cut left damage: such a log takes no writes."""
+        """A power cut left damage: such a log takes no writes."""
         self.count = 0
         self._rolled = False
         self._start()
@@ -181,7 +181,7 @@ class LogTwins:
             same(times, part.times, f"time index of {part.base}")
 
     def _check_deadline(self, plan: RetentionPlan, *, is_held: bool) -> None:
-        """What is said to free the oldest segment that stays does free it, and nothing sooner."""
+        """Checks that the blocker's end frees the oldest segment that stays, and nothing sooner."""
         blocker = plan.blocker
         reasons = (Reason.NOT_DUE, Reason.IN_THE_FUTURE, Reason.MIN_STAY)
         if blocker is None or blocker.reason not in reasons or self.config.retention_bytes >= 0:
@@ -218,7 +218,7 @@ class LogTwins:
         assert model.rows() == kept, "a hole"
 
     def _started(self, *, scanned_from: int | None) -> None:
-        """What a start changes: memory is gone, and what was not in files is made from the log."""
+        """Effects of a start: memory is gone, and what was not in files is made from the log."""
         model, now_ms = self.model, self.clock.now_ms()
         model.hidden.clear()
         self.checkpointed = self.log.durability.recovery_point
@@ -250,7 +250,7 @@ class LogTwins:
         self.model.parts[-1].jitter_ms = segment.jitter_ms
 
     def _learn_arrivals(self) -> None:
-        """Where the zone map was lost, arrivals are estimated: by the list's own reckoning, here.
+        """Estimates arrivals where the zone map was lost: by the list's own reckoning, here.
 
         As time.md 3 has it: the record time, not before the last arrival before it, not after the
         file's modification time.
@@ -308,7 +308,7 @@ class LogTwins:
         return self.fs.read_bytes(path) if self.fs.exists(path) else b""
 
     def _held(self) -> bool:
-        """Whether the clock is in doubt, by both."""
+        """True when both have a hold on the clock."""
         if abs(self.stepped_ms) > STEP_MS:
             self.doubted_at = self.clock.monotonic()
         self.stepped_ms = 0

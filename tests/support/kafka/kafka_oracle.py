@@ -16,7 +16,7 @@ DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
 
 
 def available() -> bool:
-    """Whether this machine has what a real Kafka needs."""
+    """True when this machine has what a real Kafka needs."""
     return all(shutil.which(program) for program in ("java", "mvn"))
 
 
@@ -28,7 +28,7 @@ def start_kafka(
     heap: str = "1g",
     ready_within_seconds: float = 180,
 ) -> NodeProcess:
-    """A running Kafka on `data_dir`, which is formatted when new; its log lies beside it."""
+    """A running Kafka on `data_dir`, which is formatted when new; its log is beside it."""
     log = data_dir.with_name(f"{data_dir.name}.log")
     command = [sys.executable, str(SCRIPT), "start", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--heap", heap, "--log", str(log)]
@@ -38,7 +38,7 @@ def start_kafka(
 
 
 def run_tool(tool: str, *arguments: str) -> str:
-    """What one of Kafka's tools prints; an unhappy exit code fails with all it said."""
+    """Output of one of Kafka's tools; a bad exit code fails with all of it."""
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "tool", tool, *arguments],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=110,

@@ -24,7 +24,7 @@ PATIENCE_MS = 20_000
 
 
 def missing() -> str | None:
-    """Why no browser can be had here, in words; None when there is one."""
+    """The reason why no browser can be had here; None when there is one."""
     if find_spec("playwright") is None:
         return "playwright is not installed"
     if _chromium() is None:
@@ -77,7 +77,7 @@ def until(page: "Page", truth: str) -> None:
 
 
 def _is_a_broken_line(said: str) -> bool:
-    """What the browser itself says of an answer that is no 200, or does not come."""
+    """True for the browser's own message about an answer that is no 200, or does not come."""
     return said.startswith("Failed to load resource")
 
 

@@ -171,7 +171,7 @@ class AbortingLife:
 
 
 def assert_proved(disk: SimFileSystem) -> None:
-    """What `horolog verify` says of the partition after a clean stop: each file fits the others."""
+    """Verifies the partition after a clean stop, as `horolog verify`: each file fits the others."""
     path = "/data/t-0"
     whole = DirectorySurvey((path,), 0, is_clean=True, checkpoints=NO_CHECKPOINTS, damage=())
     report = verify_partition(disk, path, whole, lambda size: None)

@@ -15,7 +15,7 @@ Row = tuple[int, bytes | None, bytes | None]
 
 
 def verdict(log: Log, env: Env, offsets: CleanerOffsets) -> Verdict:
-    """What the choice makes of the log now."""
+    """Present cleanability of the log."""
     assert learn_ages(log, 1 << 30)
     return verdict_on(log, offsets, env.clock.now_ms())
 
@@ -38,7 +38,7 @@ def clean(
 
 
 def compacted(rows: Iterable[tuple[int, Row]], end: int) -> list[tuple[int, Row]]:
-    """The model: of what lies below `end`, the last record of each key; all that lies above."""
+    """The model: of the records below `end`, the last one of each key; all records above."""
     rows = list(rows)
     last = {row[1]: offset for offset, row in rows if offset < end}
     return [(offset, row) for offset, row in rows if offset >= end or last.get(row[1]) == offset]

@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(slots=True)
 class KeyedLog:
-    """What lies in the directory."""
+    """Contents of the directory."""
 
     rows: list[Row] = field(default_factory=list)
     markers: dict[int, tuple[int, int]] = field(default_factory=dict)

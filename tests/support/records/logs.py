@@ -56,7 +56,7 @@ def append_bytes(log: Log, data: bytearray | bytes, *, acks_all: bool = False) -
 
 
 def make_durable(log: Log) -> None:
-    """What the fsync thread and the loop do together."""
+    """Does the work of the fsync thread and the loop together."""
     log.mark_durable(log.sync())
     log.vouch()
 

@@ -17,7 +17,7 @@ SOURCE = {name: from_source(name) for name in NAMES}
 
 @dataclass(slots=True)
 class Judged:
-    """What the walkers saw."""
+    """Results of the walkers."""
 
     verdicts: bytes
     tally: list[int]

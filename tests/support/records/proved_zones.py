@@ -1,4 +1,4 @@
-"""Whether a reader of files may believe what it makes of a partition's zone maps."""
+"""Checks that a reader of files may trust what it makes of a partition's zone maps."""
 
 from pipeline.sources.zone_proof import SeenLog, proved_rows
 from protocol.records.record import read_records
@@ -34,10 +34,10 @@ def _judge_segment(fs: FileSystem, path: str, base: int) -> int:
         for row in chunk.rows:
             begin = chunk.position + row[0]
             zone = next(at for at, end in enumerate(ends) if begin < end)
-            assert zones.positions[zone] <= begin, "a batch lies before its zone"
-            assert base + zones.offsets[zone] <= row[1], "an offset lies before its zone"
+            assert zones.positions[zone] <= begin, "a batch is before its zone"
+            assert base + zones.offsets[zone] <= row[1], "an offset is before its zone"
             if zone + 1 < len(zones):
-                assert row[2] < base + zones.offsets[zone + 1], "an offset lies behind its zone"
+                assert row[2] < base + zones.offsets[zone + 1], "an offset is behind its zone"
             if not zones.flags[zone] & UNREAD:
                 _judge_times(zones, zone, chunk.data[row[0] : row[0] + row[5]])
     file.close()
@@ -46,5 +46,5 @@ def _judge_segment(fs: FileSystem, path: str, base: int) -> int:
 
 def _judge_times(zones: ZoneColumns, zone: int, batch: memoryview) -> None:
     times = [record.timestamp for record in read_records(batch)]
-    assert zones.lows[zone] <= min(times), "a time lies before its zone's"
-    assert max(times) <= zones.highs[zone], "a time lies behind its zone's"
+    assert zones.lows[zone] <= min(times), "a time is before its zone's"
+    assert max(times) <= zones.highs[zone], "a time is behind its zone's"

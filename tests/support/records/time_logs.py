@@ -29,7 +29,7 @@ class TimeLog:
     records: list[tuple[int, int]]
     """(time as readers see it, offset), in order of offset."""
     arrivals: list[int]
-    """When each of them came; like the log's own notes, it never runs backwards."""
+    """Arrival of each of them; like the log's own notes, it never runs backwards."""
     is_stamped: bool
     start_offset: int
 
@@ -64,7 +64,7 @@ class TimeLog:
         ]
 
     def fs_of_log(self) -> SimFileSystem:
-        """The disk that the log lies on after its restarts."""
+        """The disk of the log after its restarts."""
         fs = self.log.files.fs
         assert isinstance(fs, SimFileSystem)
         return fs

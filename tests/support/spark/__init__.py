@@ -1,1 +1,1 @@
-"""What the pipeline reads and writes: logs, topics, archives, clusters."""
+"""Inputs and outputs of the pipeline: logs, topics, archives, clusters."""

@@ -22,7 +22,7 @@ ROWS_A_BATCH = 70
 
 
 class Row(NamedTuple):
-    """What is at an offset."""
+    """The record at an offset."""
 
     offset: int
     time_ms: int

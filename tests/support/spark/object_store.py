@@ -24,7 +24,7 @@ class ObjectStore(NamedTuple):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells an S3 client of it."""
+        """Environment variables for an S3 client."""
         return {
             "AWS_ACCESS_KEY_ID": KEYS[0],
             "AWS_SECRET_ACCESS_KEY": KEYS[1],
@@ -46,7 +46,7 @@ class ObjectStore(NamedTuple):
         )  # fmt: skip
 
     def copy(self, directory: Path, folder: str) -> None:
-        """What lies in a directory, under `folder` in the bucket."""
+        """Copies a directory to `folder` in the bucket."""
         here = pafs.LocalFileSystem()
         self.files.create_dir(f"{BUCKET}/{folder}")
         pafs.copy_files(

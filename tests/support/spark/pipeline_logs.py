@@ -60,7 +60,7 @@ def checkpoint(folder: Path, **watermarks: int) -> None:
 def read_all(
     options: dict[str, str], columns: Sequence[str] = RECORDS.names
 ) -> list[dict[str, Any]]:
-    """What a batch read gives, without Spark: rows in the order of the log."""
+    """Result of a batch read, without Spark: rows in the order of the log."""
     schema = pa.schema([field for field in ALL_COLUMNS if field.name in columns])
     rows: list[dict[str, Any]] = []
     for task in plan_tasks(parse(options)):

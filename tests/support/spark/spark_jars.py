@@ -17,7 +17,7 @@ FETCH_SECONDS = 300
 
 
 def available() -> bool:
-    """Whether the jars are here, or can be fetched."""
+    """True when the jars are here, or can be fetched."""
     return bool(shutil.which("mvn")) or all(path.exists() for path in _paths())
 
 

@@ -1,4 +1,4 @@
-"""A program of its own: archives topic `t` of a directory as a stream, until somebody kills it.
+"""A program of its own: archives topic `t` of a directory as a stream, until it is killed.
 
 python -m tests.support.spark.stream_driver LOG_DIR OUT STATE
 """

@@ -16,7 +16,7 @@ WEIGHTS = (  # of the kinds of `Life.step`
 
 
 class Life:
-    """What is asked, one request after the other, on the loop."""
+    """Requests, one after the other, on the loop."""
 
     def __init__(self, world: InterleavedWorld, oracle: Oracle) -> None:
         self._world = world

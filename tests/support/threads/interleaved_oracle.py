@@ -1,4 +1,4 @@
-"""What is true of an `InterleavedWorld`: at each change of threads, for readers, and in the end."""
+"""Invariants of an `InterleavedWorld`: at each change of threads, for readers, and in the end."""
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.scan import scan_batches
@@ -89,7 +89,7 @@ class Oracle:
             raise
         for each in expected:
             if each[2] < stable and each[1] >= log.snapshot.log_start_offset:
-                assert each in found, f"readers are not told of the aborted {each}"
+                assert each in found, f"readers do not get the aborted {each}"
 
     def _read_all(self, snapshot: LogSnapshot) -> None:
         at = snapshot.log_start_offset
@@ -114,7 +114,7 @@ class Oracle:
         found = self._log.search.first_at_or_after(time, below=snapshot.high_watermark)
         if offset >= self._log.snapshot.log_start_offset:
             assert found is not None, f"no record is as late as {time - NOW}"
-            assert found.offset == offset, f"{found.offset} is told for {time - NOW}, not {offset}"
+            assert found.offset == offset, f"{found.offset} is found for {time - NOW}, not {offset}"
 
     # --- in the end ---
 
@@ -131,7 +131,7 @@ class Oracle:
         snapshot = self._log.snapshot
         if self._log.failed is None:
             assert snapshot.high_watermark == snapshot.log_end_offset, "something stays hidden"
-            assert snapshot.last_stable_offset == self._stable(snapshot), "readers are held up"
+            assert snapshot.last_stable_offset == self._stable(snapshot), "readers are stopped"
         self.cut(snapshot.log_end_offset)
         for disk, acknowledged, start in self.cuts:
             self._judge_cut(disk, acknowledged, start)

@@ -43,7 +43,7 @@ class Actor:
 
 
 class Scheduler:
-    """Who runs, and for how long."""
+    """Scheduler of threads: who runs, and for how long."""
 
     def __init__(
         self, seed: int, is_watched: Callable[[str], bool], *, is_narrow: bool = False
@@ -171,7 +171,7 @@ class Scheduler:
                 work()
         except Ended:
             pass
-        except BaseException as error:  # noqa: BLE001 - told by `run`
+        except BaseException as error:  # noqa: BLE001 - raised by `run`
             self._fail(error)
         finally:
             sys.settrace(None)

@@ -32,7 +32,7 @@ class ScheduledHandle:
 
 
 class ScheduledLoop:
-    """What the broker uses of `asyncio.AbstractEventLoop`."""
+    """The part of `asyncio.AbstractEventLoop` that the broker uses."""
 
     def __init__(self, scheduler: Scheduler, monotonic: Callable[[], float]) -> None:
         self._scheduler = scheduler

@@ -1,4 +1,4 @@
-"""A start on what a crash left, held against the ledger: whatever a client could notice.
+"""Compares a start after a crash with the ledger: everything that a client could notice.
 
 Logs by a full scan, readers of committed data through Fetch and its list of aborted transactions,
 searches by time against the scan, groups, offsets, settings, quotas and producer ids through the
@@ -147,7 +147,7 @@ def _scan(world: BrokerWorld, topic: TopicFacts, index: int, facts: PartitionFac
 
 
 def sound_ones_follow(log: Log) -> bool:
-    """Whether a batch lies behind where the log was found to end."""
+    """True when a batch is behind the end where the log was found to end."""
     end = log.snapshot.log_end_offset
     for entry in log.files.fs.list_dir(log.files.path):
         if not entry.name.endswith(LOG):

@@ -34,7 +34,7 @@ NAMES = ("a", "b", "k")  # `k` is compacted
 
 
 class BrokenPromiseError(AssertionError):
-    """What was found, and where."""
+    """A broken promise, and its place."""
 
 
 class BrokerLife:
@@ -103,7 +103,7 @@ class BrokerLife:
                 world.ends()
 
     def agreed(self, fact: Fact[Any] | None, is_done: object) -> bool:
-        """Whether a request was fulfilled: here each must be, since no disk fails."""
+        """True when a request was fulfilled: here each must be, since no disk fails."""
         assert is_done, f"{self.step}: refused"
         return True
 
@@ -129,7 +129,7 @@ class BrokerLife:
         await self._all_is_durable()
 
     async def _all_is_durable(self) -> None:
-        """Whatever the step that is over has synced counts from now on."""
+        """Makes everything count that the past step has synced."""
         await self.settle()
         for each in self._partitions():
             each.became_durable(1 << 62)

@@ -114,7 +114,7 @@ LIVES: dict[str, dict[Step, int]] = {
     "settings": {**ORDINARY, _settings: 4, _ids: 2, _create_or_delete: 1},
     "removal": {**ORDINARY, _transact: 4, _retain: 3, _clean: 4, _delete_records: 1},
 }
-"""What happens in each life, and how often beside the others."""
+"""Steps of each life, with their weights."""
 
 
 async def live(life: BrokerLife, name: str, steps: int) -> None:

@@ -68,7 +68,7 @@ class BrokerWorld(TransactionWorld, GroupWorld):
         self.settings = settings
 
     async def reborn(self, fs: SimFileSystem | None = None) -> "BrokerWorld":
-        """A broker on what is left, after kill -9 unless told; the wall clock goes on."""
+        """A broker on what is left, after kill -9 unless given; the wall clock goes on."""
         again = BrokerWorld(fs or self.remains(), self.seed + 1, **self.settings)
         again.clock.step(self.clock.now_ms() - again.clock.now_ms())
         await again.loaded()
@@ -80,7 +80,7 @@ class BrokerWorld(TransactionWorld, GroupWorld):
         self.broker.groups.stop()
 
     async def stop(self) -> bool:
-        """What a graceful stop does, in its order; whether it was clean."""
+        """Stops as a graceful stop does, in its order; True when it was clean."""
         self.broker.groups.stop()
         await self.broker.transactions.stop()
         return bool(self.broker.logs.close())

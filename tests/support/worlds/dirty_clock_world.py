@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 class World(NamedTuple):
-    """What there is, once the broker has stopped."""
+    """The directories and facts, once the broker has stopped."""
 
     data: Path
     rows: list[Row]

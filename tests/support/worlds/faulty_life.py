@@ -1,7 +1,8 @@
 """A broker's life on a disk of which one call fails: refused, it may be; lost or made up, never.
 
 What is refused is noted as possible. Each acks=all write to `t` is an idempotent producer's, which
-sends what was refused again after the restart, and must then be told of one copy, on the disk.
+sends what was refused again after the restart, and must then get the offset of one copy, on the
+disk.
 """
 
 import random
@@ -132,7 +133,7 @@ class FaultyLife(BrokerLife):
     # --- the end ---
 
     async def _all_is_durable(self) -> None:
-        """What a start serves is on the disk; what it does not, and nobody promised, is gone.
+        """Checks a start: what it serves is on the disk; what it does not was never promised.
 
         Its offset may be another record's now: what is said of that one means nothing for it.
         """

@@ -1,4 +1,4 @@
-"""Groups without network, threads or disk: members speak through the handlers, time is held.
+"""Groups without network, threads or disk: members speak through the handlers, time stands still.
 
 A `Member` is one client. What it says goes through the bytes of a version, both ways; a join or a
 sync that has to wait is a promise that `answer_of` looks into.

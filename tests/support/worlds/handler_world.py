@@ -245,7 +245,7 @@ class World:
         self.partition(log.topic, log.partition).writer.became_durable()
 
     def begin(self, request: Any, version: int) -> Any:
-        """What the handler returns: a response, a Deferred, an awaitable, or None."""
+        """Result of the handler: a response, a Deferred, an awaitable, or None."""
         api = api_of(type(request))
         handler = import_module(f"broker.handlers.{api.module}")
         sent = bytearray(encode_bytes(request, version))

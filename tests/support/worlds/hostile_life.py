@@ -1,4 +1,4 @@
-"""A broker under attack, whole: real sockets, a held clock, a disk that can lose its power.
+"""A broker under attack, whole: real sockets, a test clock, a disk that can lose its power.
 
 One life is a seed. In each round strangers send what they like over several connections; then time
 passes until everything that waits on it has happened; then the broker stops in one of three ways
@@ -46,7 +46,7 @@ SETTINGS = {
     "horolog.max.partitions": "60",
     "horolog.memory.max.bytes": str(256 << 20),
     "log.cleaner.dedupe.buffer.size": str(1 << 20),
-    "horolog.disk.ballast.bytes": "0",  # what lies on the simulated disk is memory
+    "horolog.disk.ballast.bytes": "0",  # the simulated disk is memory
 }
 MINUTES_MS, HOURS_MS, DAYS_MS = 61_000, 3 * 3_600_000, 9 * 86_400_000
 """Sessions and rebalances; transactions (15 minutes); retention, offsets, ids and producers."""
@@ -77,7 +77,7 @@ class ThreadedDisk(SimFileSystem):
 
     @property
     def held_bytes(self) -> int:
-        """What all simulated files take in memory, those that are deleted in the cache, too."""
+        """Memory of all simulated files, those that are deleted in the cache, too."""
         nodes = [each for each in gc.get_objects() if isinstance(each, FileNode)]
         pending = sum(len(data or b"") for node in nodes for _, data in node.pending)
         return pending + sum(len(node.cached) + len(node.durable) for node in nodes)
@@ -202,7 +202,7 @@ class HostileLife:
                 self._waiting.append(client)
 
     async def _was_answered(self, client: AsyncWireClient) -> bool:
-        """Whether the connection is good for more."""
+        """True when the connection is good for more."""
         with contextlib.suppress(OSError, EOFError, TimeoutError, AssertionError):
             if self.dice.random() < ATTACKS_SHARE:
                 return await self._attack(Talk(client))
@@ -294,7 +294,7 @@ class HostileLife:
         self._lines.append(f"event=callback_failed {context}")
 
     async def _take_back(self) -> None:
-        """What an administrator does who sees that something is odd; by requests, all of it."""
+        """Takes back, by requests, what an administrator would find odd."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 async with await AsyncWireClient.connect(*self.broker.bootstrap) as client:
@@ -317,7 +317,7 @@ class HostileLife:
     def _memory_is_back(self) -> None:
         grown = held_bytes() - self._memory_before - self.disk.held_bytes
         if grown > MEMORY_BOUND_BYTES:
-            raise FindingError(f"{self.step}: {grown >> 20} MiB more are held than before")
+            raise FindingError(f"{self.step}: {grown >> 20} MiB more are in use than before")
         account = self.broker.services.memory
         held = {str(kind): account.used(kind) for kind in MemoryClass}
         if max(held.values()) > ACCOUNT_BOUND_BYTES:

@@ -1,4 +1,4 @@
-"""What must be true of a broker right after an attack, before time or an administrator helps it.
+"""Invariants of a broker right after an attack, before time or an administrator helps it.
 
 Each check raises AssertionError, which tells what is broken.
 """
@@ -34,7 +34,7 @@ Advance = Callable[[int], Awaitable[Any]]
 
 
 def missing() -> str | None:
-    """What this machine lacks of that by which memory is judged; None when it has all."""
+    """The facility that this machine lacks for judging memory; None when it has all."""
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         return "the C library tells no memory (mallinfo2 of glibc 2.33)"
     if not os.access(PEAK_RESET, os.W_OK):
@@ -43,7 +43,7 @@ def missing() -> str | None:
 
 
 class CostError(Exception):
-    """What strangers asked for cost more than it may."""
+    """Raised when requests of strangers cost more than they may."""
 
 
 class StrangersClient(AsyncWireClient):
@@ -59,8 +59,8 @@ class StrangersClient(AsyncWireClient):
 
 @contextmanager
 def bounded_cost(what: str, most_bytes: int) -> Iterator[None]:
-    """What strangers do inside holds neither the loop nor more memory than that, at any moment."""
-    PEAK_RESET.write_text("5")  # the peak begins anew
+    """Checks that strangers inside neither stop the loop nor use more memory, at any moment."""
+    PEAK_RESET.write_text("5")  # the peak begins again
     before, began = _peak_bytes(), time.thread_time()
     StrangersClient.largest = 0
     try:
@@ -110,7 +110,9 @@ async def _answer(client: AsyncWireClient, advance: Advance) -> bytes:
 
 
 async def records_follow_one_another(talk: Talk, topics: tuple[str, ...]) -> None:
-    """Whatever was accepted can be read: offsets in a row, in each batch and in the partition."""
+    """Checks that accepted records can be read: offsets in a row, in each batch and in the
+    partition.
+    """
     told = await talk.ask("Metadata", 12, topics=[{"name": name} for name in topics])
     for topic in told.topics:
         for part in topic.partitions if not topic.error_code else ():

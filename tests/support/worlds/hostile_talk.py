@@ -1,4 +1,4 @@
-"""What somebody sends who wants a broker to fail: each verb one attack, over one connection.
+"""Requests of an attacker who wants a broker to fail: each verb one attack, over one connection.
 
 None waits longer than its answer takes; what the answer is does not matter here. `ODD_STATE` is
 what a disk may hold that no broker would have written: rows for the topics of the coordinators.

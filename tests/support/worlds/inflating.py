@@ -71,7 +71,7 @@ def make_topic(client: WireClient, topic: str, partitions: int) -> None:
 
 @dataclass
 class Waits:
-    """How long another client waited for each of its answers, in seconds."""
+    """Waits of another client for each of its answers, in seconds."""
 
     seconds: list[float] = field(default_factory=list)
 

@@ -103,11 +103,11 @@ class LiveTopic:
         return got
 
     def states(self) -> list[str]:
-        """What each segment is: closed or active."""
+        """State of each segment: closed or active."""
         return [str(each["state"]) for each in self.broker.http.segments(self.name)]
 
     def roll_deadline(self) -> int:
-        """When the active segment ends by itself, ms."""
+        """Time when the active segment ends by itself, ms."""
         found = self.broker.http.get(f"/api/topics/{self.name}/segments")
         deadline: int = found["partitions"][0]["roll"]["deadline"]["ms"]
         return deadline

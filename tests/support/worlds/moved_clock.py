@@ -15,7 +15,7 @@ class MovedClock:
         self.ahead = 0.0
         """Seconds that both clocks were moved by."""
         self.stepped_ms = 0
-        """What the wall clock alone was moved by."""
+        """Time by which the wall clock alone was moved, in ms."""
 
     def now_ms(self) -> int:
         """The wall clock."""

@@ -62,7 +62,7 @@ class NodeProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process is still there."""
+        """True when the process is still there."""
         return self._child.poll() is None
 
     def stop(self, within_seconds: float = 60) -> int:

@@ -1,6 +1,6 @@
-"""What a broker was asked for and what it has answered: the ledger that a start is held against.
+"""Requests to a broker and its answers: the ledger that a start is compared with.
 
-It lives outside of what is tested. Between the asking and the answer both the old and the new may
+It is kept outside of what is tested. Between the asking and the answer both the old and the new may
 be found after a crash; after the answer only the new.
 """
 
@@ -24,12 +24,12 @@ class Fact(Generic[T]):
 
     @property
     def latest(self) -> T:
-        """What was asked for last, answered or not."""
+        """The last requested value, answered or not."""
         return self.values[-1]
 
     @property
     def is_settled(self) -> bool:
-        """Whether only one value is possible."""
+        """True when only one value is possible."""
         return len(self.values) == 1
 
     def ask(self, value: T) -> None:
@@ -37,11 +37,13 @@ class Fact(Generic[T]):
         self.values.append(value)
 
     def answered(self) -> None:
-        """What was asked for last is promised."""
+        """Notes that the last request was answered: its value is promised."""
         del self.values[:-1]
 
     def refused(self) -> None:
-        """What was asked for last was refused: it may be there after a crash, or may not."""
+        """Notes that the last request was refused: its value may be there after a crash, or may
+        not.
+        """
         self.values.insert(0, self.values.pop())
 
 
@@ -52,7 +54,7 @@ class TransactionFacts:
     number: int
     outcome: Fact[str] = field(default_factory=lambda: Fact(OPEN))
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    """What it commits: offsets by group, topic and partition."""
+    """Its commits: offsets by group, topic and partition."""
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class Written:
 
 @dataclass(slots=True)
 class PartitionFacts:
-    """What was written where."""
+    """Writes of a partition."""
 
     sent: dict[int, list[Written]] = field(default_factory=dict)
     """By offset: more than one where the first were lost with the power."""
@@ -80,7 +82,7 @@ class PartitionFacts:
     """The largest log start that anything may have caused."""
 
     def durable(self) -> dict[int, Written]:
-        """What was acknowledged as durable, by offset."""
+        """Records acknowledged as durable, by offset."""
         return {
             offset: rows[-1] for offset, rows in self.sent.items() if rows and rows[-1].is_durable
         }
@@ -106,7 +108,7 @@ class TopicFacts:
 
 @dataclass(slots=True)
 class Membership:
-    """The generation of a group, as its member was told."""
+    """The generation of a group, as its member knows it."""
 
     generation: int
     member_id: str
@@ -141,5 +143,5 @@ class BrokerLedger:
         ]
 
     def offset(self, group: str, topic: str, partition: int) -> Fact[int | None]:
-        """Where a group has come to."""
+        """Committed offset of a group."""
         return self.offsets.setdefault((group, topic, partition), Fact(None))

@@ -1,4 +1,5 @@
-"""Transactions without network, threads or disk: producers speak through handlers, time is held.
+"""Transactions without network, threads or disk: producers speak through handlers, time stands
+still.
 
 A `Producer` is one client of a transactional id; by protocol 1 it names its partitions, by protocol
 2 (KIP-890) they join by themselves and every end gives it a new epoch. What a reader of committed
@@ -58,15 +59,15 @@ class TransactionWorld(World):
         super().__init__(fs, seed, **{**small, **settings})
 
     def clock_watch(self, broker: SimpleNamespace) -> Any:
-        """Never in doubt."""
+        """A clock watch without holds."""
         return SimpleNamespace(look=lambda: False)
 
     def remains(self, power_cut: int | None = None) -> SimFileSystem:
-        """What kill -9 leaves at this moment, or a power cut (a seed)."""
+        """State of the disk after kill -9 at this moment, or a power cut (a seed)."""
         return self.fs.after_kill() if power_cut is None else self.fs.after_crash(power_cut)
 
     async def reborn(self, fs: SimFileSystem | None = None) -> "TransactionWorld":
-        """A broker on what is left, after kill -9 unless told; the wall clock goes on."""
+        """A broker on what is left, after kill -9 unless given; the wall clock goes on."""
         fs = fs or self.remains()
         again = TransactionWorld(fs, self.seed + 1, **self.settings)
         again.clock.step(self.clock.now_ms() - again.clock.now_ms())
@@ -128,7 +129,7 @@ class TransactionWorld(World):
         return response.responses[0].partitions[0]
 
     async def offset(self, partition: int = 0, *, stable: bool = False) -> tuple[int, int]:
-        """What the group has committed, and the error code."""
+        """The group's committed offset, and the error code."""
         topic = offset_fetch.OffsetFetchRequestTopic(name="t", partition_indexes=[partition])
         request = offset_fetch.OffsetFetchRequest(
             group_id=GROUP, topics=[topic], require_stable=stable

@@ -139,7 +139,7 @@ def produce_to(
 def fetch_from(
     client: WireClient, *, topic: str = "t", partition: int = 0, offset: int = 0, **fields: object
 ) -> fetch.FetchResponse:
-    """The answer to a fetch of one partition, which waits for nothing unless told to."""
+    """The answer to a fetch of one partition, which waits for nothing unless asked to."""
     wanted = fetch.FetchPartition(
         partition=partition,
         fetch_offset=offset,
