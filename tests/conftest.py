@@ -16,6 +16,7 @@ settings.register_profile("fast", deadline=None, max_examples=50)
 settings.register_profile("full", deadline=None)
 settings.load_profile("fast")
 
+ROOT = Path(__file__).resolve().parents[1]
 ALONE = (
     "tests/integration/test_cli_top.py",
     "tests/integration/test_disk_full.py",
@@ -27,6 +28,12 @@ ALONE = (
     "tests/unit/protocol/records/test_others_run.py",
 )
 """What measures time, or a machine's disk and memory."""
+HEAVY = {
+    "spark": r"\bspark: |pyspark|support\.spark\.(cluster_driver|spark_|stream_driver)",
+    "kafka": r"mark\.kafka|kafka_oracle|java_programs",
+    "browser": r"support\.page\.browser",
+}
+"""What a module says that starts a Spark, a Java machine or a browser: one of each at a time."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Gives a module to one core, and all that need a Spark, a Kafka or containers to one core."""
+    """Gives a module to one core, and all that are `HEAVY` in one way to one core."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByModule(LoadScopeScheduling):
@@ -52,10 +59,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def _group_of(path: str) -> str:
     if path.startswith("tests/integration/containers/"):
         return "containers"
-    text = Path(path).read_text()
-    if path.startswith("tests/pipeline/") and re.search(r"\bspark: ", text):
-        return "spark"
-    return "kafka" if "mark.kafka" in text else path
+    text = (ROOT / path).read_text()
+    return next((name for name, sign in HEAVY.items() if re.search(sign, text)), path)
 
 
 @pytest.fixture(autouse=True)
