@@ -19,7 +19,7 @@ RUN python3.11 -m venv /opt/build && python3.11 -m venv --without-pip /opt/horol
 COPY pyproject.toml .
 COPY protocol protocol
 RUN touch README.md && /opt/build/bin/python -c 'from setuptools import setup; setup()' -q build_ext \
-    && strip --strip-unneeded build/lib.*/protocol/records/*.so
+    && find build -name '*.so' -exec strip --strip-unneeded {} +
 COPY README.md .
 COPY config config
 COPY storage storage

@@ -25,7 +25,7 @@ from protocol.apis.fetch import FetchResponse, PartitionData
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Clock
 from storage.files.file_slice import FileSlice
-from storage.log.down_conversion import OldReader, Oversize
+from storage.old_formats.down_conversion import OldReader, Oversize
 
 MOST_BYTES, MOST_SECONDS = REQUEST_BYTES, 1.0
 FORMAT_1_SINCE_VERSION = 2

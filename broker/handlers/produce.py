@@ -35,10 +35,10 @@ from protocol.apis.produce import (
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import LENGTH_ENDS
 from protocol.records.faults import encode_faults
+from storage.old_formats.up_conversion import is_old_set
 from storage.segment.log_snapshot import AppendResult
 from storage.validation.batch_rules import InvalidRecordError
 from storage.validation.dirty_timestamps import RecordFaults
-from storage.validation.up_conversion import is_old_set
 
 ACKS = (-1, 0, 1)
 STORAGE_ERROR_SINCE_VERSION = 4

@@ -25,8 +25,8 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CODEC_MASK
 from storage.errors import StorageError
 from storage.log.log import Log
+from storage.old_formats import up_conversion
 from storage.segment.log_snapshot import AppendResult
-from storage.validation import up_conversion
 from storage.validation.batch_rules import INLINE_COMPRESSED_BYTES as LEAST_LANE_BYTES
 from storage.validation.checked_batch import CheckedBatch, MistimedBatch
 from storage.validation.timestamp_policy import Origin, TooLarge, remedied

@@ -1,7 +1,7 @@
 """Batches out of bytes and files, whatever their format: messages of before Kafka 0.11 become some.
 
 They keep offsets, times, keys, values and codec, as when a broker is started on their directory
-(`storage.recovery.format_upgrade`). A batch made of them has the position of its first message.
+(`storage.old_formats.format_upgrade`). A batch made of them has the position of its first message.
 
 Offsets rise from batch to batch, or it is damage: no CRC covers them, and a torn write may have
 left a batch that lacks nothing else.
@@ -19,7 +19,7 @@ from pipeline.decode.decoder import DEFAULT_ENGINE, Table, is_old_format, tabula
 from pipeline.errors import DamagedLog
 from protocol.errors import DecodeError
 from protocol.records.compression import DEFAULT_LIMIT_BYTES
-from storage.recovery.format_upgrade import converted_run, end_of_message
+from storage.old_formats.format_upgrade import converted_run, end_of_message
 
 READ_BYTES = (16 if DEFAULT_ENGINE is lockstep else 4) * 1024 * 1024
 MOST_BATCH_BYTES = 512 * 1024 * 1024

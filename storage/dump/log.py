@@ -14,7 +14,6 @@ from struct import Struct
 from crc32c import crc32c
 
 from protocol.errors import DecodeError
-from protocol.records import legacy
 from protocol.records.batch import (
     CODEC_MASK,
     CRC_STARTS,
@@ -22,6 +21,7 @@ from protocol.records.batch import (
     BatchHeader,
     read_header,
 )
+from protocol.records.old_formats import legacy
 from storage.dump.messages import message_rows
 from storage.dump.records import record_rows
 from storage.dump.rows import Damage, Dumped, Row, Value, stamp

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from protocol.records import legacy
 from protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec
+from protocol.records.old_formats import legacy
 from storage.dump.rows import Row, Value, stamp
 
 

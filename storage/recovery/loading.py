@@ -23,11 +23,11 @@ from storage.files.layout import (
 )
 from storage.files.partition_files import PartitionFiles
 from storage.files.partition_listing import PartitionListing, list_partition
+from storage.old_formats.format_upgrade import Upgraded, upgrade_segments
 from storage.producers import producer_snapshots
 from storage.producers.leader_epochs import EpochStart, LeaderEpochs
 from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_producers
-from storage.recovery.format_upgrade import Upgraded, upgrade_segments
 from storage.recovery.log_recovery import LogRecovery, Recovered, remove_segment
 from storage.retention.rolling import jitter
 from storage.scan.batch_walk import batch_at, last_batch

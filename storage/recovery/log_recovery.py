@@ -19,10 +19,10 @@ from typing import NamedTuple
 from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
 from storage.files.layout import SEGMENT_SUFFIXES
+from storage.old_formats.format_upgrade import has_old_message
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_rows
-from storage.recovery.format_upgrade import has_old_message
 from storage.recovery.read_back import read_back
 from storage.scan.log_scan import STALE, LogScan
 from storage.segment.index_rebuild import IndexRebuild, write_indexes

@@ -12,7 +12,7 @@ from protocol.headers import request_header_bytes
 from protocol.records.batch import HEADER_BYTES
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, deflate
-from protocol.records.legacy_builder import build_set
+from protocol.records.old_formats.legacy_builder import build_set
 from tests.fuzz.directory import made
 from tests.fuzz.targets import SINGLE, versions
 

@@ -24,8 +24,8 @@ from protocol.errors import DecodeError
 from protocol.headers import parse_request_header, versions_of
 from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, read_header, seal
 from protocol.records.compression import Codec, inflate
-from protocol.records.convert import down_convert, up_convert
 from protocol.records.markers import marker_of
+from protocol.records.old_formats.convert import down_convert, up_convert
 from protocol.records.record import read_records
 from protocol.records.scan import find_next_batch, scan_batches
 from protocol.records.walk import (

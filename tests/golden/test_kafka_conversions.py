@@ -15,7 +15,7 @@ import pytest
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import read_header
 from protocol.records.compression import Codec
-from protocol.records.legacy import Message, plain_messages, read_messages
+from protocol.records.old_formats.legacy import Message, plain_messages, read_messages
 from protocol.records.record import read_records
 from tests.support.worlds.handler_world import World, produce_request
 

@@ -11,8 +11,8 @@ import pytest
 
 from protocol.records.batch import read_header
 from protocol.records.compression import Codec
-from protocol.records.convert import down_convert, up_convert
-from protocol.records.legacy import Message, read_messages
+from protocol.records.old_formats.convert import down_convert, up_convert
+from protocol.records.old_formats.legacy import Message, read_messages
 from protocol.records.record import Record, read_records
 
 LINES = [

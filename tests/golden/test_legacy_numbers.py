@@ -3,9 +3,9 @@
 import pytest
 
 from protocol.records.batch import read_header
-from protocol.records.convert import down_convert, up_convert
-from protocol.records.legacy import read_messages
-from protocol.records.legacy_builder import build_message
+from protocol.records.old_formats.convert import down_convert, up_convert
+from protocol.records.old_formats.legacy import read_messages
+from protocol.records.old_formats.legacy_builder import build_message
 
 MESSAGE_V0 = bytes.fromhex(
     "0000000000000000"  # offset

@@ -11,7 +11,7 @@ from pipeline.sinks.archive.run import Wishes
 from pipeline.sources.options import parse
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from protocol.records.legacy_builder import build_set
+from protocol.records.old_formats.legacy_builder import build_set
 from storage.files.layout import LOG
 from tests.pipeline.test_archive_between_tables import Died, dies_behind, later
 from tests.support.spark.archives import FORMATS, opened, rows_of, run

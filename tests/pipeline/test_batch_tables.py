@@ -12,7 +12,7 @@ from pipeline.errors import DamagedLog
 from pipeline.sources.batch_tables import Parts, parts_of
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from protocol.records.legacy_builder import build_set
+from protocol.records.old_formats.legacy_builder import build_set
 
 AT = 1_700_000_000_000
 ORIGIN = BatchOrigin("t", 3)

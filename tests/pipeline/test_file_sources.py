@@ -18,7 +18,7 @@ from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_chunk, read_task
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from protocol.records.legacy_builder import build_set
+from protocol.records.old_formats.legacy_builder import build_set
 from storage.files.layout import LOG, SNAPSHOT, ZONES
 from storage.posix import real_env
 from tests.support.records.logs import append

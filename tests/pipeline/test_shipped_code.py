@@ -26,7 +26,9 @@ def test_it_is_small_and_has_our_packages_alone(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in names} == set(shipped.PACKAGES)
     assert {"pipeline/spark/source.py", "protocol/records/walk.py"} <= set(names)
     assert not [name for name in names if "__pycache__" in name or "test" in name]
-    here = {path.name for path in Path(shipped.__file__).parents[2].glob("protocol/records/*.so")}
+    here = {
+        path.name for path in Path(shipped.__file__).parents[2].glob("protocol/records/**/*.so")
+    }
     assert {Path(name).name for name in names if name.endswith(".so")} <= here
 
 

@@ -8,15 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import DecodeError
-from protocol.records import convert_down, convert_up
 from protocol.records.batch import HEADER_BYTES, MAX_INT64, MIN_INT64, read_header
 from protocol.records.builder import NewRecord, build_batch
-from protocol.records.legacy import plain_messages
-from protocol.records.legacy_builder import build_set
+from protocol.records.old_formats import convert_down, convert_up
+from protocol.records.old_formats.legacy import plain_messages
+from protocol.records.old_formats.legacy_builder import build_set
 from protocol.records.record import Record, read_records
 from tests.support.records.record_walkers import from_source
 
-SOURCE_UP, SOURCE_DOWN = from_source("convert_up"), from_source("convert_down")
+SOURCE_UP, SOURCE_DOWN = (
+    from_source("old_formats/convert_up"),
+    from_source("old_formats/convert_down"),
+)
 INT64 = st.integers(MIN_INT64, MAX_INT64)
 TIMES = INT64 | st.integers(-3, 3) | st.integers(-(2**61), 2**61)
 FIELDS = st.none() | st.binary(max_size=80) | st.integers(60, 200).map(bytes)

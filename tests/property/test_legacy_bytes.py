@@ -10,9 +10,9 @@ from protocol.errors import DecodeError
 from protocol.records.batch import read_header, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from protocol.records.convert import down_convert, up_convert
-from protocol.records.legacy import read_messages
-from protocol.records.legacy_builder import build_message, build_set, wrap
+from protocol.records.old_formats.convert import down_convert, up_convert
+from protocol.records.old_formats.legacy import read_messages
+from protocol.records.old_formats.legacy_builder import build_message, build_set, wrap
 from protocol.records.record import Record, read_records
 
 TIMES = st.integers(-(2**62), 2**62 - 1)  # less than 2^63 apart: so much fits into one batch

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -31,8 +32,8 @@ def python(code: str, *arguments: str) -> list[str]:
     return docker("run", "--rm", IMAGE, "python", "-c", code, *arguments).split()
 
 
-def is_walker(module: str) -> bool:
-    return "\nimport cython\n" in (ROOT / "protocol" / "records" / f"{module}.py").read_text()
+def is_walker(file: Path) -> bool:
+    return "\nimport cython\n" in file.read_text()
 
 
 def inside(script: str) -> str:
@@ -59,8 +60,8 @@ def test_what_is_served_beside_the_code_is_in_it() -> None:
 
 
 def test_the_walkers_are_compiled() -> None:
-    modules = [file.stem for file in (ROOT / "protocol" / "records").glob("*.py")]
-    walkers = [f"protocol.records.{each}" for each in modules if is_walker(each)]
+    files = filter(is_walker, (ROOT / "protocol" / "records").rglob("*.py"))
+    walkers = [".".join(each.relative_to(ROOT).with_suffix("").parts) for each in files]
     assert len(walkers) > 5
     assert all(file.endswith(".so") for file in python(FILES_OF, *walkers))
 

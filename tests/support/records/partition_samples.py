@@ -6,7 +6,7 @@ from pathlib import Path
 from protocol.records.batch import DELETE_HORIZON, HEADER, seal
 from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import Codec
-from protocol.records.legacy_builder import build_set
+from protocol.records.old_formats.legacy_builder import build_set
 from protocol.records.scan import BatchRow, scan_batches
 from storage.index.txn_index import AbortedTransaction, TxnIndex
 from storage.posix import real_env

@@ -12,8 +12,8 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from protocol.records.legacy import HEAD, plain_messages, read_messages
-from protocol.records.legacy_builder import Row, build_message, build_set, wrap
+from protocol.records.old_formats.legacy import HEAD, plain_messages, read_messages
+from protocol.records.old_formats.legacy_builder import Row, build_message, build_set, wrap
 from protocol.records.record import Record, read_records
 from tests.support.worlds.handler_world import World, batch, produce_request
 

@@ -15,7 +15,7 @@ from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicPro
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from protocol.records.legacy_builder import build_message
+from protocol.records.old_formats.legacy_builder import build_message
 from protocol.records.record import Record
 from storage.validation.batch_rules import TIMESTAMP_SUMMARY
 from tests.support.records.logs import make_durable, records_of

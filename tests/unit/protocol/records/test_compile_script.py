@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[4]
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 WALKERS = runpy.run_path(str(ROOT / "scripts" / "compile"))["walkers"]()
-MODULES = [walker["name"].rpartition(".")[2] for walker in WALKERS]
-SMALLEST = {"gaps", "mistimed"}
+MODULES = [walker["name"].replace(".", "/") for walker in WALKERS]
+SMALLEST = {"protocol/records/gaps", "protocol/records/mistimed"}
 """What Cython turns into C in a moment."""
 
 
@@ -23,10 +23,10 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts" / "compile", tmp_path / "scripts")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    records = tmp_path / "protocol" / "records"
-    records.mkdir(parents=True)
-    for source in (ROOT / "protocol" / "records").glob("*.py"):
-        shutil.copy(source, records)
+    for source in (ROOT / "protocol" / "records").rglob("*.py"):
+        copy = tmp_path / source.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, copy)
     return tmp_path
 
 
@@ -38,12 +38,13 @@ def compile_in(checkout: Path, cc: str) -> subprocess.CompletedProcess[str]:
 
 
 def built_in(checkout: Path) -> list[Path]:
-    return sorted((checkout / "protocol" / "records").glob("*" + SUFFIX))
+    return sorted((checkout / "protocol" / "records").rglob("*" + SUFFIX))
 
 
 def test_what_is_compiled_are_the_modules_that_import_cython() -> None:
-    sources = (ROOT / "protocol" / "records").glob("*.py")
-    assert {each.stem for each in sources if "\nimport cython\n" in each.read_text()} == {*MODULES}
+    sources = (ROOT / "protocol" / "records").rglob("*.py")
+    walkers = [each for each in sources if "\nimport cython\n" in each.read_text()]
+    assert {str(each.relative_to(ROOT).with_suffix("")) for each in walkers} == {*MODULES}
 
 
 def test_what_is_compiled_has_one_set_of_options_and_may_fail() -> None:
@@ -65,18 +66,18 @@ def test_without_a_compiler_it_says_so_in_one_line_and_succeeds(checkout: Path) 
 def test_a_compiler_that_fails_is_no_failure_either(checkout: Path) -> None:
     current = [module for module in MODULES if module not in SMALLEST]
     for module in current:
-        (checkout / "protocol" / "records" / f"{module}{SUFFIX}").write_bytes(b"newer")
+        (checkout / f"{module}{SUFFIX}").write_bytes(b"newer")
 
     ran = compile_in(checkout, "false")
 
     assert len(ran.stderr.splitlines()) == 1
     assert "record walkers run uncompiled" in ran.stderr
-    assert {each.name.removesuffix(SUFFIX) for each in built_in(checkout)} == {*current}
+    assert {*built_in(checkout)} == {checkout / f"{module}{SUFFIX}" for module in current}
 
 
 def test_compiled_files_older_than_their_source_are_removed(checkout: Path) -> None:
     for module in MODULES:
-        compiled = checkout / "protocol" / "records" / f"{module}{SUFFIX}"
+        compiled = checkout / f"{module}{SUFFIX}"
         compiled.write_bytes(b"stale")
         os.utime(compiled, (1, 1))
 
@@ -87,7 +88,7 @@ def test_compiled_files_older_than_their_source_are_removed(checkout: Path) -> N
 
 def test_compiled_files_newer_than_their_source_are_left_alone(checkout: Path) -> None:
     for module in MODULES:
-        (checkout / "protocol" / "records" / f"{module}{SUFFIX}").write_bytes(b"newer")
+        (checkout / f"{module}{SUFFIX}").write_bytes(b"newer")
 
     ran = compile_in(checkout, "no-such-compiler")
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.records import convert
 from protocol.records.batch import payload_of, read_header
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, InflateLimit, inflate
-from protocol.records.convert import down_convert, up_convert
-from protocol.records.legacy_builder import build_message, wrap
+from protocol.records.old_formats import convert
+from protocol.records.old_formats.convert import down_convert, up_convert
+from protocol.records.old_formats.legacy_builder import build_message, wrap
 from tests.support.worlds.inflating import NOW_MS, big_value
 
 MIB = 1 << 20

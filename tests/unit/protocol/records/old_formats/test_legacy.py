@@ -12,8 +12,8 @@ from protocol.records.compression import (
     InflateLimit,
     UnknownCodec,
 )
-from protocol.records.legacy import read_facts, read_messages
-from protocol.records.legacy_builder import Row, build_message, build_set, wrap
+from protocol.records.old_formats.legacy import read_facts, read_messages
+from protocol.records.old_formats.legacy_builder import Row, build_message, build_set, wrap
 
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
 PACKED = OLD_CODECS[1:]

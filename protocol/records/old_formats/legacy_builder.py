@@ -11,8 +11,8 @@ from struct import Struct
 
 from protocol.records.batch import LOG_APPEND_TIME
 from protocol.records.compression import Buffer, Codec, deflate
-from protocol.records.legacy import CRC_STARTS, NO_TIMESTAMP, OFFSET_AND_SIZE_BYTES
-from protocol.records.lz4_header import with_wrong_checksum
+from protocol.records.old_formats.legacy import CRC_STARTS, NO_TIMESTAMP, OFFSET_AND_SIZE_BYTES
+from protocol.records.old_formats.lz4_header import with_wrong_checksum
 
 _V0 = Struct(">qiIbb")
 _V1 = Struct(">qiIbbq")

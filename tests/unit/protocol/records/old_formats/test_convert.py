@@ -13,9 +13,9 @@ from protocol.records.batch import (
 )
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, InflateLimit, UnknownCodec
-from protocol.records.convert import Converted, down_convert, up_convert
-from protocol.records.legacy import read_messages
-from protocol.records.legacy_builder import Row, build_message, build_set
+from protocol.records.old_formats.convert import Converted, down_convert, up_convert
+from protocol.records.old_formats.legacy import read_messages
+from protocol.records.old_formats.legacy_builder import Row, build_message, build_set
 from protocol.records.record import Record, read_records
 
 with warnings.catch_warnings():

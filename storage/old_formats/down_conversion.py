@@ -17,7 +17,7 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.records.compression import UnknownCodec
-from protocol.records.convert import down_convert
+from protocol.records.old_formats.convert import down_convert
 from storage.files.file_slice import FileSlice
 
 STEP_BYTES = 64 * 1024

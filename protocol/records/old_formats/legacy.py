@@ -19,7 +19,7 @@ from protocol.records.compression import (
     codec_of,
     inflate,
 )
-from protocol.records.lz4_header import with_right_checksum
+from protocol.records.old_formats.lz4_header import with_right_checksum
 
 OFFSET_AND_SIZE_BYTES = 12
 CRC_STARTS = 16

@@ -29,9 +29,9 @@ from protocol.records.compression import (
     deflate,
     inflate,
 )
-from protocol.records.convert_down import messages_of
-from protocol.records.convert_up import records_of
-from protocol.records.legacy import (
+from protocol.records.old_formats.convert_down import messages_of
+from protocol.records.old_formats.convert_up import records_of
+from protocol.records.old_formats.legacy import (
     INNER,
     OUTER,
     base_offset,
@@ -39,7 +39,7 @@ from protocol.records.legacy import (
     read_facts,
     unwrap,
 )
-from protocol.records.legacy_builder import wrap
+from protocol.records.old_formats.legacy_builder import wrap
 from protocol.records.walk import check_records
 
 SURE_BYTES = 80 * 1024 * 1024

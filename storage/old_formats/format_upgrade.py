@@ -20,8 +20,8 @@ from protocol.records.batch import (
     InvalidRecords,
     read_header,
 )
-from protocol.records.convert import up_convert
-from protocol.records.legacy import CRC_STARTS, OFFSET_AND_SIZE_BYTES
+from protocol.records.old_formats.convert import up_convert
+from protocol.records.old_formats.legacy import CRC_STARTS, OFFSET_AND_SIZE_BYTES
 from storage.env import File, FileSystem
 from storage.errors import FileMissing
 from storage.files.layout import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name

@@ -10,7 +10,7 @@ import pytest
 
 from protocol.records.batch import iter_headers
 from protocol.records.compression import Codec
-from protocol.records.legacy_builder import Row, build_set
+from protocol.records.old_formats.legacy_builder import Row, build_set
 from protocol.records.record import Record
 from storage.env import Env
 from storage.errors import DiskError

@@ -9,8 +9,8 @@ from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CorruptBatch, InvalidRecords
 from protocol.records.compression import Codec, CorruptCompression, InflateLimit, UnknownCodec
-from protocol.records.convert import up_convert
-from protocol.records.legacy import MAGIC_POSITION, SetFacts, read_facts
+from protocol.records.old_formats.convert import up_convert
+from protocol.records.old_formats.legacy import MAGIC_POSITION, SetFacts, read_facts
 from storage.validation.batch_rules import InvalidRecordError
 from storage.validation.unpacking import TooMuchWork, Work
 
