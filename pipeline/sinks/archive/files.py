@@ -57,7 +57,7 @@ def write_once(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def remove_unfinished(*folders: Path) -> None:
-    """What a run that was killed has left of files that are written once. Hold the lock."""
+    """Files written once that a killed run has left. Hold the lock."""
     for folder in folders:
         for left in folder.glob(f"*{UNFINISHED}-*"):
             left.unlink(missing_ok=True)
