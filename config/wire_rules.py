@@ -14,7 +14,7 @@ from config.layers import Layer, Setting, is_pinned
 from config.names import broker_name
 
 _GETS_IN = "one wrong request would lock everybody out, over restarts"
-_ADMINISTRATES = "whoever reaches a client's port could make himself an administrator"
+_ADMINISTRATES = "any client of the port could make itself an administrator"
 _BELONGS = "the data directory belongs to it: its data would be out of sight"
 _FORBIDS = "what an operator has forbidden a client cannot allow"
 _TRACES = "who is watched could end the watching"

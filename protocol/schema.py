@@ -9,7 +9,7 @@
 Fields stand in wire order. Each says which versions have it; one that a version lacks is ignored
 when written and gets its default when read. The class has slots, a keyword constructor in which
 everything has a default, `repr` and `==`. `struct_of` turns it into the `construct.Struct` of one
-version, on demand. Messages are mutable and belong to whoever made them.
+version, on demand. Messages are mutable and belong to their maker.
 """
 
 from __future__ import annotations

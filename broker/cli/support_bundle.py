@@ -40,7 +40,7 @@ class Bundle:
     """An archive that is being written."""
 
     def __init__(self, archive: tarfile.TarFile, top: str, redactor: Redactor) -> None:
-        """`top` is the directory that all files lie in."""
+        """`top` is the directory of all files."""
         self._archive = archive
         self._top = top
         self._redactor = redactor

@@ -1,4 +1,4 @@
-"""Fetch: sessions, the long poll, and whole batches as they lie on the disk.
+"""Fetch: sessions, the long poll, and whole batches as stored on the disk.
 
 A client that says it is a replica is refused: there are none (operations C1). Records leave as
 slices of files; nothing is read here.

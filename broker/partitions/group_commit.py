@@ -229,7 +229,7 @@ class GroupCommit:
         while waiting and waiting[0][0] <= offset:
             reached.append(waiting.popleft())
         self._tell(reached, None)
-        if not waiting:  # else: whoever still waits has made the log due again
+        if not waiting:  # else: a remaining waiter has made the log due again
             self._waiting.pop(log, None)
 
     def _fail(self, log: Durable, error: BaseException) -> None:

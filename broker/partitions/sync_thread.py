@@ -33,7 +33,7 @@ class Durable(Protocol):
     def vouch(self) -> None:
         """Leaves a mark of that on the disk; blocks. May be left out, and comes when there is time.
 
-        Whoever waits for a sync does not wait for it.
+        Waiters for a sync do not wait for it.
         """
 
     def mark_durable(self, offset: int) -> None:

@@ -160,7 +160,7 @@ class PartitionWriter:
             self._unread_bytes = 0
 
     def went_offline(self) -> None:
-        """The log takes no more writes: whoever waits for data here looks again."""
+        """The log takes no more writes: fetches that wait for data here look again."""
         self._serving.waiters.wake_all(self._waited_for)
 
     def went_away(self) -> None:

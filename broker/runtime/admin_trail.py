@@ -22,7 +22,7 @@ ANONYMOUS = "User:ANONYMOUS"  # everybody, as long as nobody says who he is
 
 
 class Who(NamedTuple):
-    """Whoever asked, and by which way."""
+    """Client of a change, and the way it came."""
 
     client_id: str
     address: str

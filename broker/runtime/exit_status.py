@@ -1,4 +1,4 @@
-"""Exit statuses of `horolog`: why it ended, for whoever supervises it.
+"""Exit statuses of `horolog`: the reasons of its end, for its supervisor.
 
 2 is also that of a command line that cannot be read.
 """

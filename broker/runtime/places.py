@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 
 class Places:
-    """Numbers from 0 on, the smallest free one to whoever comes. Used on one thread."""
+    """Numbers from 0 on, the smallest free one for each new name. Used on one thread."""
 
     def __init__(self) -> None:
         """All are free."""

@@ -5,7 +5,7 @@ can receive into the same `shared` buffer: an idle connection holds no memory, a
 in the processor's cache. What a step leaves unfinished is kept by the connection: a short remainder
 as a copy, a large frame in a body buffer of this pool, which returns when the frame was handled.
 
-Rule: a frame's bytes are valid until the handler returns. Whoever needs them longer copies them.
+Rule: a frame's bytes are valid until the handler returns. Code that needs them longer copies them.
 """
 
 from broker.runtime.connection_limits import UNLIMITED, CloseConnection

@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
-        """The connection is over, whoever ended it."""
+        """The connection is over, whichever side ended it."""
         if self._closing == "refused":
             return
         self._closing = self._closing or "peer"

@@ -1,4 +1,4 @@
-"""From what a socket delivers to complete frames, where they lie, without copying large ones.
+"""Complete frames from the bytes of a socket, in place, without copying large ones.
 
 Small frames are handled in the buffer that all connections share; a frame that is cut off there is
 kept as a copy and completed in it. A large frame is received into a body buffer of the pool, and as
@@ -94,7 +94,7 @@ class FrameReader:
         return view
 
     def received(self, size: int) -> None:
-        """`size` bytes lie where `buffer` said; handles what is complete.
+        """`size` bytes are in `buffer`; handles complete frames.
 
         Raises CloseConnection for a length that cannot be, another protocol, or too much memory.
         """

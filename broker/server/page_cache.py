@@ -24,7 +24,7 @@ class PageCache:
         """Files are read on `lane`."""
         self._lane = lane
         self._probe = memoryview(bytearray(1))
-        self.window = memoryview(bytearray(WINDOW_BYTES))  # whoever sends next overwrites it
+        self.window = memoryview(bytearray(WINDOW_BYTES))  # the next sender overwrites it
         self._wrong_answers = 0
         self.visits = 0
 

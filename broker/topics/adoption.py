@@ -1,4 +1,4 @@
-"""At start: what the topics file says, joined with the partition directories that lie on the disk.
+"""At start: what the topics file says, joined with the partition directories on the disk.
 
 Directories of a topic that was being deleted are finished; topics that the file does not know
 are adopted, which is how a Kafka directory becomes ours. A directory that carries another topic's

@@ -145,7 +145,7 @@ class TopicRules:
         return self._config.broker_config.num_partitions if requested == DEFAULT else requested
 
     def check_assignments(self, assignments: Iterable[Sequence[int]]) -> None:
-        """Every partition must lie on this broker, once."""
+        """Every partition must be on this broker, once."""
         for replicas in assignments:
             if list(replicas) != [self._node_id]:
                 raise KafkaError(

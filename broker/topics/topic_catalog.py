@@ -252,7 +252,7 @@ class TopicCatalog:
         self._write_file(CONFIG_FILE_NAME, text.encode())
 
     def _write_file(self, name: str, data: bytes) -> None:
-        """Also on a full disk: whoever deletes topics makes room."""
+        """Also on a full disk: deleting topics makes room."""
         write = partial(self._env.fs.write_atomically, self._path(name), data)
         self._logs.ballast.making_room(write)
 

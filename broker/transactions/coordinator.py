@@ -1,7 +1,7 @@
 """The coordinator: which transactional ids there are, who may do what with them, what time does.
 
 A transactional id is changed by one request at a time (`Steps.turn`); the next moment
-counts when it is durable, and whoever comes meanwhile waits for that, at most as long as the disk
+counts when it is durable, and requests meanwhile wait for that, at most as long as the disk
 takes. A transaction ends in three steps: that it will is made durable and answered, the markers are
 written, that they are is written. Who comes between waits for the end, so that the next transaction
 need not be tried again and again; when markers cannot be written it is CONCURRENT_TRANSACTIONS

@@ -1,6 +1,6 @@
 """The steps by which a transactional id gets from one moment to the next, each made durable.
 
-Whoever takes a step holds the id's turn. Used from the event loop only.
+A step needs the lock of its id. Used from the event loop only.
 """
 
 from collections import Counter

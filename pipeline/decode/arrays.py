@@ -15,7 +15,7 @@ AnyNumbers = np.ndarray[Any, np.dtype[Any]]
 
 
 def array_of(numbers: AnyNumbers, kind: pa.DataType, is_there: Mask | None = None) -> pa.Array:
-    """The numbers as they lie in memory, as an array of `kind`; null where `is_there` says no.
+    """The numbers in memory, without a copy, as an array of `kind`; null where `is_there` says no.
 
     ValueError when a number is not as wide as `kind`.
     """

@@ -27,7 +27,7 @@ _NO_FIELDS = Fields(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np
 
 
 class Located(NamedTuple):
-    """Numbers of the wanted records, and where their fields lie. Empty: not asked for."""
+    """Numbers of the wanted records, and places of their fields. Empty: not asked for."""
 
     offsets: Numbers
     times: Numbers

@@ -176,7 +176,7 @@ def _aborted(rows: Numbers, aborted: tuple[AbortedTransaction, ...]) -> Any:
 def _unpacked(
     data: Octets, rows: Numbers, origin: BatchOrigin, limit_bytes: int
 ) -> Iterator[tuple[Octets, Numbers, Numbers]]:
-    """Payloads, the table that says where they lie, and the rows of their batches."""
+    """Payloads, the table of their places, and the rows of their batches."""
     if not len(rows):
         return
     table = np.empty((len(rows), BATCH_NUMBERS), np.int64)

@@ -12,7 +12,7 @@ from storage.zones.rows import LIFTED, ROW_BYTES, Zone, iter_rows, sound_rows
 
 
 def stepped_back_until(fs: FileSystem, path: str, offset: int) -> int:
-    """The offset that follows the last zone, at `offset` or later, in which the clock lay behind.
+    """The offset that follows the last zone, at `offset` or later, in which the clock was behind.
 
     `offset` itself where there is none. DiskError.
     """

@@ -1,4 +1,4 @@
-"""The partitions that lie in data directories, for jobs over files. Looks at names only."""
+"""The partitions in data directories, for jobs over files. Looks at names only."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """The index files of a segment made from its log alone, into another folder, as the broker does it.
 
-Arrival times lie in no log: rows of a zone map that is there and fits the log are taken over, and
+Arrival times are in no log: rows of a zone map that is there and fits the log are taken over, and
 what is missing is estimated and says so, as after the loss of the file in a broker.
 """
 

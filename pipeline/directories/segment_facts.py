@@ -188,7 +188,7 @@ def _tail(
     """The largest time that the indexes do not tell, and the offset after the last whole batch.
 
     A broker at work has the newest entries of each index in memory, of the time index more than of
-    the other, while thousands of batches lie behind those in the file. Its zone map is nearly
+    the other, while thousands of batches follow those in the file. Its zone map is nearly
     complete, and tells their times. Kafka's indexes are complete, and it has no zone map.
     """
     zones_path = f"{path}/{segment_name(base, ZONES)}"

@@ -1,4 +1,4 @@
-"""The settings of topics as they lie in a data directory, for jobs that need no running broker.
+"""The settings of topics as stored in a data directory, for jobs that need no running broker.
 
 Those changed at run time are in the directory itself; those of the broker's start come from the
 same file and `key=value` pairs that it was given. A directory that was never Horolog's has none:

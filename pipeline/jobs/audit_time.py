@@ -88,7 +88,7 @@ def command(
     """Report records with wrong times, how late records arrive, and which watermark suffices.
 
     For each partition and producer: arrival minus claimed time (below zero: ahead of the broker),
-    records outside of the bounds with what they look like, how far records lie behind the latest
+    records outside of the bounds with what they look like, how far records are behind the latest
     time before them, and the watermark that loses at most one in a thousand. Segments whose time
     index is useless because of one time in the future are counted. --audit-topic adds the clients'
     names and addresses to the outliers.

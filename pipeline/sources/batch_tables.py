@@ -153,7 +153,7 @@ def read_tables(
 
 
 def _in_order(table: Table, place: BatchOrigin, next_offset: int) -> Table:
-    """The table up to the first batch whose offsets do not lie behind those before it."""
+    """The table up to the first batch whose offsets do not follow those before it."""
     rows = table.rows
     ends = np.concatenate(([next_offset], rows[:-1, LAST_OFFSET] + 1))
     wrong = np.flatnonzero(rows[:, BASE_OFFSET] < ends[: len(rows)])

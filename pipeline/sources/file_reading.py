@@ -70,7 +70,7 @@ def _opened(chunk: FileChunk) -> LogFile | None:
 
 
 def _planned_again(chunk: FileChunk) -> list[FileChunk]:
-    """The chunk's offsets as they lie now; DataLost for those that are gone."""
+    """The chunk's offsets as stored now; DataLost for those that are gone."""
     view, wanted = chunk.view, chunk.selection
     directory = str(view.directory)
     if is_stored(directory):  # a copy has no cleaner

@@ -1,6 +1,6 @@
 """Reads a range of offsets by Fetch from the partition's leader; the same decoder as for files.
 
-Batches come as they lie on the broker's disk. For committed records the broker names the
+Batches come as stored on the broker's disk. For committed records the broker names the
 transactions that were aborted; each ends with its marker. A topic that was deleted and made again
 is noticed before the first byte is taken.
 """

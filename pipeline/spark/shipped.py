@@ -86,7 +86,7 @@ def _files(packages: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _packed(files: Sequence[tuple[str, bytes]]) -> bytes:
-    """The same bytes for the same files, whoever makes them and when."""
+    """The same bytes for the same files, on every machine and at any time."""
     octets = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=octets, mode="wb", filename="", mtime=0) as squeezed,

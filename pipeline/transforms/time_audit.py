@@ -58,7 +58,7 @@ class Outlier(NamedTuple):
 
 
 class SeenTimes(NamedTuple):
-    """Of the records of a batch: which lie outside the bounds, and what they were judged by."""
+    """Records of a batch outside of the bounds, and the times that they were judged by."""
 
     outside: NDArray[np.bool_]
     times: Times

@@ -11,7 +11,7 @@ from protocol.types import Array, Int16, Int32, String
 
 @message
 class MemberIdentity:
-    """A member that goes; an empty member id means whoever has the instance id."""
+    """A member that goes; an empty member id means the member of the instance id."""
 
     member_id: str = field(String, since=3)
     group_instance_id: str | None = field(String, since=3, nullable=True)

@@ -131,7 +131,7 @@ def crc_matches(data: memoryview, position: int, header: BatchHeader) -> bool:
 
 
 def payload_of(data: memoryview, position: int, header: BatchHeader) -> memoryview:
-    """The records of the batch as they lie there, packed or not; CorruptBatch when cut off."""
+    """The records of the batch as stored, packed or not; CorruptBatch when cut off."""
     end = position + header.length + LENGTH_ENDS
     if end > len(data):
         raise CorruptBatch(f"the batch ends {end - len(data)} bytes after the data", position)

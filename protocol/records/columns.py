@@ -267,7 +267,7 @@ def check_room(
         raise ValueError("the table is not whole rows")
     for row in range(0, len(table), SEVEN):
         if not 0 <= table[row] <= table[row + 1] <= size or not 0 <= table[row + 2] < 0x8000_0000:
-            raise ValueError(f"batch {row // SEVEN} does not lie in the payloads")
+            raise ValueError(f"batch {row // SEVEN} is not within the payloads")
         records += table[row + 2]
     wanted = [len(room.offsets), len(room.times)]
     if len(room.places) or len(room.ends):
@@ -285,13 +285,13 @@ def check_places(
     ends: cython.const[cython.longlong][::1],
     size: cython.Py_ssize_t,
 ) -> cython.int:
-    """ValueError when a record does not lie in the payloads."""
+    """ValueError when a record is not within the payloads."""
     record: cython.Py_ssize_t
     if len(places) != len(ends):
         raise ValueError("places and ends are not of the same records")
     for record in range(len(places)):
         if not 0 <= places[record] <= ends[record] <= size:
-            raise ValueError(f"record {record} does not lie in the payloads")
+            raise ValueError(f"record {record} is not within the payloads")
     return 0
 
 

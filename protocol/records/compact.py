@@ -98,7 +98,7 @@ class KeyMap:
 
 @cython.cclass
 class RecordWalk:
-    """One record of a payload: where its parts lie. Sizes of -1 are nulls."""
+    """One record of a payload: places of its parts. Sizes of -1 are nulls."""
 
     end: cython.Py_ssize_t
     delta: cython.longlong

@@ -95,8 +95,8 @@ def inflate(codec: Codec, data: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTE
 def expected_bytes(codec: Codec, data: Buffer) -> int:
     """About what `data` unpacks to, by what it states itself; 0 where it does not.
 
-    It may lie: a zstd frame tells the most that its blocks can hold, gzip what its sender wrote
-    there. CorruptCompression when it cannot be read.
+    It may be wrong: a zstd frame tells the most that its blocks can hold, gzip what its sender
+    wrote there. CorruptCompression when it cannot be read.
     """
     if codec is Codec.ZSTD:
         return zstd_bounds(memoryview(data)).unpacked_at_most

@@ -230,7 +230,7 @@ def room(  # noqa: PLR0917 - private, called by position
     name_sizes: cython.Py_ssize_t,
     limit: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Give the most that the records may take; -1 when some do not lie within `limit` bytes."""
+    """Give the most that the records may take; -1 when some are not within `limit` bytes."""
     index: cython.Py_ssize_t
     part: cython.Py_ssize_t
     row: cython.Py_ssize_t

@@ -42,7 +42,7 @@ class CleanedSegment:
         self._rows: list[BatchRow] = []
         self._position = 0  # where the next batch goes
         self._flushed = 0
-        self._run: tuple[memoryview, int, int] | None = None  # batches that stay as they lie
+        self._run: tuple[memoryview, int, int] | None = None  # batches that stay as stored
         self._gone: BatchRow | None = None
         self._end_offset = first.base_offset
 

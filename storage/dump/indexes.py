@@ -1,6 +1,6 @@
 """Dumps the files beside a `.log` entry by entry: offset index, time index, aborts, zones.
 
-They are shown as they lie there, read a piece at a time, without a look at the log (`verify`
+They are shown as stored, read a piece at a time, without a look at the log (`verify`
 compares). What contradicts itself is named where it begins. An index that Kafka preallocated ends,
 for its reader, at the first later entry for the base offset; what follows must be zeros.
 """

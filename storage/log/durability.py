@@ -103,9 +103,7 @@ class Durability:
         return self._total_bytes - self._synced.total_bytes
 
     def reached(self, offset: int) -> None:
-        """Notes that everything below `offset` is durable. On the loop, whoever changes the log
-        meanwhile.
-        """
+        """Notes that everything below `offset` is durable. On the loop, at any time."""
         self.durable_offset = max(offset, self.durable_offset)
 
     def show(self) -> None:

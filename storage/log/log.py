@@ -320,7 +320,7 @@ class Log:
     # --- time passes: start offset, segments, end of life ---
 
     def remove_segments(self, start_offset: int, *, all_go: bool = False) -> RemovalStep:
-        """Raise the start offset, durably, and take segments that lie before it out of the log.
+        """Raise the start offset, durably, and take segments before it out of the log.
 
         Some at a time: call it again while `has_more`. `all_go`: the active one goes as well, so
         a new one begins first, if nothing was appended after `start_offset` was decided. Holds the

@@ -130,7 +130,7 @@ class _Loading:
         return MAX_OFFSET
 
     def _without_removed(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        """The segments that do not lie wholly before the log start; those that do go.
+        """The segments that are not wholly before the log start; those that are go.
 
         A crash during their removal may have kept any of them: between others, they are no hole.
         They are gone durably: no checkpoint tells a start offset at which a segment begins.

@@ -118,7 +118,7 @@ def _find(  # noqa: PLR0917 - private, called by position
         if not passed:
             raise CorruptLog(file.path, f"{len(chunk)} bytes at {position} are no batch")
         position += passed
-        if passed <= len(chunk):  # small batches: many lie ahead
+        if passed <= len(chunk):  # small batches: many are ahead
             read_bytes = min(4 * read_bytes, NEXT_READ_BYTES)
     if position > limit:
         raise CorruptLog(file.path, f"a batch runs past {limit}")

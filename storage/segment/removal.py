@@ -1,7 +1,7 @@
 """Takes segments out of a log's directory: renamed at once, off the disk later and in steps.
 
 The log has raised its start offset, durably, before a file is renamed: so whatever mixture of old
-and new names a crash leaves, the next start removes the segments that lie before the start offset
+and new names a crash leaves, the next start removes the segments before the start offset
 and finds no hole. Files keep the suffix `.deleted` for `file.delete.delay.ms`, for readers
 that hold a snapshot from before; those find them under either name.
 """

@@ -120,7 +120,7 @@ def _cut_misplaced(segment: Segment, zones: ZoneMap, limit: int) -> None:
 def _dirty_flags(
     body: memoryview | bytes | bytearray, row: BatchRow, facts: RecordFacts, mtime_ms: int
 ) -> int:
-    """Flags for times after the file's last change: they are dirty, whoever wrote the file."""
+    """Flags for times after the file's last change: they are dirty, whatever their writer."""
     if facts.max_timestamp <= mtime_ms + FAR_FUTURE_MS:
         return 0
     limits = Limits(mtime_ms, INT64_MIN, INT64_MAX, INT64_MIN, mtime_ms + FAR_FUTURE_MS)

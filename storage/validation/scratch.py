@@ -10,7 +10,7 @@ KEPT_BYTES = 8 * 1024 * 1024  # a larger buffer is not kept
 
 
 class Scratch:
-    """Buffers for whoever needs one for a moment."""
+    """Buffers for use of a moment."""
 
     def __init__(self) -> None:
         """None yet."""

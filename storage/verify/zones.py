@@ -80,7 +80,7 @@ class ZoneProof:
             return
         expected = self._zones[self._current].record_count
         if self._records != expected:
-            self._wrong(f"counts {expected} records where {self._records} lie")
+            self._wrong(f"counts {expected} records where {self._records} are there")
         else:
             self._report.proved.zones += 1
 
@@ -103,7 +103,7 @@ class ZoneProof:
             )
         elif batch.in_gap:
             self._wrong(
-                f"{batch.in_gap} times at offset {batch.base_offset} lie where it says there is "
+                f"{batch.in_gap} times at offset {batch.base_offset} are where it says there is "
                 "none"
             )
 

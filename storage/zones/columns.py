@@ -1,6 +1,6 @@
 """The closed zones of a segment as columns of machine numbers: little memory, quick to search.
 
-Rules: rows are added at the end only, by the log's one writer; whoever reads takes the count first
+Rules: rows are added at the end only, by the log's one writer; readers take the count first
 and looks at no row beyond it. `positions` grows last, so that a row that is counted is whole. Rows
 of `BLOCK` zones have their bounds summed up, so a search passes over 128 zones in one step.
 """

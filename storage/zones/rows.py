@@ -17,7 +17,7 @@ DIRTY_PAST = 4
 LOG_APPEND_TIME = 8  # all batches carry the broker's time; record times here are the claimed ones
 ARRIVAL_ESTIMATED = 16
 UNREAD = 32  # nobody looked into it: it may hold any time
-LIFTED = 64  # the wall clock had gone back: stamps may lie before the first arrival
+LIFTED = 64  # the wall clock had gone back: stamps may be before the first arrival
 
 ROW_BYTES = 52
 

@@ -244,7 +244,7 @@ class ZoneMap:
         return last.position, last.record_count
 
     def truncate_to(self, offset: int) -> None:
-        """Keep the closed zones whose records all lie below `offset`; the open one is dropped.
+        """Keep the closed zones whose records are all below `offset`; the open one is dropped.
 
         The batches from `resume_point` up to `offset` have to be added again.
         """

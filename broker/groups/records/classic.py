@@ -29,7 +29,7 @@ NEWEST_GROUP_VALUE, NEWEST_READABLE_GROUP_VALUE = 3, 4
 NONE = -1
 CONSUMER_KINDS = frozenset(RecordKind)
 
-SHORT_NAME = 255  # characters: what is longer is not kept, whoever sends it
+SHORT_NAME = 255  # characters: longer names are not kept
 KNOWN_KEYS = 4096
 
 _VERSION = Struct(">h")

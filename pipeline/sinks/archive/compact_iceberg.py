@@ -1,6 +1,6 @@
 """Days of an Iceberg table that have several files become one file each, a commit a day.
 
-Files of ours are put together as they lie, a piece at a time. Those that others have written or
+Files of ours are merged without decoding, a piece at a time. Those that others have written or
 deleted rows of go through memory, and only where they fit there.
 """
 

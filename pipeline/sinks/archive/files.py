@@ -57,7 +57,7 @@ def write_once(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def remove_unfinished(*folders: Path) -> None:
-    """Files written once that a killed run has left. Hold the lock."""
+    """Removes unfinished files that a killed run has left. Hold the lock."""
     for folder in folders:
         for left in folder.glob(f"*{UNFINISHED}-*"):
             left.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def read_object(path: Path, newest: int) -> dict[str, Any]:
 
 
 def still_there(root: Path, files: Iterable[WrittenFile]) -> None:
-    """Files that are about to count lie where they were written. TableChanged.
+    """Checks that files about to count are where they were written. TableChanged.
 
     An archiver that the lock does not keep apart may have taken them for what a dead run has left.
     """

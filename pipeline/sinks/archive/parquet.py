@@ -5,7 +5,7 @@
     _staging/                                   files that no commit has yet
 
 A commit counts once its manifest has its name, at one instant; its files then move out of
-`_staging`, and whoever opens the archive next finishes that. So a reader of the folders never sees
+`_staging`, and the next run finishes that. So a reader of the folders never sees
 a file that no commit has, and never one twice. One archiver at a time: it holds a lock.
 """
 

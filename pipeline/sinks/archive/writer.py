@@ -225,7 +225,7 @@ def write_unit(unit: Unit, read: Read) -> Done:
 
 
 def _in_order(unit: Unit, batch: pa.RecordBatch, at: int) -> int:
-    """The offset after the batch's last; offsets must rise, and lie in the unit."""
+    """The offset after the batch's last; offsets must rise, and be in the unit."""
     if not batch.num_rows:
         return at
     offsets = numbers_of(batch.column("offset"))

@@ -166,7 +166,7 @@ def test_a_gap_in_which_a_record_lies_is_found(tmp_path: Path) -> None:
 
     report = verify(tmp_path)
     assert [each.what for each in report.findings] == [
-        f"zone 0 (offset 0): 1 times at offset {offset} lie where it says there is none"
+        f"zone 0 (offset 0): 1 times at offset {offset} are where it says there is none"
         for offset in (0, 3, 6)
     ]
 
