@@ -4,6 +4,9 @@ An expression comes from a client, so it must not be able to hold the broker up:
 The whole name of a topic has to match. Known: characters, `.`, classes with ranges and names
 (`[[:alpha:]]`), `\\d \\w \\s` and their opposites, `\\Q...\\E`, groups (also named, not capturing,
 with the flags `i` and `s`), `|`, `* + ?` and `{n,m}` (also lazy), `^ $ \\A \\z`.
+
+Not `google-re2`: it has no wheels for musl (1.1.20251105), and its source needs a C++ compiler and
+Abseil, while Horolog installs where there is no compiler.
 """
 
 import string
