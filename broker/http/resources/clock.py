@@ -154,7 +154,9 @@ ROUTES = (
         "Test clock: so much time passes, and everything that was due has run.",
         act=step,
         parameters=(
-            Parameter("by", DURATION, "How much: milliseconds, or with a unit", required=True),
+            Parameter(
+                "by", DURATION, "Amount of time: milliseconds, or with a unit", required=True
+            ),
             Parameter("every", DURATION, "Stop and let what is due run after each so much"),
             _HANDS,
         ),

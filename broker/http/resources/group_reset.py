@@ -178,7 +178,7 @@ ROUTES = (
     HttpRoute(
         "GET",
         "/api/groups/{group}/reset",
-        "Where a group would go on if it were set to a time; nothing changes.",
+        "Offsets where a group would continue if it were moved to a time; nothing changes.",
         read=_preview,
         parameters=_PARAMETERS,
     ),

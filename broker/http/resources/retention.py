@@ -69,7 +69,7 @@ ROUTES = (
     HttpRoute(
         "GET",
         "/api/topics/{topic}/retention/preview",
-        "What the next round of retention would take if these settings were set: any setting of a "
+        "The removals of the next round of retention with these settings: any setting of a "
         "topic is a parameter. Nothing changes.",
         read=_preview,
         parameters=(Parameter("partition", count(0, 2**31 - 1), "This partition only"),),

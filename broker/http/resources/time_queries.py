@@ -149,7 +149,7 @@ ROUTES = (
     HttpRoute(
         "GET",
         "/api/topics/{topic}/time/skew",
-        "How late the records came: arrival minus record time, in buckets, and the extremes.",
+        "Delays of the records: arrival minus record time, in buckets, and the extremes.",
         read=_skew,
         parameters=(_PARTITION,),
     ),

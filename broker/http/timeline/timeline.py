@@ -250,7 +250,7 @@ def _cursor(text: str, _: int) -> Place:
 
 CHOICE = (
     Parameter("topic", ParameterKind(lambda text, _: text), "This topic only"),
-    Parameter("internal", FLAG, "Whether the broker's own topics are among them", True),
+    Parameter("internal", FLAG, "Include the broker's own topics", True),
     Parameter(
         "after", ParameterKind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)
     ),
