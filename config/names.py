@@ -40,8 +40,8 @@ class Named:
 
 
 def topic_name(name: str) -> Named:
-    """The keys that `name` sets on a topic; ConfigError names the nearest key when there is
-    none.
+    """The keys that `name` sets on a topic; ConfigError names the nearest key when there is none.
+    Raises NotServedError.
     """
     found = _ON_TOPIC.get(name)
     if found is not None:
@@ -59,7 +59,7 @@ def topic_name(name: str) -> Named:
 
 def broker_name(name: str) -> Named:
     """The keys that `name` sets on the broker; ConfigError names the nearest key when there is
-    none.
+    none. Raises NotServedError.
     """
     found = _ON_BROKER.get(name)
     if found is not None:

@@ -39,7 +39,9 @@ class Instant(TypedDict):
 
 
 def parse_quantity(text: str, unit: str, bare: int = 1) -> int:
-    """Whole number in multiples of `bare`; `unit` is a key of `UNITS`, a bare number has none."""
+    """Whole number in multiples of `bare`; `unit` is a key of `UNITS`, a bare number has none.
+    Raises ValueError.
+    """
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a whole number")
@@ -56,7 +58,7 @@ def parse_quantity(text: str, unit: str, bare: int = 1) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds, negative ones too."""
+    """Milliseconds, negative ones too. Raises ValueError."""
     value = parse_quantity(text, "ms")
     if not -LONG_MAX <= value <= LONG_MAX:
         raise ValueError(f"{value} is out of bounds: {-LONG_MAX} to {LONG_MAX}")
@@ -64,7 +66,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_instant(text: str, now_ms: int) -> int:
-    """Milliseconds since 1970."""
+    """Milliseconds since 1970. Raises ValueError."""
     text = text.strip()
     if _NUMBER.fullmatch(text):
         return _bounded(int(text))

@@ -81,7 +81,7 @@ def compiled(name: str, source: ReaderSource | WriterSource, cls: type, version:
 
 
 def interpret(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
-    """Read a message with the Struct itself; same promises as `decode`."""
+    """Read a message with the Struct itself; same promises as `decode`. Raises DecodeError."""
     stream = io.BytesIO(bytes(data)[position:])
     try:
         message = struct_of(cls, version).parse_stream(

@@ -30,7 +30,7 @@ def apis() -> Mapping[int, Api]:
 
 
 def collect(found: Iterable[tuple[str, Api | None]]) -> Mapping[int, Api]:
-    """Check (file name, API) pairs against each other and order them by key."""
+    """Check (file name, API) pairs against each other and order them by key. Raises ValueError."""
     rows: dict[int, Api] = {}
     for name, api in found:
         if api is None:

@@ -59,7 +59,7 @@ def spend(stream: Any, context: Any, count: int) -> None:
 
 
 def read_varint(stream: Any, path: str) -> int:
-    """Read an unsigned varint of at most 32 bits from a stream."""
+    """Read an unsigned varint of at most 32 bits from a stream. Raises DecodeError."""
     value = 0
     for shift in range(0, 35, 7):
         byte: int = stream_read(stream, 1, path)[0]
@@ -112,7 +112,7 @@ class Prefixed(Wire):
         return type(self)(compact=compact, nullable=nullable)
 
     def read_length(self, stream: Any, context: Any, path: str) -> int | None:
-        """Read the length; None is null."""
+        """Read the length; None is null. Raises DecodeError."""
         if self.compact:
             length = read_varint(stream, path) - 1
         else:
@@ -171,7 +171,7 @@ class StringType(BytesType):
     prefix = "h"
 
     def from_bytes(self, data: bytes, path: str) -> str:
-        """Decode, refusing what is too long or not UTF-8."""
+        """Decode, refusing what is too long or not UTF-8. Raises DecodeError."""
         if len(data) > MAX_STRING_BYTES:
             raise DecodeError(f"{path}: a string of more than {MAX_STRING_BYTES} bytes")
         try:

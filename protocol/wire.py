@@ -57,7 +57,9 @@ def uvarint(value: int) -> bytes:
 
 
 def read_tag_count(data: Buffer, at: int, first_byte: int) -> tuple[int, int]:
-    """Finish the count of a tag section whose first byte was read already; `at` is after it."""
+    """Finish the count of a tag section whose first byte was read already; `at` is after it. Raises
+    DecodeError.
+    """
     count = first_byte
     if count > 0x7F:
         count, at = read_uvarint(data, at - 1)
@@ -67,7 +69,9 @@ def read_tag_count(data: Buffer, at: int, first_byte: int) -> tuple[int, int]:
 
 
 def skip_tags(data: Buffer, at: int, first_byte: int, budget: int) -> tuple[int, int]:
-    """Step over a section of tagged fields nobody here knows: (position after it, budget left)."""
+    """Step over a section of tagged fields nobody here knows: (position after it, budget left).
+    Raises DecodeError.
+    """
     count, at = read_tag_count(data, at, first_byte)
     budget -= count * TAG_COST
     if budget < 0:

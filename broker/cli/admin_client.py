@@ -75,7 +75,7 @@ class AdminPort:
 
     def of_topic(self, topic: str, path: str, **parameters: object) -> Answer:
         """The answer to a question about a topic; after a near miss the error names the right
-        topic.
+        topic. Raises AdminError.
         """
         try:
             return self.get(f"/api/topics/{in_path(topic)}/{path}", **parameters)

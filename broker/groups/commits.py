@@ -36,7 +36,9 @@ class Commits:
         """About what they take in memory, those on their way to the disk with them."""
 
     def check(self, group: Group, claim: MemberClaim, asked: CommitAsked) -> None:
-        """Checks that this client may commit for the group now; a commit keeps a member alive."""
+        """Checks that this client may commit for the group now; a commit keeps a member alive.
+        Raises KafkaError.
+        """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):

@@ -139,7 +139,7 @@ class GroupCoordinator:
         self.loading.check(group_id)
 
     def require(self, group_id: str, missing: ErrorCode) -> Group:
-        """A group that must be there, or an error of this code."""
+        """A group that must be there, or an error of this code. Raises KafkaError."""
         self.check_loaded(group_id)
         group = self.groups.get(group_id)
         if group is None:

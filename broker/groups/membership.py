@@ -37,7 +37,7 @@ class Membership:
     # --- join ---
 
     def join(self, group: Group, joining: Joining) -> JoinResult | Deferred[JoinResult]:
-        """A client wants to be a member, or to stay one."""
+        """A client wants to be a member, or to stay one. Raises KafkaError."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
@@ -153,7 +153,7 @@ class Membership:
         protocol: tuple[str | None, str | None],
         assignments: Mapping[str, bytes],
     ) -> SyncResult | Deferred[SyncResult]:
-        """A member asks for its part; the leader brings everybody's."""
+        """A member asks for its part; the leader brings everybody's. Raises KafkaError."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):
@@ -195,7 +195,7 @@ class Membership:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
-        """A member goes; a static one may be removed by its instance id alone."""
+        """A member goes; a static one perhaps by its instance id alone. Raises KafkaError."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if isinstance(group.consumer, ConsumerGroup):

@@ -32,8 +32,8 @@ class TransactionalCommits:
         self._pending = pending
 
     def check(self, group: Group, claim: MemberClaim, places: Sequence[tuple[UUID, int]]) -> None:
-        """Checks that this client may commit for the group now; unlike others, in a rebalance
-        too.
+        """Checks that this client may commit for the group now; unlike others, in a rebalance too.
+        Raises KafkaError.
         """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -52,7 +52,9 @@ class Partition:
         return self.log.partition
 
     def check_leader_epoch(self, requested: int) -> None:
-        """Refuses a client that knows an older (74) or a newer (75) epoch than ours."""
+        """Refuses a client that knows an older (74) or a newer (75) epoch than ours. Raises
+        KafkaError.
+        """
         current = self.log.leader_epoch
         if requested < 0 or requested == current:
             return

@@ -56,13 +56,17 @@ class HeldClock:
         return self._hands.speed
 
     def set_speed(self, factor: float) -> None:
-        """From now on so many seconds pass in one of the machine's; 0 stops the clock."""
+        """From now on so many seconds pass in one of the machine's; 0 stops the clock. Raises
+        ClockMoveError.
+        """
         if not 0 <= factor <= MAX_SPEED:
             raise ClockMoveError(f"the speed {factor} is out of bounds: 0 to {MAX_SPEED:.0f}")
         self._hands = self._now()._replace(speed=factor)
 
     def advance(self, ms: int) -> None:
-        """Time passes: both hands move on. Nothing has happened when it raises."""
+        """Time passes: both hands move on. Nothing has happened when it raises. Raises
+        ClockMoveError.
+        """
         if ms < 0:
             raise ClockMoveError(
                 f"time cannot pass by {ms} ms: to set the wall clock back, move that one alone"

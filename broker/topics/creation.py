@@ -117,7 +117,9 @@ class TopicRules:
         replication_factor: int,
         assignments: Mapping[int, Sequence[int]],
     ) -> int:
-        """Number of partitions that a CreateTopics entry asks for, by number or by assignment."""
+        """Number of partitions that a CreateTopics entry asks for, by number or by assignment.
+        Raises KafkaError.
+        """
         if assignments:
             if replication_factor != DEFAULT or requested != DEFAULT:
                 raise KafkaError(
@@ -145,7 +147,7 @@ class TopicRules:
         return self._config.broker_config.num_partitions if requested == DEFAULT else requested
 
     def check_assignments(self, assignments: Iterable[Sequence[int]]) -> None:
-        """Every partition must be on this broker, once."""
+        """Every partition must be on this broker, once. Raises KafkaError."""
         for replicas in assignments:
             if list(replicas) != [self._node_id]:
                 raise KafkaError(
@@ -155,7 +157,7 @@ class TopicRules:
                 )
 
     def check_partition_limit(self, more: int) -> None:
-        """`horolog.max.partitions` bounds the partitions of all topics together."""
+        """`horolog.max.partitions` bounds the partitions of all topics. Raises KafkaError."""
         limit = self._config.broker_config.horolog_max_partitions
         if self._topics.image.partition_count + more > limit:
             raise KafkaError(

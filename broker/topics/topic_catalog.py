@@ -59,7 +59,9 @@ class TopicCatalog:
         self.changing = asyncio.Lock()
 
     def restore_settings(self) -> None:
-        """Before any log is opened: the settings that clients changed while it ran last."""
+        """Before any log is opened: the settings that clients changed while it ran last. Raises
+        ConfigError.
+        """
         path = self._path(CONFIG_FILE_NAME)
         if self._env.fs.exists(path):
             try:

@@ -111,6 +111,7 @@ class TransactionCoordinator:
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None
     ) -> tuple[int, int]:
         """InitProducerId: the id and the epoch of the producer that is the owner from now on.
+        Raises KafkaError.
 
         What the owner before left open is aborted first.
         """

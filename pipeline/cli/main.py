@@ -68,7 +68,7 @@ class Jobs(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the job; our own errors end in one line."""
+        """Runs the job; our own errors end in one line. Raises JobFailed."""
         try:
             return super().invoke(ctx)
         except PipelineError as error:

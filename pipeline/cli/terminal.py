@@ -19,7 +19,9 @@ WIDTH = 110
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Turns errors of other packages into errors of the pipeline, which the command line prints."""
+    """Turns errors of other packages into errors of the pipeline, which the command line prints.
+    Raises PipelineError.
+    """
     from config.errors import ConfigError
     from storage.errors import StorageError
 

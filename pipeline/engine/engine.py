@@ -40,7 +40,9 @@ class Engine(Protocol):
 
 
 def in_worker(work: Callable[[T], R], item: T) -> R:
-    """The result of an item. Faults of the disk become errors that can travel."""
+    """The result of an item. Faults of the disk become errors that can travel. Raises
+    PipelineError.
+    """
     from storage.errors import StorageError
 
     try:

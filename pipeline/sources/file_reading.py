@@ -48,7 +48,9 @@ def read_file_chunk(chunk: FileChunk, schema: pa.Schema) -> Iterator[pa.RecordBa
 
 
 def batches_of(chunk: FileChunk) -> Iterator[tuple[Numbers, int]]:
-    """The chunk's batches as rows of numbers, and the position that theirs count from."""
+    """The chunk's batches as rows of numbers, and the position that theirs count from. Raises
+    DataLost.
+    """
     file = _opened(chunk)
     if file is None:
         raise DataLost(f"{chunk.view}: the segment at {chunk.segment} was replaced or removed")

@@ -93,7 +93,7 @@ def refuse_partial(options: ReadOptions, views: Sequence[PartitionView]) -> None
 
 
 def views_of(options: ReadOptions) -> list[PartitionView]:
-    """The partitions that were asked for, as they stand now."""
+    """The partitions that were asked for, as they stand now. Raises NothingThere."""
     found = _all_views(options)
     views = [view for view in found if options.takes(view.topic, view.partition)]
     known = {(view.topic, view.partition) for view in views}

@@ -83,7 +83,9 @@ def open_session(
 
 
 def prepare_environment() -> None:
-    """Set what Spark's processes inherit: Java, the interpreter, the path of our code."""
+    """Set what Spark's processes inherit: Java, the interpreter, the path of our code. Raises
+    NoSpark.
+    """
     if find_spec("pyspark") is None:
         raise NoSpark("PySpark is not installed: pip install 'horolog[spark]'")
     home = java_home()

@@ -61,14 +61,14 @@ class HorologSource(DataSource):
         return reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        """A stream."""
+        """A stream. Raises BadOption."""
         options = parse(self.options)
         if options.view != RECORDS_VIEW:
             raise BadOption(f"view={options.view} is for batch reads; a stream has records")
         return RecordsStream(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A batch write: records are added, a topic is never replaced."""
+        """A batch write: records are added, a topic is never replaced. Raises BadOption."""
         if overwrite:
             raise BadOption('a topic cannot be overwritten: use mode("append")')
         from pipeline.spark.topic_sink import TopicSink, sink_options

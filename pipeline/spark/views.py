@@ -44,7 +44,7 @@ class ViewReader(DataSourceReader):
         return [ViewPartition(view) for view in views_of(self.options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """On an executor, which sees the same files."""
+        """On an executor, which sees the same files. Raises BadOption."""
         if isinstance(partition, ViewPartition):
             yield partition_rows(self.options.view, partition.view).select(self.names)
         elif isinstance(partition, TaskPartition):

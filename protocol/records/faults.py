@@ -78,7 +78,9 @@ def collect_faults(  # noqa: PLR0917 - called by position, a chunk at a time
 def encode_faults(
     rows: cython.const[cython.longlong][::1], texts: FaultTexts, compact: cython.bint
 ) -> memoryview:
-    """The elements of an array of (index, text) on the wire; `compact` for flexible versions."""
+    """The elements of an array of (index, text) on the wire; `compact` for flexible versions.
+    Raises ValueError.
+    """
     lead: cython.const[cython.uchar][::1] = texts.lead
     tails: cython.const[cython.uchar][::1] = texts.tails
     ends: cython.const[cython.longlong][::1] = texts.tail_ends

@@ -34,7 +34,9 @@ class ZstdBounds(NamedTuple):
 
 
 def snappy_blocks(data: memoryview) -> Iterator[memoryview]:
-    """Each raw block of a xerial stream; the data itself when it is a bare block."""
+    """Each raw block of a xerial stream; the data itself when it is a bare block. Raises
+    CorruptCompression.
+    """
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         yield data
         return

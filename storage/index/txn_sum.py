@@ -27,7 +27,9 @@ def check(fs: FileSystem, index_path: str, data: bytes) -> None:
 
 
 def check_beside_writer(fs: FileSystem, index_path: str, data: bytes, entry_bytes: int) -> None:
-    """As `check`, but entries that were written since the last sync may follow those it covers."""
+    """As `check`, but entries that were written since the last sync may follow those it covers.
+    Raises CorruptIndex.
+    """
     stored = _stored(fs, index_path)
     if stored is None or stored == _packed(crc32c(data)):
         return

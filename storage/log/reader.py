@@ -28,6 +28,7 @@ def read(
     min_one_batch: bool,
 ) -> FetchData:
     """Batches from the one that holds `offset` to before the offset `up_to`, a batch boundary.
+    Raises KafkaError.
 
     With `min_one_batch` the first batch comes whole even when larger than `max_bytes` (KIP-74),
     without it nothing comes then. OFFSET_OUT_OF_RANGE outside of the log. DiskError, CorruptLog.

@@ -76,7 +76,9 @@ def last_batch(file: Readable, position: int, limit: int) -> BatchPlace | None:
 
 
 def batches(file: Readable, position: int, limit: int) -> Iterator[BatchPlace]:
-    """The batches from `position` to `limit`, which must end with one, by their headers."""
+    """The batches from `position` to `limit`, which must end with one, by their headers. Raises
+    CorruptLog.
+    """
     before = -1
     while position < limit:
         chunk = file.read_at(position, min(FIRST_READ_BYTES, limit - position))

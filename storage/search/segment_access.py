@@ -98,7 +98,9 @@ class SegmentAccess:
         return SegmentView(segment, limit, CachedFile(segment.file(), self), loaded, zones)
 
     def anew(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
-        """Opens the segment as `at`, with rebuilt indexes: the present ones were found wrong."""
+        """Opens the segment as `at`, with rebuilt indexes: the present ones were found wrong.
+        Raises NotInMemory.
+        """
         if not self._may_wait:
             raise NotInMemory
         self._indexes.rebuild(segment, limit, self._rules)
@@ -117,7 +119,7 @@ class SegmentAccess:
         )
 
     def largest_timestamp(self, segment: Segment, limit: int) -> int:
-        """The segment's largest record time, -1 if no record has one."""
+        """The segment's largest record time, -1 if no record has one. Raises NotInMemory."""
         if segment.max_timestamp != UNKNOWN:
             return segment.max_timestamp
         if not self._may_wait:
@@ -127,7 +129,7 @@ class SegmentAccess:
     def records_of(
         self, batch: memoryview, header: BatchHeader, path: str, position: int
     ) -> memoryview | bytes | bytearray:
-        """The batch's records, unpacked. The batch is at `position`.
+        """The batch's records, unpacked. The batch is at `position`. Raises NotInMemory.
 
         CorruptLog when it is damaged; TooMuchWork when it unpacks to more than may be.
         """

@@ -34,7 +34,9 @@ class Window:
 
 
 def zone_window(file: Readable, zone: Zone, end: int) -> Readable:
-    """The zone's bytes, read in one piece unless they are many; it must begin as its row says."""
+    """The zone's bytes, read in one piece unless they are many; it must begin as its row says.
+    Raises CorruptIndex.
+    """
     size = end - zone.position
     window: Readable = Window(file, zone.position, size) if size <= WINDOW_BYTES else file
     if batch_at(window, zone.position, end).base_offset != zone.first_offset:

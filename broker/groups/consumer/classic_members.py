@@ -47,7 +47,7 @@ class ClassicMembers:
         self._new_id = new_suffix
 
     def join(self, group: Group, consumer: ConsumerGroup, joining: Joining) -> Joined:
-        """A client wants to be a member, or to stay one."""
+        """A client wants to be a member, or to stay one. Raises KafkaError."""
         member_id = joining.member_id or self._new_id()
         limit = self._around.settings().group_consumer_max_size
         if len(consumer.members) >= limit and member_id not in consumer.members:
@@ -91,7 +91,7 @@ class ClassicMembers:
         claim: MemberClaim,
         protocol: tuple[str | None, str | None],
     ) -> SyncResult:
-        """A member asks for its part."""
+        """A member asks for its part. Raises KafkaError."""
         member, classic = _claimed(consumer, claim)
         name = classic.supported_protocols[0].name
         if protocol[0] not in {None, CONSUMER} or protocol[1] not in {None, name}:

@@ -86,7 +86,7 @@ async def speed(broker: "HttpServices", asked: Asked) -> object:
 
 
 async def step(broker: "HttpServices", asked: Asked) -> object:
-    """So much time passes; or the wall clock alone is moved by so much."""
+    """So much time passes; or the wall clock alone is moved by so much. Raises ApiError."""
     held, by_ms, every_ms = _held(broker), asked.fields["by"], asked.fields["every"]
     if asked.fields["clock"] == BOTH:
         return await _settled(broker, held.advance(by_ms, every_ms))

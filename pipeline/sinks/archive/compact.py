@@ -114,7 +114,9 @@ def compact_parquet(
 
 
 def compact_delta(archive: "DeltaArchive", target_bytes: int = TARGET_BYTES) -> Iterator[Compacted]:
-    """Put the small files of each table together. Old ones stay for readers of old versions."""
+    """Put the small files of each table together. Old ones stay for readers of old versions. Raises
+    CountsDoNotClose.
+    """
     for kind in TableKind:
         table = archive.table(kind)
         if table is None:

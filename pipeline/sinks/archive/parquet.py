@@ -107,7 +107,9 @@ class ParquetArchive:
         return TableStanding(known)
 
     def commit(self, commit: Commit) -> int:
-        """Make it visible, at once; its number. TableChanged when another process has committed."""
+        """Make it visible, at once; its number. TableChanged when another process has committed.
+        Raises SchemaDiffers.
+        """
         known = self._last.get("value_schema", self._value_schema)
         if known != self._value_schema:
             raise SchemaDiffers(

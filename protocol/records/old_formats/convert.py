@@ -98,7 +98,8 @@ def down_convert(
     room: int,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
 ) -> Converted:
-    """Make messages of format `magic` (0 or 1) of one batch, whose CRC is not looked at.
+    """Make messages of format `magic` (0 or 1) of one batch, whose CRC is not looked at. Raises
+    CorruptBatch and InflateLimit.
 
     An uncompressed batch gives those from `from_offset` on, whole ones while there is `room`
     (bytes), and the first whatever its size; a compressed one gives a wrapper with all of them.
