@@ -52,7 +52,7 @@ FLAG = ParameterKind(lambda text, _: _is_true(text), {"type": "boolean"})
 
 
 def count(low: int, high: int) -> ParameterKind:
-    """A whole number between the two, both allowed. Raises ValueError."""
+    """Reader of a whole number between the two, both allowed; it raises ValueError."""
 
     def read(text: str, _: int) -> int:
         number = int(text)
@@ -64,7 +64,7 @@ def count(low: int, high: int) -> ParameterKind:
 
 
 def word(*words: str) -> ParameterKind:
-    """One of a closed set. Raises ValueError."""
+    """Reader of one of a closed set; it raises ValueError."""
 
     def read(text: str, _: int) -> str:
         if text not in words:
