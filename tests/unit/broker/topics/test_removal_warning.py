@@ -201,7 +201,7 @@ async def test_the_word_is_true_and_belongs_to_brokers() -> None:
     world = await world_with_history()
     code, message = await alter_broker(world, SHORTER, ("horolog.confirm", SET, "yes"))
     assert (code, message) == (
-        ErrorCode.INVALID_CONFIG, "horolog.confirm takes no other value than true"
+        ErrorCode.INVALID_CONFIG, "horolog.confirm must be true"
     )  # fmt: skip
     answer = await replace(world, False, retention_ms="1", horolog_confirm="true")
     assert answer.error_code == ErrorCode.INVALID_CONFIG
