@@ -76,6 +76,11 @@ def test_mistakes_are_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> No
     assert "no broker answers at 127.0.0.1:1" in capsys.readouterr().err
 
 
+def interruptible() -> None:
+    """As on a terminal, also where the tests themselves run in the background and ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """A command on a terminal of so many columns; what it writes is read as it comes."""
 
@@ -86,7 +91,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [HOROLOG, "top", *arguments], stdin=theirs, stdout=theirs, stderr=theirs,
             env={**known, "HOROLOG_HTTP": address, "TERM": "xterm-256color"},
-            start_new_session=True,
+            start_new_session=True, preexec_fn=interruptible,
         )  # fmt: skip
         os.close(theirs)
         self.written = ""
