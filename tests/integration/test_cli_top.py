@@ -91,7 +91,8 @@ class Terminal:
         self.process = subprocess.Popen(
             [HOROLOG, "top", *arguments], stdin=theirs, stdout=theirs, stderr=theirs,
             env={**known, "HOROLOG_HTTP": address, "TERM": "xterm-256color"},
-            start_new_session=True, preexec_fn=interruptible,
+            start_new_session=True,
+            preexec_fn=interruptible,  # noqa: PLW1509 - it sets one signal, and takes no lock
         )  # fmt: skip
         os.close(theirs)
         self.written = ""
