@@ -85,7 +85,7 @@ def test_from_the_first_record_until_the_last_tombstone_is_gone(asked: Asked) ->
     text = asked.command("t")
     assert "within 1 h, tombstones stay 2 h" in text
     assert "active segment" in text
-    assert "0: all that is dirty lies in the active segment, until 2026-03-01T13:00" in text
+    assert "0: all dirty records are in the active segment, until 2026-03-01T13:00" in text
     assert all(len(line) <= 100 for line in text.splitlines())
 
     asked.step("51m")
