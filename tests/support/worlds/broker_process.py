@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.worlds.node_process import NodeProcess
 
 HOROLOG = Path(sys.executable).parent / "horolog"
-KEPT_FROM_IT = ("HOROLOG_", "KAFKA_", "PYTHONDONTWRITEBYTECODE")
+KEPT_FROM_IT = ("HOROLOG_", "KAFKA_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
 
 
 def start_broker(
