@@ -67,8 +67,9 @@ def test_a_worker_that_dies_has_a_name() -> None:
 
 
 JOB = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in the background
 from pipeline.engine.native import NativeEngine
 from tests.pipeline.test_jobs_engines import name_itself
 with NativeEngine(2) as engine:
