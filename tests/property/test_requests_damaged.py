@@ -86,7 +86,7 @@ def test_a_damaged_request_is_answered_or_ends_its_connection(
         await attacked.world.make_topic("compacted", 1, cleanup_policy="compact")
         await attacked.world.produce(b"a", b"b")
         for request in requests:
-            settle_in(request, choice, attacked.world)
+            settle_in(request, choice, attacked.world.broker.topics)
             body = encode_bytes(request, version)
             await attacked.take(damaged(header + body, choice))
             await attacked.take(header + damaged(body, choice))

@@ -3,6 +3,7 @@
 import importlib
 import sys
 import time
+import traceback
 from typing import Final
 
 import click
@@ -28,6 +29,16 @@ ON_DEMAND: Final = {"sanitizers"}
 """Proofs that run only when they are named: they are slow."""
 
 
+def outcome_of(name: str, work: Work) -> Outcome:
+    """What the proof came to; one that breaks off is a finding, and the others still run."""
+    try:
+        proof = importlib.import_module(f"tests.prove.{name}")
+        outcome: Outcome = proof.prove(work)
+    except Exception:  # noqa: BLE001 - whatever it raises is what was found
+        return Outcome(0, "points", findings=(f"broke off:\n{traceback.format_exc()}",))
+    return outcome
+
+
 @click.command(context_settings={"max_content_width": 100})
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--points", type=click.IntRange(1), help="Points for each proof; else its CI slice.")
@@ -44,7 +55,7 @@ def main(names: tuple[str, ...], points: int | None, seed: int, processes: int) 
     failed = False
     for name in names or tuple(name for name in PROOFS if name not in ON_DEMAND):
         began = time.monotonic()
-        outcome: Outcome = importlib.import_module(f"tests.prove.{name}").prove(work)
+        outcome = outcome_of(name, work)
         failed |= bool(outcome.findings)
         told = (outcome.skipped and "skipped") or str(len(outcome.findings))
         seconds = f"{time.monotonic() - began:.1f}"

@@ -5,9 +5,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
-from tests.support.worlds.handler_world import BATCH_TIME, World
+from tests.support.worlds.handler_world import BATCH_TIME
 
 SETTLED = 0.9
 TOPICS = ["t", "t", "compacted", "unknown", "1"]
@@ -40,24 +41,24 @@ NUMBERS: dict[str, Sequence[Any]] = {
 }
 
 
-def settle_in(value: Any, choice: random.Random, world: World) -> None:
+def settle_in(value: Any, choice: random.Random, topics: TopicCatalog) -> None:
     """Points most names, ids, numbers and records of a request to things that exist."""
     for name in getattr(value, "__fields__", {}):
         inner = getattr(value, name)
         if isinstance(inner, list):
             for each in inner:
-                settle_in(each, choice, world)
+                settle_in(each, choice, topics)
         elif hasattr(inner, "__fields__"):
-            settle_in(inner, choice, world)
-        elif choice.random() < SETTLED and (options := _options(value, name, inner, world)):
+            settle_in(inner, choice, topics)
+        elif choice.random() < SETTLED and (options := _options(value, name, inner, topics)):
             setattr(value, name, choice.choice(options))
     if hasattr(value, "records") and choice.random() < SETTLED:
         value.records = some_records(choice)
 
 
-def _options(value: Any, name: str, inner: Any, world: World) -> Sequence[Any]:
+def _options(value: Any, name: str, inner: Any, topics: TopicCatalog) -> Sequence[Any]:
     if isinstance(inner, uuid.UUID):
-        return [topic.topic_id for topic in world.broker.topics.image.topics.values()]
+        return [topic.topic_id for topic in topics.image.topics.values()]
     if "Config" in type(value).__name__:
         return {"name": SETTING_NAMES, "value": SETTING_VALUES}.get(name, ())
     if name.endswith("transactional_id"):

@@ -221,7 +221,7 @@ class HostileLife:
 
     async def _any_request(self, client: AsyncWireClient) -> None:
         api, request, version = random_request(self.dice)
-        settle_in(request, self.dice, self)  # type: ignore[arg-type]
+        settle_in(request, self.dice, self.broker.services.topics)
         header = request_header_bytes(api, version, 5, "stranger")
         try:
             whole = header + encode_bytes(request, version)
