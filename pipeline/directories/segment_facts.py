@@ -5,7 +5,6 @@ date; of the one that is being written the zones behind the last entry of the ti
 headers of the last zone. Reads only, so a broker may be at work; also in a directory of Kafka's,
 which has no zone maps, and whose index files are long and empty at their end while it runs."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
@@ -17,15 +16,15 @@ from storage.files.partition_listing import PartitionListing, look_at
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
 from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts
-from storage.scan.batch_walk import batch_at, batches, find_timestamp
+from storage.scan.batch_walk import batches, find_timestamp
+from storage.zones.proof import begin_of
 from storage.zones.rows import (
-    ARRIVAL_ESTIMATED,
     LOG_APPEND_TIME,
     ROW_BYTES,
     UNREAD,
     Zone,
-    iter_rows,
-    sound_rows,
+    latest_arrival,
+    sound_zones,
 )
 
 _ANY_SIZE = 1 << 31
@@ -97,8 +96,8 @@ def arrived_after(fs: FileSystem, path: str, offset: int) -> int | None:
             rows = fs.read_bytes(f"{path}/{segment_name(base, ZONES)}")
         except FileMissing:
             continue
-        good, _ = sound_rows(rows)
-        for zone in reversed(list(_zones_in(rows[: good * ROW_BYTES]))):
+        zones, _ = sound_zones(rows)
+        for zone in reversed(zones):
             relative = offset - base - zone.first_offset
             if relative >= 0 and not zone.flags & UNREAD:
                 is_in_it = relative < zone.record_count
@@ -106,16 +105,11 @@ def arrived_after(fs: FileSystem, path: str, offset: int) -> int | None:
     return None
 
 
-def _zones_in(rows: bytes) -> Iterator[Zone]:
-    return (Zone(*fields) for *fields, _seal in iter_rows(rows))
-
-
 def _zone_of(fs: FileSystem, path: str, time_ms: int) -> int:
     """Position of the first zone that reaches that time; 0 without a zone map."""
     with suppress(FileMissing):
-        rows = fs.read_bytes(path)
-        good, _ = sound_rows(rows)
-        for zone in _zones_in(rows[: good * ROW_BYTES]):
+        zones, _ = sound_zones(fs.read_bytes(path))
+        for zone in zones:
             if zone.max_timestamp >= time_ms:
                 return zone.position
     return 0
@@ -158,17 +152,12 @@ def _last_time(fs: FileSystem, path: str) -> _TimeEntry | None:
 
 def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
     try:
-        row = _tail_bytes(fs, path, ROW_BYTES)
+        zones, _ = sound_zones(_tail_bytes(fs, path, ROW_BYTES))
     except FileMissing:
         return NO_TIME
-    if len(row) < ROW_BYTES or sound_rows(row)[0] != 1:
+    if not zones or zones[0].flags & UNREAD:
         return NO_TIME
-    zone = next(_zones_in(row))
-    if zone.flags & UNREAD:
-        return NO_TIME
-    if zone.flags & ARRIVAL_ESTIMATED:
-        return max(zone.last_arrival_ms, modified_ms)
-    return zone.last_arrival_ms
+    return latest_arrival(zones[0].last_arrival_ms, zones[0].flags, modified_ms)
 
 
 def _tail_bytes(fs: FileSystem, path: str, row_bytes: int, *, most: int = 1) -> bytes:
@@ -221,9 +210,9 @@ def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:
         rows = _tail_bytes(fs, path, ROW_BYTES, most=_MOST_ZONES)
     except FileMissing:
         return []
-    found = list(_zones_in(rows))
+    found, damage = sound_zones(rows)
     holding = sum(zone.position <= position for zone in found) - 1
-    if holding < 0 or sound_rows(rows)[0] != len(found):
+    if holding < 0 or damage is not None:
         return []
     behind = found[holding:]
     is_told = not any(zone.flags & (UNREAD | LOG_APPEND_TIME) for zone in behind)
@@ -233,7 +222,7 @@ def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:
 def _begins_at(file: File, zone: Zone, base: int, limit: int) -> bool:
     """True for a zone of this log: a crash may have left rows of what was cut off."""
     with suppress(CorruptLog):
-        return batch_at(file, zone.position, limit).base_offset == base + zone.first_offset
+        return begin_of(file, zone.position, base + zone.first_offset, limit) is not None
     return False
 
 

@@ -1,6 +1,6 @@
 """Stretches of a segment to read: pruned by offset, record time and arrival.
 
-A zone map bounds both times from both sides, as far as its rows are proved (`zone_proof`). Where
+A zone map bounds both times from both sides, as far as its rows are proved (`proved_rows`). Where
 there is none, as in a directory of Kafka's, the time index bounds a search from below, and its last
 entry may pass over the whole segment. Whatever contradicts itself is ignored, and more is read:
 pruning never leaves out what belongs there.
@@ -12,7 +12,6 @@ from typing import NamedTuple
 from pipeline.directories.log_files import FILES, LogFile
 from pipeline.sources.bounds import ANY, OffsetBounds, Range
 from pipeline.sources.offset_search import OffsetSearch
-from pipeline.sources.zone_proof import SeenLog, proved_rows
 from storage.errors import CorruptIndex, CorruptLog
 from storage.files.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
 from storage.index.offset_index import OffsetPosition
@@ -20,6 +19,7 @@ from storage.index.time_index import TimeIndex
 from storage.scan.batch_walk import BatchPlace, batch_at, batches
 from storage.zones.columns import ZoneColumns
 from storage.zones.gaps import GAP_BITS, GapTimes, gap_of
+from storage.zones.proved_rows import SeenLog, proved_rows
 from storage.zones.rows import ARRIVAL_ESTIMATED, LIFTED, LOG_APPEND_TIME, UNREAD, UNTIMED
 
 JOINED_GAP_BYTES = 256 * 1024

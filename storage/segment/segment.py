@@ -19,7 +19,8 @@ from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
 from storage.index.txn_index import TxnIndex
 from storage.segment.verified_ranges import VerifiedRanges
-from storage.zones.zone_map import ARRIVAL_ESTIMATED, ZoneMap
+from storage.zones.rows import latest_arrival
+from storage.zones.zone_map import ZoneMap
 
 CACHED_SEGMENTS = 512
 UNKNOWN = -2  # not looked for yet; -1 means that there is none
@@ -198,18 +199,13 @@ class Segment:
         return self.arrival_by(self.indexes.zones)
 
     def arrival_by(self, zones: ZoneMap) -> int:
-        """The same by a zone map of it.
-
-        One that is estimated may have been as late as the last write to the file.
-        """
+        """The same by a zone map of it."""
         last = zones.open_zone
         if last is None and zones.row_count:
             last = zones.zone(zones.row_count - 1)
         if last is None:
             return -1
-        if last.flags & ARRIVAL_ESTIMATED:
-            return max(zones.last_arrival_ms, self.mtime_ms)
-        return zones.last_arrival_ms
+        return latest_arrival(zones.last_arrival_ms, last.flags, self.mtime_ms)
 
     @property
     def largest_timestamp(self) -> int:

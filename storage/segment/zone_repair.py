@@ -12,11 +12,12 @@ from protocol.records.mistimed import Limits
 from protocol.records.scan import BatchRow
 from protocol.records.walk import RecordFacts, check_records
 from storage.errors import CorruptIndex, CorruptLog
-from storage.scan.batch_walk import BatchPlace, batch_at, batches, last_batch
+from storage.scan.batch_walk import BatchPlace, last_batch
 from storage.scan.log_scan import LogScan
 from storage.segment.segment import Segment
 from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.validation.dirty_timestamps import FAR_FUTURE_MS, Action, look_over, zone_flags
+from storage.zones.proof import ZoneWalk, begin_of
 from storage.zones.zone_map import ARRIVAL_ESTIMATED, UNREAD, UNTIMED, ZoneMap, estimate_arrival
 from storage.zones.zone_map import LOG_APPEND_TIME as STAMPED
 
@@ -70,17 +71,14 @@ def _first_uncovered(
             segment, limit, indexed
         ):
             return None
-        if batch_at(segment.file(), position, limit).base_offset != last.first_offset:
+        if begin_of(segment.file(), position, last.first_offset, limit) is None:
             raise CorruptIndex(zones.path, f"no zone begins at {position}")
-    for place in batches(segment.file(), position, limit):
-        if mapped_records <= 0 < place.record_count:  # an emptied batch has no time to find
-            break
-        mapped_records -= place.record_count
-    else:
-        place = None
-    if mapped_records:
+    walk = ZoneWalk(segment.file(), position, mapped_records, limit)
+    for _ in walk:
+        continue
+    if walk.missing:
         raise CorruptIndex(zones.path, f"the zone at {position} counts its records wrong")
-    return place
+    return walk.following
 
 
 def _end_offset(segment: Segment, limit: int, indexed: int) -> int:
@@ -109,7 +107,7 @@ def _cut_misplaced(segment: Segment, zones: ZoneMap, limit: int) -> None:
     for index in range(zones.row_count):
         zone = zones.zone(index)
         try:
-            fits = batch_at(file, zone.position, limit).base_offset == zone.first_offset
+            fits = begin_of(file, zone.position, zone.first_offset, limit) is not None
         except CorruptLog:
             fits = False
         if not fits:

@@ -3,12 +3,16 @@
 A zone begins at a batch with its offset, counts the records up to the next one, and its bounds hold
 every record time in between: a search may leave out a zone by its bounds. Arrival is known to
 nobody but the zone map itself; it never runs backwards in a log.
+
+Unlike other readers of a zone map (`storage.zones.proof` has the rule that they share) this one has
+unpacked every record, and holds the bounds against the times that producers claimed.
 """
 
-from storage.verify.batch import NO_TIMESTAMP, ProvenBatch
+from storage.verify.batch import ProvenBatch
 from storage.verify.report import PartitionReport
 from storage.zones.gaps import Gap, GapTimes, gap_of
-from storage.zones.rows import ROW_BYTES, UNREAD, Zone, iter_rows, sound_rows
+from storage.zones.proof import allows
+from storage.zones.rows import UNREAD, sound_zones
 
 
 class ZoneProof:
@@ -25,7 +29,9 @@ class ZoneProof:
         """`data`: the whole file. `arrival_floor_ms`: the last arrival before this segment."""
         self._file = file
         self._report = report
-        self._zones = _zones(file, base_offset, data, report)
+        self._zones, damage = sound_zones(data, base_offset)
+        if damage is not None:  # ends the map for every reader
+            report.add("wrong", file, damage)
         self.last_arrival_ms = arrival_floor_ms
         self._current = -1
         self._records = 0
@@ -94,9 +100,9 @@ class ZoneProof:
     def _check_bounds(self, batch: ProvenBatch) -> None:
         zone = self._zones[self._current]
         low, high = batch.min_claimed, batch.max_claimed
-        if zone.flags & UNREAD or not batch.is_read or low == NO_TIMESTAMP == high:
+        if zone.flags & UNREAD or not batch.is_read:
             return
-        if low < zone.min_timestamp or high > zone.max_timestamp:
+        if not allows(GapTimes(zone.min_timestamp, zone.max_timestamp, zone.flags), low, high):
             self._wrong(
                 f"times from {low} to {high} at offset {batch.base_offset} leave its bounds, "
                 f"{zone.min_timestamp} to {zone.max_timestamp}"
@@ -112,12 +118,3 @@ class ZoneProof:
         self._report.add(
             "wrong", self._file, f"zone {self._current} (offset {zone.first_offset}): {why}"
         )
-
-
-def _zones(file: str, base_offset: int, data: bytes, report: PartitionReport) -> list[Zone]:
-    """The rows up to the first bad one, which ends the map for every reader."""
-    good, damage = sound_rows(data)
-    if damage is not None:
-        report.add("wrong", file, damage)
-    rows = iter_rows(data[: good * ROW_BYTES])
-    return [Zone(relative + base_offset, *rest) for relative, *rest, _ in rows]

@@ -67,3 +67,21 @@ def sound_rows(data: bytes) -> tuple[int, str | None]:
     if len(data) % ROW_BYTES:
         return count, f"{len(data)} bytes are not whole rows"
     return count, None
+
+
+def sound_zones(data: bytes, base_offset: int = 0) -> tuple[list[Zone], str | None]:
+    """The zones of the sound rows from the begin, and the fault of the row behind them.
+
+    Their offsets count from `base_offset`: by default from the segment's.
+    """
+    good, damage = sound_rows(data)
+    rows = iter_rows(data[: good * ROW_BYTES])
+    return [Zone(relative + base_offset, *rest) for relative, *rest, _seal in rows], damage
+
+
+def latest_arrival(last_arrival_ms: int, flags: int, modified_ms: int) -> int:
+    """The latest possible arrival of the last zone's last batch, in ms.
+
+    One that is estimated may have been as late as the last write to the `.log`, at `modified_ms`.
+    """
+    return max(last_arrival_ms, modified_ms) if flags & ARRIVAL_ESTIMATED else last_arrival_ms

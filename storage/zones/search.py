@@ -5,8 +5,9 @@ no batch can have, CorruptIndex for a zone that does not begin where its row say
 """
 
 from storage.errors import CorruptIndex
-from storage.scan.batch_walk import BatchPlace, Readable, batch_at, find_timestamp
+from storage.scan.batch_walk import BatchPlace, Readable, find_timestamp
 from storage.timestamps import INT64_MAX
+from storage.zones.proof import begin_of
 from storage.zones.rows import Zone
 from storage.zones.view import ZoneView
 
@@ -39,7 +40,7 @@ def zone_window(file: Readable, zone: Zone, end: int) -> Readable:
     """
     size = end - zone.position
     window: Readable = Window(file, zone.position, size) if size <= WINDOW_BYTES else file
-    if batch_at(window, zone.position, end).base_offset != zone.first_offset:
+    if begin_of(window, zone.position, zone.first_offset, end) is None:
         raise CorruptIndex(file.path, f"no zone begins at {zone.position}")
     return window
 

@@ -1,12 +1,12 @@
 """Checks that a reader of files may trust what it makes of a partition's zone maps."""
 
-from pipeline.sources.zone_proof import SeenLog, proved_rows
 from protocol.records.record import read_records
 from storage.env import FileSystem
 from storage.files.layout import LOG, ZONES, segment_name
 from storage.files.partition_listing import look_at
 from storage.scan.log_scan import LogScan
 from storage.zones.columns import ZoneColumns
+from storage.zones.proved_rows import SeenLog, proved_rows
 from storage.zones.rows import UNREAD
 
 

@@ -1,4 +1,7 @@
-"""A segment's zone map, as far as its rows agree with the log beside them.
+"""A segment's zone map, as far as its rows agree with the log beside them, for readers of files.
+
+Unlike a proof of the whole segment (`storage.verify.zones`) it looks at a few headers of the log
+and at no record; unlike the repair (`storage.segment.zone_repair`) it makes no row that is missing.
 
 The broker adds rows while a segment is being written, a little after the batches that they speak
 of. A cut or a crash may leave rows behind the log's end, and a Kafka that ran in the directory
@@ -7,14 +10,17 @@ records are all there, with times inside its bounds. What follows is one more ro
 anything, and is read in any case.
 """
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from protocol.records.batch import LOG_APPEND_TIME
 from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
-from storage.scan.batch_walk import BatchPlace, Readable, batch_at, batches
-from storage.timestamps import INT64_MAX, INT64_MIN, NO_TIMESTAMP
+from storage.scan.batch_walk import BatchPlace, Readable
+from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.zones.columns import ZoneColumns
+from storage.zones.gaps import GapTimes
+from storage.zones.proof import ZoneWalk, allows, begin_of
 from storage.zones.rows import (
     ARRIVAL_ESTIMATED,
     ROW_BYTES,
@@ -78,37 +84,31 @@ def _fit(zones: ZoneColumns, count: int, log: SeenLog) -> bool:
 
 
 def _begins(zones: ZoneColumns, row: int, log: SeenLog) -> bool:
-    place = batch_at(log.file, zones.positions[row], log.size_bytes)
-    is_there = place.base_offset == log.base_offset + zones.offsets[row]
-    return is_there and _is_within(zones, row, place)
+    first_offset = log.base_offset + zones.offsets[row]
+    place = begin_of(log.file, zones.positions[row], first_offset, log.size_bytes)
+    return place is not None and _is_within(zones, row, place)
 
 
 def _end_of(zones: ZoneColumns, index: int, log: SeenLog) -> _End | None:
     """The end of a zone whose batches are all there and as its row says; None if they are not."""
     if zones.flags[index] & UNREAD:
         return _End(log.size_bytes, 0)
-    left = zones.counts[index]
+    walk = ZoneWalk(log.file, zones.positions[index], zones.counts[index], log.size_bytes)
     end = None
-    try:
-        for place in batches(log.file, zones.positions[index], log.size_bytes):
-            if left <= 0 < place.record_count:
-                break
+    with suppress(CorruptLog):  # the log is cut off there, or something else is there
+        for place in walk:
             if not _is_within(zones, index, place):
                 return None
-            left -= place.record_count
             end = _End(place.end_position, place.last_offset + 1 - log.base_offset)
-    except CorruptLog:  # the log is cut off there, or something else is there
-        pass
-    return None if left else end
+    return None if walk.missing else end
 
 
 def _is_within(zones: ZoneColumns, index: int, place: BatchPlace) -> bool:
     """True when the row allows the batch's largest time; a stamp is none that the row knows."""
-    if place.max_timestamp == NO_TIMESTAMP or not place.record_count:
+    if place.attributes & LOG_APPEND_TIME or not place.record_count:
         return True
-    if (place.attributes & LOG_APPEND_TIME) or zones.flags[index] & UNREAD:
-        return True
-    return zones.lows[index] <= place.max_timestamp <= zones.highs[index]
+    row = GapTimes(zones.lows[index], zones.highs[index], zones.flags[index])
+    return allows(row, place.max_timestamp, place.max_timestamp)
 
 
 def _with_rest(zones: ZoneColumns, count: int, end: _End, log: SeenLog) -> ZoneColumns:
