@@ -3,17 +3,22 @@
 Of a closed segment the last entry of its time index, the last row of its zone map and the file's
 date; of the one that is being written the zones behind the last entry of the time index, and the
 headers of the last zone. Reads only, so a broker may be at work; also in a directory of Kafka's,
-which has no zone maps, and whose index files are long and empty at their end while it runs."""
+which has no zone maps, and whose index files are long and empty at their end while it runs.
+
+Unlike `storage.segment.times`, which has a broker's segments and their proved indexes in memory,
+nothing here was opened before or is repaired: a file that is wrong tells less.
+"""
 
 from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
 from storage.env import File, FileSystem
-from storage.errors import CorruptIndex, CorruptLog, FileMissing
+from storage.errors import CorruptLog, FileMissing
 from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
 from storage.files.partition_listing import PartitionListing, look_at
-from storage.index.offset_index import OffsetIndex
+from storage.index.offset_search import OffsetSearch, indexed_batch
+from storage.index.sparse_index import used_bytes
 from storage.index.time_index import TimeIndex
 from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts
 from storage.scan.batch_walk import batches, find_timestamp
@@ -143,11 +148,12 @@ def _last_time(fs: FileSystem, path: str) -> _TimeEntry | None:
         data = _tail_bytes(fs, path, size)
         if data and not any(data):  # reserved by a Kafka at work
             whole = fs.read_bytes(path)
-            used = -(-len(whole.rstrip(b"\0")) // size) * size
+            used = used_bytes(whole, size)
             data = whole[max(0, used - size) : used]
     except FileMissing:
         return None
-    return _TimeEntry(*_TIME_ENTRY.unpack(data)) if len(data) == size else None
+    is_whole = len(data) == size and any(data)
+    return _TimeEntry(*_TIME_ENTRY.unpack(data)) if is_whole else None
 
 
 def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
@@ -182,10 +188,10 @@ def _tail(
     """
     zones_path = f"{path}/{segment_name(base, ZONES)}"
     since = timed if fs.exists(zones_path) else _TimeEntry(NO_TIME, _ANY_SIZE)
-    begin = _position_of(fs, path, base, limit, since)
-    zones = _zones_from(fs, zones_path, begin)
     file = fs.open(f"{path}/{segment_name(base, LOG)}", write=False)
     try:
+        begin = _position_of(fs, path, base, file, limit, since)
+        zones = _zones_from(fs, zones_path, begin)
         if zones and _begins_at(file, zones[-1], base, limit):
             largest, end_offset = _walked(file, zones[-1].position, limit, base)
             return max(largest, *(zone.max_timestamp for zone in zones)), end_offset
@@ -194,14 +200,15 @@ def _tail(
         file.close()
 
 
-def _position_of(fs: FileSystem, path: str, base: int, limit: int, entry: _TimeEntry | None) -> int:
+def _position_of(  # noqa: PLR0917 - private, called by position
+    fs: FileSystem, path: str, base: int, file: File, limit: int, entry: _TimeEntry | None
+) -> int:
     """Position of the last indexed batch that may have the entry's record; 0 without an entry."""
-    if entry is not None:
-        with suppress(CorruptIndex):
-            offsets = OffsetIndex(fs, f"{path}/{segment_name(base, OFFSET_INDEX)}", base, _ANY_SIZE)
-            found = offsets.lookup(base + entry.relative_offset)
-            return found.position if found.position < limit else 0
-    return 0
+    if entry is None:
+        return 0
+    offsets = OffsetSearch(fs, f"{path}/{segment_name(base, OFFSET_INDEX)}", base)
+    place = indexed_batch(file, offsets.last_up_to(base + entry.relative_offset), limit)
+    return 0 if place is None else place.position
 
 
 def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:

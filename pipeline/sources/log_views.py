@@ -15,7 +15,6 @@ from pipeline.directories.log_files import FILES, is_stored
 from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.errors import DamagedLog
 from pipeline.sources.batch_tables import read_tables
-from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.partition_view import PartitionView
 from protocol.records.batch import CONTROL, MAX_INT64, TRANSACTIONAL
 from protocol.records.scan import BatchRow
@@ -33,6 +32,7 @@ from storage.files.layout import (
 )
 from storage.files.meta_properties import read_partition_metadata
 from storage.files.partition_listing import PartitionListing, look_at
+from storage.index.offset_search import OffsetSearch
 from storage.producers.producer_snapshots import decode as decode_snapshot
 from storage.scan.log_scan import LogScan
 
@@ -162,7 +162,10 @@ def _rows_from(directory: str, listing: PartitionListing, offset: int) -> Iterat
 
 
 def _tail(directory: str, base: int, size: int) -> Iterator[BatchRow]:
-    """The last batches of a segment: from the last entry of its index, if that is true."""
+    """The last batches of a segment: from the last entry of its index, if that is true.
+
+    Unlike `indexed_batch` the scan, which is made in any case, looks at the batch's CRC as well.
+    """
     index = OffsetSearch(FILES, f"{directory}/{segment_name(base, OFFSET_INDEX)}", base)
     last = index.last_up_to(MAX_INT64)
     if last is None:

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from pipeline.directories.log_files import FILES, LogFile
 from pipeline.sources.bounds import ANY, OffsetBounds, Range
-from pipeline.sources.offset_search import OffsetSearch
 from storage.errors import CorruptIndex, CorruptLog
 from storage.files.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
-from storage.index.offset_index import OffsetPosition
+from storage.index.offset_search import OffsetSearch, indexed_batch
 from storage.index.time_index import TimeIndex
-from storage.scan.batch_walk import BatchPlace, batch_at, batches
+from storage.scan.batch_walk import batches
 from storage.zones.columns import ZoneColumns
 from storage.zones.gaps import GAP_BITS, GapTimes, gap_of
 from storage.zones.proved_rows import SeenLog, proved_rows
@@ -79,7 +78,7 @@ def cut(
     index = _offsets(facts) if rest.end - rest.start > too_large else None
     while index is not None and rest.end - rest.start > too_large:
         entry = index.first_at_position(rest.start + most_bytes)
-        place = _true_batch(file, entry, facts)
+        place = indexed_batch(file, entry, facts.size_bytes)
         if place is None or not rest.start < place.position < rest.end:
             break
         yield rest._replace(end=place.position, end_offset=place.base_offset)
@@ -166,7 +165,7 @@ def _entry(facts: PlannedSegment, file: LogFile, bounds: OffsetBounds) -> tuple[
         offset = max(offset, from_time)
     if offset == facts.base_offset:
         return begin
-    place = _true_batch(file, _offsets(facts).last_up_to(offset), facts)
+    place = indexed_batch(file, _offsets(facts).last_up_to(offset), facts.size_bytes)
     return begin if place is None else (place.position, place.base_offset)
 
 
@@ -182,7 +181,7 @@ def _first_by_time(facts: PlannedSegment, file: LogFile, low_ms: int) -> int | N
     except CorruptIndex:  # also one that Kafka has made longer than its entries
         return facts.base_offset
     entry = _offsets(facts).last_up_to(times.search_offset(last.timestamp))
-    place = _true_batch(file, entry, facts)
+    place = indexed_batch(file, entry, facts.size_bytes)
     begin = 0 if place is None else place.position
     try:
         largest = max(each.max_timestamp for each in batches(file, begin, facts.size_bytes))
@@ -193,16 +192,3 @@ def _first_by_time(facts: PlannedSegment, file: LogFile, low_ms: int) -> int | N
 
 def _offsets(facts: PlannedSegment) -> OffsetSearch:
     return OffsetSearch(FILES, facts.path(OFFSET_INDEX), facts.base_offset)
-
-
-def _true_batch(
-    file: LogFile, entry: OffsetPosition | None, facts: PlannedSegment
-) -> BatchPlace | None:
-    """The batch that an entry of the offset index speaks of, if it is there."""
-    if entry is None:
-        return None
-    try:
-        place = batch_at(file, entry.position, facts.size_bytes)
-    except CorruptLog:
-        return None
-    return place if place.last_offset == entry.offset else None

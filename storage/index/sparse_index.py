@@ -41,6 +41,15 @@ def is_rising(column: "array[int]", *, strictly: bool) -> bool:
     return all(map(lt if strictly else le, column, islice(column, 1, None)))
 
 
+def used_bytes(data: bytes, entry_bytes: int) -> int:
+    """Length of the whole entries before the zeros at the end of an index that a Kafka has open.
+
+    An entry that ends with zeros itself counts whole.
+    """
+    used = -(-len(data.rstrip(b"\0")) // entry_bytes)
+    return min(used, len(data) // entry_bytes) * entry_bytes
+
+
 class SparseIndex(ABC):
     """Entries of one segment: keys are searched, values are found. Both columns rise."""
 

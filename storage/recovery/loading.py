@@ -23,6 +23,8 @@ from storage.files.layout import (
 )
 from storage.files.partition_files import PartitionFiles
 from storage.files.partition_listing import PartitionListing, list_partition
+from storage.index.offset_index import OffsetPosition
+from storage.index.offset_search import indexed_batch
 from storage.old_formats.format_upgrade import Upgraded, upgrade_segments
 from storage.producers import producer_snapshots
 from storage.producers.leader_epochs import EpochStart, LeaderEpochs
@@ -30,7 +32,7 @@ from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_producers
 from storage.recovery.log_recovery import LogRecovery, Recovered, remove_segment
 from storage.retention.rolling import jitter
-from storage.scan.batch_walk import batch_at, last_batch
+from storage.scan.batch_walk import last_batch
 from storage.segment.index_rebuild import rebuild_indexes
 from storage.segment.removal import wholly_before
 from storage.segment.segment import IndexRules, Segment
@@ -328,7 +330,10 @@ def _end_of(segment: Segment) -> int:
 
 
 def _last_indexed_position(segment: Segment, log: File) -> int:
-    """Position of the batch of the offset index's last entry, 0 without a usable entry."""
+    """Position of the batch of the offset index's last entry, 0 without a usable entry.
+
+    Reads that entry alone: a start asks every log for its end.
+    """
     try:
         index = segment.files.fs.open(segment.path_of(OFFSET_INDEX))
     except FileMissing:
@@ -341,8 +346,6 @@ def _last_indexed_position(segment: Segment, log: File) -> int:
     finally:
         index.close()
     offset = segment.base_offset + int.from_bytes(entry[:4], "big")
-    position = int.from_bytes(entry[4:], "big")
-    try:
-        return position if batch_at(log, position, segment.size_bytes).last_offset == offset else 0
-    except CorruptLog:
-        return 0
+    last = OffsetPosition(offset, int.from_bytes(entry[4:], "big"))
+    place = indexed_batch(log, last, segment.size_bytes)
+    return 0 if place is None else place.position

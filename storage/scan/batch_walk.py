@@ -50,7 +50,11 @@ class BatchPlace(NamedTuple):
 
 
 def find_offset(file: Readable, position: int, limit: int, offset: int) -> BatchPlace | None:
-    """The first batch whose last offset is at least `offset`; None if none is before `limit`."""
+    """The first batch whose last offset is at least `offset`; None if none is before `limit`.
+
+    Reads on from `position`; an offset index says where to begin (`TrustedIndexes.find_offset`,
+    `OffsetSearch`).
+    """
     return _find(file, position, limit, offset, skip_to_offset)
 
 

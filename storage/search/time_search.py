@@ -18,6 +18,7 @@ from protocol.records.batch import (
 from protocol.records.walk import find_between
 from protocol.records.walk import find_timestamp as find_record
 from storage.errors import CorruptIndex, CorruptLog
+from storage.index.offset_search import indexed_batch
 from storage.scan.batch_walk import BatchPlace, batch_at, find_offset, find_timestamp
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD, SearchClock, time_of
 from storage.search.segment_access import SegmentAccess, SegmentView
@@ -25,6 +26,7 @@ from storage.segment.log_snapshot import LogSnapshot, TimestampOffset
 from storage.segment.segment import Segment
 from storage.segment.segments import index_of
 from storage.timestamps import INT64_MAX, INT64_MIN
+from storage.zones.proof import begin_of
 from storage.zones.rows import UNTIMED, Zone
 
 _Found = TimestampOffset | None
@@ -177,20 +179,28 @@ class _Search:
         offset = min_offset
         if not every:
             offset = max(self._view.indexes.times.search_offset(self._timestamp), min_offset)
-        position, expected = zone.position, zone.first_offset
-        if offset > expected:
-            entry = self._view.indexes.offsets.lookup(offset)
-            if position < entry.position < end:
-                position, expected = entry.position, entry.offset
-        try:
-            place = batch_at(file, position, end)
-        except CorruptLog as error:
-            raise CorruptIndex(file.path, f"no batch at {position}: {error}") from error
-        if expected != (place.base_offset if position == zone.position else place.last_offset):
-            raise CorruptIndex(file.path, f"another batch than {expected} at {position}")
+        place = self._indexed(zone, end, offset)
         if place.last_offset >= min_offset:
             return place
         return find_offset(file, place.end_position, end, min_offset)
+
+    def _indexed(self, zone: Zone, end: int, offset: int) -> BatchPlace:
+        """The batch of the zone from which `offset` is looked for. CorruptIndex."""
+        file, position = self._view.file, zone.position
+        if offset > zone.first_offset:
+            entry = self._view.indexes.offsets.lookup(offset)
+            if position < entry.position < end:
+                place = indexed_batch(file, entry, end)
+                if place is None:
+                    raise CorruptIndex(file.path, f"not the batch of {entry}")
+                return place
+        try:
+            place = begin_of(file, position, zone.first_offset, end)
+        except CorruptLog as error:
+            raise CorruptIndex(file.path, f"no batch at {position}: {error}") from error
+        if place is None:
+            raise CorruptIndex(file.path, f"no zone begins at {position}")
+        return place
 
     def _looks_at_every(self, zone: Zone) -> bool:
         """True when any batch may hold it. By record time headers tell; of times unclaimed not."""

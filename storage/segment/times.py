@@ -1,7 +1,8 @@
 """Record times and arrivals of a segment, as far as known.
 
 Learned from the segment's files once in a process, then kept in the `Segment`. Blocks where it has
-to look: run it on a lane. DiskError, CorruptLog.
+to look: run it on a lane. DiskError, CorruptLog. Readers of a directory that have no `Segment`
+estimate the same from a few bytes of each file (`pipeline.directories.segment_facts`).
 """
 
 from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts

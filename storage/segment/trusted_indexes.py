@@ -10,8 +10,9 @@ begin too late. What fails is rebuilt.
 from contextlib import suppress
 
 from storage.errors import CorruptIndex, CorruptLog, DiskError
+from storage.index.offset_search import indexed_batch
 from storage.locks import Lock
-from storage.scan.batch_walk import BatchPlace, batch_at, find_offset, last_batch
+from storage.scan.batch_walk import BatchPlace, find_offset, last_batch
 from storage.segment.index_rebuild import has_writer, may_replace, rebuild_indexes
 from storage.segment.segment import UNKNOWN, IndexCache, Indexes, IndexRules, Segment
 from storage.segment.zone_repair import cover, is_covered, look_into_unread
@@ -60,22 +61,21 @@ class TrustedIndexes:
     def find_offset(
         self, segment: Segment, limit: int, rules: IndexRules, offset: int
     ) -> BatchPlace | None:
-        """The first batch of the segment whose last offset is at least `offset`, or None."""
+        """The first batch of the segment whose last offset is at least `offset`, or None.
+
+        Begins at an entry of the index; one that is false is a reason to rebuild them all.
+        """
         file = segment.file()
         entry = self.of(segment, limit, rules).offsets.lookup(offset)
         if not entry.position:
             return find_offset(file, 0, limit, offset)
-        if entry.position < limit:
-            try:
-                first = batch_at(file, entry.position, limit)
-            except CorruptLog:
-                first = None
-            if first is not None and first.last_offset == entry.offset:
-                if first.last_offset >= offset:
-                    return first
-                return find_offset(file, first.end_position, limit, offset)
-        self.rebuild(segment, limit, rules)
-        return find_offset(file, 0, limit, offset)
+        first = indexed_batch(file, entry, limit)
+        if first is None:
+            self.rebuild(segment, limit, rules)
+            return find_offset(file, 0, limit, offset)
+        if first.last_offset >= offset:
+            return first
+        return find_offset(file, first.end_position, limit, offset)
 
     def largest_timestamp(self, segment: Segment, limit: int, rules: IndexRules) -> int:
         """The segment's largest record time in ms, -1 if no record has one."""
@@ -164,13 +164,10 @@ class TrustedIndexes:
 
 def _leads_to_a_batch(segment: Segment, indexes: Indexes, limit: int) -> bool:
     """True when the last entry of the offset index is true."""
-    last = indexes.offsets.last_entry
-    if not indexes.offsets.entries:
+    offsets = indexes.offsets
+    if not offsets.entries:
         return True
-    return (
-        last.position < limit
-        and batch_at(segment.file(), last.position, limit).last_offset == last.offset
-    )
+    return indexed_batch(segment.file(), offsets.last_entry, limit) is not None
 
 
 def _is_without_times(segment: Segment, indexes: Indexes, limit: int) -> bool:

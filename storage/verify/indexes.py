@@ -5,6 +5,8 @@ position (semantics.md 2). A time index entry (T, O) has two readings (time.md 8
 the last offset of the first batch that reached T, or in some versions the record's own; as KIP-33
 writes it, T is the largest time before O. In both, no record before O is later than T: else a
 search would miss it.
+
+Unlike `indexed_batch`, which looks one entry up in the log, a proof has every batch at hand.
 """
 
 from array import array

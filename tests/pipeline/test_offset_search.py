@@ -11,9 +11,7 @@ from struct import pack
 
 import pytest
 
-from pipeline.directories.log_files import FILES
 from pipeline.sources.log_views import views_in
-from pipeline.sources.offset_search import OffsetSearch
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from storage.files.layout import LOG, OFFSET_INDEX, ZONES
@@ -141,20 +139,3 @@ def test_the_end_of_a_log_is_found_from_its_last_entry(
 
     assert view.end_offset == known[-1][0] + 1
     assert min(positions) > 0
-
-
-def test_an_index_is_searched_from_both_sides(tmp_path: Path) -> None:
-    path = tmp_path / "index"
-    path.write_bytes(pack(">6i", 4, 100, 9, 256, 12, 512) + bytes(4 * ENTRY))
-
-    index = OffsetSearch(FILES, str(path), 1000)
-
-    assert index.last_up_to(1003) is None
-    assert index.last_up_to(1004) == (1004, 100)
-    assert index.last_up_to(1011) == (1009, 256)
-    assert index.last_up_to(10**6) == (1012, 512)
-    assert index.first_at_position(0) == (1004, 100)
-    assert index.first_at_position(101) == (1009, 256)
-    assert index.first_at_position(512) == (1012, 512)
-    assert index.first_at_position(513) is None
-    assert OffsetSearch(FILES, str(tmp_path / "none"), 0).last_up_to(5) is None

@@ -1,19 +1,24 @@
-"""Searches an offset index in its file; only the entries that a search visits are unpacked. An
-index that a Kafka has open is longer than its entries, and zeros follow them.
+"""Searches of offset indexes whose order nobody has checked, and the proof of what they find.
+
+`OffsetIndex` reads and checks a whole file, and refuses one that a Kafka has open: it is longer
+than its entries, and zeros follow them. Here only the entries that a search visits are unpacked, so
+each of them is a guess until `indexed_batch` has found the batch that it speaks of.
 """
 
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
 from storage.env import FileSystem
-from storage.errors import FileMissing
+from storage.errors import CorruptLog, FileMissing
 from storage.index.offset_index import OffsetPosition
+from storage.index.sparse_index import used_bytes
+from storage.scan.batch_walk import BatchPlace, Readable, batch_at
 
 _ENTRY = Struct(">ii")
 
 
 class OffsetSearch:
-    """The offset index of one segment, unproved."""
+    """The offset index of one segment, as it is in its file."""
 
     __slots__ = ("_base_offset", "_data", "_numbers")
 
@@ -23,8 +28,7 @@ class OffsetSearch:
             data = fs.read_bytes(path)
         except FileMissing:
             data = b""
-        used = -(-len(data.rstrip(b"\0")) // _ENTRY.size)
-        self._numbers = range(min(used, len(data) // _ENTRY.size))
+        self._numbers = range(used_bytes(data, _ENTRY.size) // _ENTRY.size)
         self._base_offset = base_offset
         self._data = data
 
@@ -50,3 +54,18 @@ class OffsetSearch:
     def _pair(self, number: int) -> tuple[int, int]:
         relative, position = _ENTRY.unpack_from(self._data, number * _ENTRY.size)
         return relative, position
+
+
+def indexed_batch(file: Readable, entry: OffsetPosition | None, limit: int) -> BatchPlace | None:
+    """The batch that an entry of the offset index speaks of, by its header; None if there is none.
+
+    An entry is true when a batch that begins at its position, within `limit` bytes of the `.log`,
+    ends with its offset (semantics.md 2). No entry is no batch. DiskError.
+    """
+    if entry is None or not 0 <= entry.position < limit:
+        return None
+    try:
+        place = batch_at(file, entry.position, limit)
+    except CorruptLog:
+        return None
+    return place if place.last_offset == entry.offset else None
