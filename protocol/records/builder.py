@@ -21,8 +21,8 @@ from protocol.records.batch import (
     seal,
 )
 from protocol.records.compression import DEFAULT_LIMIT_BYTES, Buffer, Codec, deflate, inflate
+from protocol.records.numbers import zigzag_bytes
 from protocol.records.record import Header
-from protocol.records.varint import zigzag_bytes
 
 _NULL = zigzag_bytes(-1)
 

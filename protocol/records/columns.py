@@ -14,27 +14,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cython
-from cython.cimports.libc import string
 
 from protocol.records.batch import InvalidRecords
+from protocol.records.record_head import HEAD_FAULTS, OFFSET_FAULT
+
+if cython.compiled:
+    from cython.cimports.protocol.records.numbers import leaves_int64, put_bytes, sized, zigzag
+    from cython.cimports.protocol.records.record_head import head_of
+else:
+    from protocol.records.numbers import leaves_int64, put_bytes, sized, zigzag
+    from protocol.records.record_head import head_of
 
 IS_COMPILED: bool = cython.compiled
 BATCH_NUMBERS = 7
 
-HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
-LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
-OFFSET_FAULT = cython.declare(cython.int, 4)
+BAD_OFFSET = cython.declare(cython.int, OFFSET_FAULT)
 SEVEN = cython.declare(cython.Py_ssize_t, BATCH_NUMBERS)
 
 Buffer = bytes | bytearray | memoryview
-
-_FAULTS = (
-    "",
-    "its length runs past the batch",
-    "its timestamp delta is damaged",
-    "its timestamp leaves the 64-bit range",
-    "its offset delta is damaged",
-)
 
 
 class Wanted(NamedTuple):
@@ -111,7 +108,7 @@ def locate_records(
         for index in range(table[row + 2]):
             at, end, claimed, offset, fault = head_of(data, end, table[row + 1], table[row + 4])
             if fault or leaves_int64(table[row + 3], offset):
-                raise damaged(row // SEVEN, index, fault or OFFSET_FAULT)
+                raise damaged(row // SEVEN, index, fault or BAD_OFFSET)
             offset += table[row + 3]
             time = table[row + 5] if table[row + 6] else claimed
             if offset < first_offset or offset > last_offset or time < low or time > high:
@@ -160,7 +157,7 @@ def take_fields(
             raise InvalidRecords("its key or value runs past the record", record)
         if takes:
             is_there[record] = size >= 0
-            to = copied(data, at, size, out, to)
+            to = put_bytes(out, to, data, at, at + max(0, size))
             field_ends[record + 1] = cython.cast(cython.int, to)
         places[record] = at + max(0, size)
     return to
@@ -251,7 +248,7 @@ def taken(  # noqa: PLR0917 - called by position, a header at a time
     if at < 0:
         return -1, to
     is_there[index] = size >= 0
-    to = copied(data, at, size, room.data, to)
+    to = put_bytes(room.data, to, data, at, at + max(0, size))
     ends[index + 1] = cython.cast(cython.int, to)
     return at + max(0, size), to
 
@@ -311,110 +308,9 @@ def check_lists(room: HeaderRoom, records: int, octets: int) -> None:
     check_fields(room.values, entries, octets if entries else 0)
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def head_of(
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    limit: cython.Py_ssize_t,
-    base_timestamp: cython.longlong,
-) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.longlong, cython.longlong, cython.int]:
-    """Read a record's head: position of its key, its end, time, offset delta, fault or 0."""
-    end: cython.Py_ssize_t
-    size: cython.longlong
-    delta: cython.longlong
-    offset_delta: cython.longlong
-    size, at = zigzag(data, at, limit, 32)
-    if at < 0 or size < 1 or size > limit - at:
-        return 0, 0, 0, 0, 1
-    end = at + size
-    delta, at = zigzag(data, at + 1, end, 64)  # after the attributes, which mean nothing yet
-    if at < 0:
-        return 0, 0, 0, 0, 2
-    if leaves_int64(base_timestamp, delta):
-        return 0, 0, 0, 0, 3
-    offset_delta, at = zigzag(data, at, end, 32)
-    if at < 0:
-        return 0, 0, 0, 0, 4
-    return at, end, base_timestamp + delta, offset_delta, 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def sized(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """Size of a field, -1 for null, and where its bytes begin; there -1 for damage."""
-    size: cython.longlong
-    size, at = zigzag(data, at, end, 32)
-    if at < 0 or size < -1 or size > end - at:
-        return 0, -1
-    return size, at
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def copied(
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-    out: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy a field for which there is room; where it ends. A null, -1, takes no bytes."""
-    if size <= 0:
-        return to
-    if cython.compiled:
-        string.memcpy(cython.address(out[to]), cython.address(data[at]), size)
-    else:
-        out[to : to + size] = memoryview(data)[at : at + size]
-    return to + size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def zigzag(
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    limit: cython.Py_ssize_t,
-    bits: cython.int,
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A signed number of at most `bits` bits, and the position after it, or -1 for damage."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    while at < limit:
-        byte = data[at]
-        at += 1
-        if byte < 128:
-            if shift > bits - 7 and byte >> (bits - shift):
-                return 0, -1
-            raw |= byte << shift
-            return (raw >> 1) ^ -(raw & 1), at
-        if shift > bits - 7:
-            return 0, -1
-        raw |= (byte & 127) << shift
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    """True when base + delta is no 64-bit number."""
-    if delta > 0:
-        return base > HIGHEST - delta
-    return base < LOWEST - delta
-
-
 def damaged(batch: int, record: int, fault: int) -> InvalidRecords:
     """Build the refusal of one record."""
-    return InvalidRecords(f"record {record}: {_FAULTS[fault]}", batch)
+    return InvalidRecords(f"record {record}: {HEAD_FAULTS[fault]}", batch)
 
 
 def bad_headers(record: int) -> InvalidRecords:

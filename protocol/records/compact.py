@@ -14,32 +14,31 @@ from __future__ import annotations
 from hashlib import blake2b
 
 import cython
-from cython.cimports.libc import string
 
 from protocol.records.batch import InvalidRecords
 from protocol.records.kept import Kept
+from protocol.records.record_head import HEAD_FAULTS, OFFSET_FAULT
+
+if cython.compiled:
+    from cython.cimports.protocol.records.numbers import put_bytes, sized
+    from cython.cimports.protocol.records.record_head import head_of
+else:
+    from protocol.records.numbers import put_bytes, sized
+    from protocol.records.record_head import head_of
 
 HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
-LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
 SIP0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
 SIP1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
 SIP2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
 SIP3 = cython.declare(cython.ulonglong, 0x7465646279746573)
+BAD_OFFSET = cython.declare(cython.int, OFFSET_FAULT)
 AHEAD = cython.declare(cython.longlong, 32)  # records whose entries are fetched at one time
 
 Buffer = bytes | bytearray | memoryview
 ENTRY_BYTES = 24  # 16 of hash, 8 of offset
 SECRET_BYTES = 16
 
-_FAULTS = (
-    "",
-    "its length runs past the batch",
-    "its timestamp delta is damaged",
-    "its offset delta is damaged",
-    "its key runs past the record",
-    "its value runs past the record",
-    "its timestamp leaves the 64-bit range",
-)
+_FAULTS = (*HEAD_FAULTS, "its key runs past the record", "its value runs past the record")
 
 
 @cython.cclass
@@ -101,7 +100,7 @@ class RecordWalk:
     """One record of a payload: places of its parts. Sizes of -1 are nulls."""
 
     end: cython.Py_ssize_t
-    delta: cython.longlong
+    timestamp: cython.longlong
     offset_delta: cython.longlong
     key_at: cython.Py_ssize_t
     key_size: cython.longlong
@@ -131,7 +130,7 @@ def map_keys(
         while index < count:
             if index % AHEAD == 0:
                 look_ahead(keys, record, data, at, limit, count - index)
-            fault = walk(record, data, at, limit)
+            fault = walk(record, data, at, limit, 0)
             if fault:
                 break
             offset = base_offset + record.offset_delta
@@ -183,20 +182,18 @@ def keep_records(  # noqa: PLR0917 - called by position, once a batch
         while index < count:
             if index % AHEAD == 0:
                 look_ahead(keys, record, data, at, limit, count - index)
-            fault = walk(record, data, at, limit)
-            if fault == 0 and leaves_int64(base_timestamp, record.delta):
-                fault = 6
+            fault = walk(record, data, at, limit, base_timestamp)
             if fault:
                 break
             if stays(keys, record, data, index, base_offset, mapped_before, drop_tombstones):
-                timestamp = base_timestamp + record.delta
+                timestamp = record.timestamp
                 untimed += timestamp == -1
                 if timestamp != -1:
                     minimum = min(minimum, timestamp)
                     maximum = max(maximum, timestamp)
                 tombstones += record.value_size < 0
                 kept += 1
-                to = copy(data, at, record.end, target, to)
+                to = put_bytes(target, to, data, at, record.end)
             else:
                 keyless += record.key_size < 0
             at = record.end
@@ -254,7 +251,7 @@ def look_ahead(  # noqa: PLR0917 - private, called by position
         return
     count = min(count, AHEAD)
     for index in range(count):
-        if walk(record, data, at, limit):
+        if walk(record, data, at, limit, 0):
             count = index
             break
         hash_key(keys, data, record.key_at, max(record.key_size, 0))
@@ -293,85 +290,22 @@ def walk(
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     limit: cython.Py_ssize_t,
+    base_timestamp: cython.longlong,
 ) -> cython.int:
     """Find the parts of the record at `at`, up to its value; a fault or 0."""
     end: cython.Py_ssize_t
-    size: cython.longlong
-    size, at = zigzag(data, at, limit)
-    if at < 0 or size < 1 or size > limit - at:
-        return 1
-    end = record.end = at + size
-    record.delta, at = zigzag(data, at + 1, end)
-    if at < 0:
-        return 2
-    record.offset_delta, at = zigzag(data, at, end)
-    if at < 0 or record.offset_delta < 0 or record.offset_delta > 0x7FFFFFFF:
-        return 3
-    size, at = zigzag(data, at, end)
-    if at < 0 or size < -1 or size > end - at:
-        return 4
-    record.key_at, record.key_size = at, size
-    if size > 0:
-        at += size
-    size, at = zigzag(data, at, end)
-    if at < 0 or size < -1 or size > end - at:
+    fault: cython.int
+    at, end, record.timestamp, record.offset_delta, fault = head_of(data, at, limit, base_timestamp)
+    if fault:
+        return fault
+    if record.offset_delta < 0:
+        return BAD_OFFSET
+    record.end = end
+    record.key_size, record.key_at = sized(data, at, end)
+    if record.key_at < 0:
         return 5
-    record.value_size = size
-    return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def zigzag(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A signed number of at most 64 bits, and the position after it, or -1 for damage."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    while at < limit and shift < 70:
-        byte = data[at]
-        at += 1
-        if byte < 128:
-            if shift == 63 and byte > 1:
-                return 0, -1
-            raw |= byte << shift
-            return (raw >> 1) ^ -(raw & 1), at
-        raw |= (byte & 127) << shift
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    """True when base + delta is no 64-bit number."""
-    if delta > 0:
-        return base > HIGHEST - delta
-    return base < LOWEST - delta
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def copy(
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    target: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy bytes, at least one, to where there is room for them; where they end."""
-    if cython.compiled:
-        string.memcpy(cython.address(target[to]), cython.address(data[at]), end - at)
-    else:
-        target[to : to + end - at] = data[at:end]
-    return to + end - at
+    record.value_size, at = sized(data, record.key_at + max(record.key_size, 0), end)
+    return 6 if at < 0 else 0
 
 
 @cython.cfunc

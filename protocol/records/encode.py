@@ -13,9 +13,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import cython
-from cython.cimports.libc import string
 
 from protocol.records.columns import Fields, HeaderRoom
+from protocol.records.numbers import zigzag_bytes
+
+if cython.compiled:
+    from cython.cimports.protocol.records.numbers import put_bytes, put_zigzag, zigzag_size
+else:
+    from protocol.records.numbers import put_bytes, put_zigzag, zigzag_size
 
 RECORD_BYTES = 40  # the most that the numbers of a record take
 HEADER_BYTES = 10  # likewise, of a header
@@ -81,13 +86,13 @@ def encode_records(
         head = 1 + zigzag_size(delta) + zigzag_size(index - first)
         body = head + zigzag_size(key_size) + max(0, key_size)
         body += zigzag_size(value_size) + max(0, value_size) + len(tail)
-        at = put(out, at, body)
+        at = put_zigzag(out, at, body)
         out[at] = 0
-        at = put(out, at + 1, delta)
-        at = put(out, at, index - first)
+        at = put_zigzag(out, at + 1, delta)
+        at = put_zigzag(out, at, index - first)
         at = put_field(out, at, keys, key_ends[index], key_size)
         at = put_field(out, at, values, value_ends[index], value_size)
-        at = put_field_bytes(out, at, tail)
+        at = put_bytes(out, at, tail, 0, len(tail))
     return at
 
 
@@ -141,8 +146,6 @@ def check_fields(fields: Fields, count: cython.Py_ssize_t) -> cython.int:
 
 def headers_of(headers: HeaderRoom, record: int) -> bytes:
     """The headers of one record, with their count, as it holds them."""
-    from protocol.records.varint import zigzag_bytes
-
     lists, names, values = headers
     begin, end = lists.ends[record], lists.ends[record + 1]
     parts = [zigzag_bytes(int(end - begin))]
@@ -171,45 +174,6 @@ def size_of(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def zigzag_size(number: cython.longlong) -> cython.Py_ssize_t:
-    """Number of bytes of a signed number."""
-    size: cython.Py_ssize_t = 1
-    raw: cython.ulonglong = folded(number)
-    while raw > 127:
-        raw >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def folded(number: cython.longlong) -> cython.ulonglong:
-    """A signed number with its sign in the last bit."""
-    if number < 0:
-        return (cython.cast(cython.ulonglong, -(number + 1)) << 1) + 1
-    return cython.cast(cython.ulonglong, number) << 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put(
-    out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.longlong
-) -> cython.Py_ssize_t:
-    """Write a signed number; where it ends."""
-    raw: cython.ulonglong = folded(number)
-    while raw > 127:
-        out[at] = raw & 127 | 128
-        raw >>= 7
-        at += 1
-    out[at] = cython.cast(cython.uchar, raw)
-    return at + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def put_field(
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
@@ -218,26 +182,8 @@ def put_field(
     size: cython.longlong,
 ) -> cython.Py_ssize_t:
     """Write a field and its size; where it ends."""
-    at = put(out, at, size)
-    if size <= 0:
-        return at
-    if cython.compiled:
-        string.memcpy(cython.address(out[at]), cython.address(data[begin]), size)
-    else:
-        out[at : at + size] = memoryview(data)[begin : begin + size]
-    return at + size
-
-
-@cython.cfunc
-def put_field_bytes(
-    out: cython.uchar[::1], at: cython.Py_ssize_t, tail: bytes
-) -> cython.Py_ssize_t:
-    """Write bytes as they are; where they end."""
-    byte: cython.uchar
-    for byte in tail:
-        out[at] = byte
-        at += 1
-    return at
+    at = put_zigzag(out, at, size)
+    return put_bytes(out, at, data, begin, begin + max(0, size))
 
 
 @cython.cfunc

@@ -16,7 +16,13 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import cython
-from cython.cimports.libc import string
+
+if cython.compiled:
+    from cython.cimports.protocol.records.decimals import digits_of, put_digits
+    from cython.cimports.protocol.records.numbers import put_bytes, put_int32, put_varint
+else:
+    from protocol.records.decimals import digits_of, put_digits
+    from protocol.records.numbers import put_bytes, put_int32, put_varint
 
 COLUMNS = 3
 EIGHT = cython.declare(cython.Py_ssize_t, 8)  # numbers of an outline's row
@@ -101,7 +107,7 @@ def encode_faults(
         if verdict < timeless:
             digits = digits_of(rows[at + 1])
             size += len(lead) + digits
-        to = put_index(out, to, rows[at])
+        to = put_int32(out, to, rows[at])
         to = put_length(out, to, size, compact)
         if verdict < timeless:
             to = put_bytes(out, to, lead, 0, len(lead))
@@ -146,20 +152,6 @@ def room(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def put_index(
-    out: cython.uchar[::1], to: cython.Py_ssize_t, index: cython.longlong
-) -> cython.Py_ssize_t:
-    """Write an int32, big-endian; where it ends."""
-    out[to] = (index >> 24) & 255
-    out[to + 1] = (index >> 16) & 255
-    out[to + 2] = (index >> 8) & 255
-    out[to + 3] = index & 255
-    return to + 4
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def put_length(
     out: cython.uchar[::1], to: cython.Py_ssize_t, size: cython.longlong, compact: cython.bint
 ) -> cython.Py_ssize_t:
@@ -168,114 +160,4 @@ def put_length(
         out[to] = (size >> 8) & 255
         out[to + 1] = size & 255
         return to + 2
-    size += 1
-    while size > 127:
-        out[to] = (size & 127) | 128
-        size >>= 7
-        to += 1
-    out[to] = size
-    return to + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.boundscheck(False)
-@cython.exceptval(check=False)
-def put_bytes(
-    out: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy bytes for which there is room; where they end."""
-    if cython.compiled:
-        if end > at:
-            string.memcpy(cython.address(out[to]), cython.address(data[at]), end - at)
-    else:
-        out[to : to + end - at] = data[at:end]
-    return to + end - at
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def magnitude_of(number: cython.longlong) -> cython.ulonglong:
-    """Give the number without its sign."""
-    if number < 0:
-        return cython.cast(cython.ulonglong, -(number + 1)) + 1
-    return cython.cast(cython.ulonglong, number)
-
-
-@cython.cfunc
-@cython.inline
-@cython.cdivision(True)
-@cython.exceptval(check=False)
-def digits_of(number: cython.longlong) -> cython.longlong:
-    """Give the characters that a number takes in decimal text."""
-    raw: cython.ulonglong = magnitude_of(number)
-    digits: cython.longlong = 1 + (number < 0)
-    while raw >= 100_000_000:
-        raw //= 100_000_000
-        digits += 8
-    if raw >= 10_000:
-        raw //= 10_000
-        digits += 4
-    return digits + (raw > 9) + (raw > 99) + (raw > 999)
-
-
-@cython.cfunc
-@cython.inline
-@cython.cdivision(True)
-@cython.exceptval(check=False)
-def put_digits(
-    out: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-    number: cython.longlong,
-    digits: cython.longlong,
-) -> cython.Py_ssize_t:
-    """Write a number as decimal text, `digits` long; where it ends."""
-    raw: cython.ulonglong = magnitude_of(number)
-    end: cython.Py_ssize_t = to + digits
-    at: cython.Py_ssize_t = end
-    rest: cython.uint
-    while raw >= 100_000_000:
-        at -= 8
-        put_eight(out, at, cython.cast(cython.uint, raw % 100_000_000))
-        raw //= 100_000_000
-    rest = cython.cast(cython.uint, raw)
-    while rest > 9:
-        at -= 2
-        put_pair(out, at, rest % 100)
-        rest //= 100
-    if rest or at == end:
-        out[at - 1] = 48 + rest
-    if number < 0:
-        out[to] = 45
-    return end
-
-
-@cython.cfunc
-@cython.inline
-@cython.cdivision(True)
-@cython.exceptval(check=False)
-def put_eight(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.uint) -> cython.int:
-    """Write eight digits; no step waits for the one before, which is why it is no loop."""
-    high: cython.uint = number // 10_000
-    low: cython.uint = number % 10_000
-    put_pair(out, at, high // 100)
-    put_pair(out, at + 2, high % 100)
-    put_pair(out, at + 4, low // 100)
-    put_pair(out, at + 6, low % 100)
-    return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.cdivision(True)
-@cython.exceptval(check=False)
-def put_pair(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.uint) -> cython.int:
-    """Write two digits."""
-    out[at] = 48 + number // 10
-    out[at + 1] = 48 + number % 10
-    return 0
+    return put_varint(out, to, size + 1)

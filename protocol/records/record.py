@@ -16,7 +16,7 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.records.compression import DEFAULT_LIMIT_BYTES, inflate
-from protocol.records.varint import read_zigzag
+from protocol.records.numbers import walked_zigzag
 from protocol.records.walk import check_records
 
 Header = tuple[str, bytes | None]
@@ -57,9 +57,9 @@ def _records(data: memoryview, header: BatchHeader) -> Iterator[Record]:
     stamped = header.max_timestamp if header.is_log_append_time else None
     position = 0
     for _ in range(header.record_count):
-        _, position = read_zigzag(data, position)
-        delta, position = read_zigzag(data, position + 1)
-        offset_delta, position = read_zigzag(data, position)
+        _, position = walked_zigzag(data, position)
+        delta, position = walked_zigzag(data, position + 1)
+        offset_delta, position = walked_zigzag(data, position)
         key, position = _field(data, position)
         value, position = _field(data, position)
         headers, position = _headers(data, position)
@@ -68,14 +68,14 @@ def _records(data: memoryview, header: BatchHeader) -> Iterator[Record]:
 
 
 def _field(data: memoryview, position: int) -> tuple[bytes | None, int]:
-    size, position = read_zigzag(data, position)
+    size, position = walked_zigzag(data, position)
     if size < 0:
         return None, position
     return bytes(data[position : position + size]), position + size
 
 
 def _headers(data: memoryview, position: int) -> tuple[tuple[Header, ...], int]:
-    count, position = read_zigzag(data, position)
+    count, position = walked_zigzag(data, position)
     headers = []
     for _ in range(count):
         key, position = _field(data, position)

@@ -17,10 +17,21 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import cython
-from cython.cimports.libc import string
 
 from protocol.records.mistimed import BAD_VERDICTS
-from protocol.records.varint import zigzag_bytes
+from protocol.records.numbers import zigzag_bytes
+
+if cython.compiled:
+    from cython.cimports.protocol.records.decimals import digits_of, put_digits
+    from cython.cimports.protocol.records.numbers import (
+        put_bytes,
+        put_zigzag,
+        walked_zigzag,
+        zigzag_size,
+    )
+else:
+    from protocol.records.decimals import digits_of, put_digits
+    from protocol.records.numbers import put_bytes, put_zigzag, walked_zigzag, zigzag_size
 
 ALL, GOOD, BAD = range(3)  # which records are written
 GROWTH_BYTES = 24  # the numbers of a record may get so much longer
@@ -190,20 +201,20 @@ def put_record(  # noqa: PLR0917 - private, inlined
     headers: cython.longlong
     headers_at: cython.Py_ssize_t
     size: cython.longlong
-    headers, headers_at = number_at(data, outline[row + 4])
+    headers, headers_at = walked_zigzag(data, outline[row + 4])
     headers += more_headers
-    size = 1 + width_of(time_delta) + width_of(headers) + extra
+    size = 1 + zigzag_size(time_delta) + zigzag_size(headers) + extra
     size += outline[row + 4] - outline[row + 3] + outline[row + 5] - headers_at
-    size += outline[row + 3] - outline[row + 2] if offset_delta < 0 else width_of(offset_delta)
-    to = put_number(out, to, size)
+    size += outline[row + 3] - outline[row + 2] if offset_delta < 0 else zigzag_size(offset_delta)
+    to = put_zigzag(out, to, size)
     out[to] = data[outline[row + 1] - 1]  # attributes
-    to = put_number(out, to + 1, time_delta)
+    to = put_zigzag(out, to + 1, time_delta)
     at = outline[row + 2]  # what stays as it is: offset delta, key and value
     if offset_delta >= 0:
-        to = put_number(out, to, offset_delta)
+        to = put_zigzag(out, to, offset_delta)
         at = outline[row + 3]
     to = put_bytes(out, to, data, at, outline[row + 4])
-    to = put_number(out, to, headers)
+    to = put_zigzag(out, to, headers)
     return put_bytes(out, to, data, headers_at, outline[row + 5])
 
 
@@ -253,109 +264,6 @@ def room(  # noqa: PLR0917 - private, called by position
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def number_at(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """Read the small zigzag number at a place that was walked before; also where it ends."""
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    while data[at] > 127:
-        raw |= cython.cast(cython.ulonglong, data[at] & 127) << shift
-        shift += 7
-        at += 1
-    raw |= cython.cast(cython.ulonglong, data[at]) << shift
-    return cython.cast(cython.longlong, raw >> 1), at + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def zigzag_of(number: cython.longlong) -> cython.ulonglong:
-    """Give the unsigned number that a signed one is written as."""
-    if number < 0:
-        return (cython.cast(cython.ulonglong, -(number + 1)) << 1) | 1
-    return cython.cast(cython.ulonglong, number) << 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def width_of(number: cython.longlong) -> cython.longlong:
-    """Give the bytes that a zigzag number takes."""
-    raw: cython.ulonglong = zigzag_of(number)
-    width: cython.longlong = 1
-    while raw > 127:
-        raw >>= 7
-        width += 1
-    return width
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_number(
-    out: cython.uchar[::1], to: cython.Py_ssize_t, number: cython.longlong
-) -> cython.Py_ssize_t:
-    """Write a zigzag number; where it ends."""
-    raw: cython.ulonglong = zigzag_of(number)
-    while raw > 127:
-        out[to] = (raw & 127) | 128
-        raw >>= 7
-        to += 1
-    out[to] = raw
-    return to + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.boundscheck(False)
-@cython.exceptval(check=False)
-def put_bytes(
-    out: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy bytes for which there is room; where they end."""
-    if cython.compiled:
-        if end > at:
-            string.memcpy(cython.address(out[to]), cython.address(data[at]), end - at)
-    else:
-        out[to : to + end - at] = data[at:end]
-    return to + end - at
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def magnitude_of(number: cython.longlong) -> cython.ulonglong:
-    """Give the number without its sign."""
-    if number < 0:
-        return cython.cast(cython.ulonglong, -(number + 1)) + 1
-    return cython.cast(cython.ulonglong, number)
-
-
-@cython.cfunc
-@cython.inline
-@cython.cdivision(True)
-@cython.exceptval(check=False)
-def digits_of(number: cython.longlong) -> cython.longlong:
-    """Give the characters that a number takes in decimal text."""
-    raw: cython.ulonglong = magnitude_of(number)
-    digits: cython.longlong = 1 + (number < 0)
-    while raw >= 100_000_000:
-        raw //= 100_000_000
-        digits += 8
-    if raw >= 10_000:
-        raw //= 10_000
-        digits += 4
-    return digits + (raw > 9) + (raw > 99) + (raw > 999)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def decimal_width(
     name: cython.const[cython.uchar][::1], digits: cython.longlong
 ) -> cython.longlong:
@@ -365,7 +273,6 @@ def decimal_width(
 
 @cython.cfunc
 @cython.inline
-@cython.cdivision(True)
 @cython.exceptval(check=False)
 def put_decimal(
     out: cython.uchar[::1],
@@ -375,51 +282,8 @@ def put_decimal(
     digits: cython.longlong,
 ) -> cython.Py_ssize_t:
     """Write a header of a number in decimal text, `digits` long; nothing without a name."""
-    raw: cython.ulonglong = magnitude_of(number)
-    at: cython.Py_ssize_t
-    rest: cython.uint
     if not len(name):
         return to
     to = put_bytes(out, to, name, 0, len(name))
-    to = put_number(out, to, digits)
-    at = to + digits
-    while raw >= 100_000_000:
-        at -= 8
-        put_eight(out, at, cython.cast(cython.uint, raw % 100_000_000))
-        raw //= 100_000_000
-    rest = cython.cast(cython.uint, raw)
-    while rest > 9:
-        at -= 2
-        put_pair(out, at, rest % 100)
-        rest //= 100
-    if rest or at == to + digits:
-        out[at - 1] = 48 + rest
-    if number < 0:
-        out[to] = 45
-    return to + digits
-
-
-@cython.cfunc
-@cython.inline
-@cython.cdivision(True)
-@cython.exceptval(check=False)
-def put_eight(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.uint) -> cython.int:
-    """Write eight digits; no step waits for the one before, which is why it is no loop."""
-    high: cython.uint = number // 10_000
-    low: cython.uint = number % 10_000
-    put_pair(out, at, high // 100)
-    put_pair(out, at + 2, high % 100)
-    put_pair(out, at + 4, low // 100)
-    put_pair(out, at + 6, low % 100)
-    return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.cdivision(True)
-@cython.exceptval(check=False)
-def put_pair(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.uint) -> cython.int:
-    """Write two digits."""
-    out[at] = 48 + number // 10
-    out[at + 1] = 48 + number % 10
-    return 0
+    to = put_zigzag(out, to, digits)
+    return put_digits(out, to, number, digits)

@@ -20,6 +20,11 @@ from crc32c import crc32c
 
 from protocol.records.batch import CorruptBatch
 
+if cython.compiled:
+    from cython.cimports.protocol.records.numbers import int16_at, int32_at, int64_at
+else:
+    from protocol.records.numbers import int16_at, int32_at, int64_at
+
 HEADER = cython.declare(cython.Py_ssize_t, 61)
 LENGTH_ENDS = cython.declare(cython.Py_ssize_t, 12)
 ROW = cython.declare(cython.Py_ssize_t, 12)  # numbers of a batch
@@ -272,49 +277,3 @@ def stated_crc(
 ) -> cython.longlong:
     """The CRC that the header of the batch at `position` holds."""
     return int32_at(octets, position + 17) & 0xFFFFFFFF
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def int64_at(
-    octets: cython.const[cython.uchar][::1], position: cython.Py_ssize_t
-) -> cython.longlong:
-    """Read a big-endian number of eight bytes."""
-    number: cython.ulonglong
-    if not cython.compiled:
-        return int.from_bytes(octets[position : position + 8], "big", signed=True)
-    number = octets[position]
-    number = number << 8 | octets[position + 1]
-    number = number << 8 | octets[position + 2]
-    number = number << 8 | octets[position + 3]
-    number = number << 8 | octets[position + 4]
-    number = number << 8 | octets[position + 5]
-    number = number << 8 | octets[position + 6]
-    return number << 8 | octets[position + 7]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def int32_at(octets: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.int:
-    """Read a big-endian number of four bytes."""
-    number: cython.uint
-    if not cython.compiled:
-        return int.from_bytes(octets[position : position + 4], "big", signed=True)
-    number = octets[position]
-    number = number << 8 | octets[position + 1]
-    number = number << 8 | octets[position + 2]
-    return number << 8 | octets[position + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def int16_at(octets: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.short:
-    """Read a big-endian number of two bytes."""
-    number: cython.ushort
-    if not cython.compiled:
-        return int.from_bytes(octets[position : position + 2], "big", signed=True)
-    number = octets[position]
-    return number << 8 | octets[position + 1]

@@ -3,9 +3,10 @@
 """Walks inside of batches: every record checked, times found, headers walked. No object a record.
 
 Written once and run twice: `scripts/compile` turns this file into C (Cython, pure Python mode), and
-where no compiler is the same file runs as it stands, slower, with the same results. Every index is
-checked twice, by us against the end of the record and by Cython against the buffer; a sum is tested
-before it is made, since C would wrap where Python grows. Rules: semantics.md 6.2 and 7.2.
+where no compiler is the same file runs as it stands, slower, with the same results. What reads
+numbers is inlined from `numbers` and `record_head`: each index is judged by the end of the record,
+and that by the end of the payload, before it is used. Elsewhere Cython checks indexes too. A sum is
+tested before it is made, since C would wrap where Python grows. Rules: semantics.md 6.2 and 7.2.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ from typing import NamedTuple
 import cython
 
 from protocol.records.batch import InvalidRecords
+from protocol.records.record_head import HEAD_FAULTS, OFFSET_FAULT
+
+if cython.compiled:
+    from cython.cimports.protocol.records.numbers import leaves_int64, sized, zigzag
+    from cython.cimports.protocol.records.record_head import head_of
+else:
+    from protocol.records.numbers import leaves_int64, sized, zigzag
+    from protocol.records.record_head import head_of
 
 HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
-LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
-
-OFFSET_FAULT = cython.declare(cython.int, 4)
+BAD_OFFSET = cython.declare(cython.int, OFFSET_FAULT)
 MAX_HEADERS = 100_000
 """Headers of a record that a client sends: librdkafka reads no record with more."""
 MOST_HEADERS = cython.declare(cython.longlong, 0x7FFF_FFFF)
@@ -29,11 +36,7 @@ LONG_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)
 Buffer = bytes | bytearray | memoryview
 
 _FAULTS = (
-    "",
-    "its length runs past the batch",
-    "its timestamp delta is damaged",
-    "its timestamp leaves the 64-bit range",
-    "its offset delta is damaged",
+    *HEAD_FAULTS,
     "its key runs past the record",
     "its value runs past the record",
     "its headers are damaged, or one has a null key",
@@ -318,7 +321,7 @@ def search_all(  # noqa: PLR0917 - private, called by position
             data, at, limit, base_timestamp, MOST_HEADERS
         )
         if fault == 0 and leaves_int64(base_offset, offset):
-            fault = OFFSET_FAULT
+            fault = BAD_OFFSET
         if fault:
             return index, 0, 0, 0, fault
         offset += base_offset
@@ -349,37 +352,29 @@ def record_at(
     """Walk one record: position after it, timestamp, offset delta, key size, fault or 0."""
     end: cython.Py_ssize_t
     size: cython.longlong
-    delta: cython.longlong
+    timestamp: cython.longlong
     offset_delta: cython.longlong
     key_size: cython.longlong
-    size, at = zigzag(data, at, limit, 32)
-    if at < 0 or size < 1 or size > limit - at:
-        return 0, 0, 0, 0, 1
-    end = at + size
-    delta, at = zigzag(data, at + 1, end, 64)  # after the attributes, which mean nothing yet
+    fault: cython.int
+    at, end, timestamp, offset_delta, fault = head_of(data, at, limit, base_timestamp)
+    if fault:
+        return 0, 0, 0, 0, fault
+    key_size, at = sized(data, at, end)
     if at < 0:
-        return 0, 0, 0, 0, 2
-    if leaves_int64(base_timestamp, delta):
-        return 0, 0, 0, 0, 3
-    offset_delta, at = zigzag(data, at, end, 32)
-    if at < 0:
-        return 0, 0, 0, 0, OFFSET_FAULT
-    key_size, at = zigzag(data, at, end, 32)
-    if at < 0 or key_size < -1 or key_size > end - at:
         return 0, 0, 0, 0, 5
     at += key_size + (key_size < 0)  # a null, -1, takes no bytes
-    size, at = zigzag(data, at, end, 32)
-    if at < 0 or size < -1 or size > end - at:
+    size, at = sized(data, at, end)
+    if at < 0:
         return 0, 0, 0, 0, 6
     at += size + (size < 0)
     if at + 1 == end and data[at] == 0:  # no headers
-        return end, base_timestamp + delta, offset_delta, key_size, 0
+        return end, timestamp, offset_delta, key_size, 0
     at = after_headers(data, at, end, most_headers)
     if at < 0:
         return 0, 0, 0, 0, 9 if at == -2 else 7
     if at != end:
         return 0, 0, 0, 0, 8
-    return end, base_timestamp + delta, offset_delta, key_size, 0
+    return end, timestamp, offset_delta, key_size, 0
 
 
 @cython.cfunc
@@ -447,44 +442,6 @@ def headers_of(
     """Position of the header count of a record that was walked before; `at` is its key's."""
     at = after_number(data, at) + max(0, key_size)
     return after_field(data, at, end, -1)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def zigzag(
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    limit: cython.Py_ssize_t,
-    bits: cython.int,
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A signed number of at most `bits` bits, and the position after it, or -1 for damage."""
-    byte: cython.ulonglong
-    raw: cython.ulonglong = 0
-    shift: cython.int = 0
-    while at < limit:
-        byte = data[at]
-        at += 1
-        if byte < 128:
-            if shift > bits - 7 and byte >> (bits - shift):
-                return 0, -1
-            raw |= byte << shift
-            return (raw >> 1) ^ -(raw & 1), at
-        if shift > bits - 7:
-            return 0, -1
-        raw |= (byte & 127) << shift
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def leaves_int64(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    """True when base + delta is no 64-bit number."""
-    return base > HIGHEST - delta if delta > 0 else base < LOWEST - delta
 
 
 def damaged(index: int, fault: int) -> InvalidRecords:

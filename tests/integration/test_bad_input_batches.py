@@ -15,7 +15,7 @@ from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicPro
 from protocol.errors import ErrorCode as Code
 from protocol.records.batch import HEADER_BYTES
 from protocol.records.compression import Codec, deflate
-from protocol.records.varint import zigzag_bytes
+from protocol.records.numbers import zigzag_bytes
 from tests.support.clients.wire import WireClient
 from tests.support.worlds.watched_broker import (
     MIB,

@@ -10,8 +10,8 @@ from protocol.errors import DecodeError
 from protocol.records.batch import HEADER_BYTES, crc_matches, read_header, seal
 from protocol.records.builder import build_batch, recompress
 from protocol.records.compression import Codec, InflateLimit, deflate, inflate
+from protocol.records.numbers import walked_zigzag, zigzag_bytes
 from protocol.records.record import Record, read_records
-from protocol.records.varint import read_zigzag, zigzag_bytes
 
 TIMES = st.integers(-(2**62), 2**62 - 1)  # less than 2^63 apart: so much fits into one batch
 FIELDS = st.none() | st.binary(max_size=300)
@@ -43,7 +43,7 @@ def test_records_survive_building_and_packing_anew(
 def test_zigzag_numbers_come_back(number: int, before: bytes) -> None:
     encoded = zigzag_bytes(number)
 
-    assert read_zigzag(memoryview(before + encoded), len(before)) == (
+    assert walked_zigzag(memoryview(before + encoded), len(before)) == (
         number,
         len(before) + len(encoded),
     )

@@ -17,6 +17,16 @@ import cython
 from protocol.records.blank import blank
 from protocol.records.yielding import let_others_run
 
+if cython.compiled:
+    from cython.cimports.protocol.records.numbers import (
+        put_bytes,
+        put_int32,
+        put_int64,
+        walked_zigzag,
+    )
+else:
+    from protocol.records.numbers import put_bytes, put_int32, put_int64, walked_zigzag
+
 STAMPED_BIT = cython.declare(cython.int, 8)
 STRETCH_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)  # then other threads may run
 
@@ -167,31 +177,13 @@ def fields_at(
     key_size: cython.longlong
     key_at: cython.Py_ssize_t
     value_size: cython.longlong
-    size, at = zigzag(octets, at)
+    size, at = walked_zigzag(octets, at)
     end = at + size
-    delta, at = zigzag(octets, at + 1)
-    offset_delta, at = zigzag(octets, at)
-    key_size, key_at = zigzag(octets, at)
-    value_size, at = zigzag(octets, key_at + max(key_size, 0))
+    delta, at = walked_zigzag(octets, at + 1)
+    offset_delta, at = walked_zigzag(octets, at)
+    key_size, key_at = walked_zigzag(octets, at)
+    value_size, at = walked_zigzag(octets, key_at + max(key_size, 0))
     return end, delta, offset_delta, key_at, key_size, at, value_size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def zigzag(
-    octets: cython.const[cython.uchar][::1], at: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A signed number that was checked before, and the position after it."""
-    byte: cython.ulonglong = octets[at]
-    raw: cython.ulonglong = byte & 127
-    shift: cython.int = 7
-    while byte >= 128:
-        at += 1
-        byte = octets[at]
-        raw |= (byte & 127) << shift
-        shift += 7
-    return (raw >> 1) ^ -(raw & 1), at + 1
 
 
 @cython.cfunc
@@ -218,9 +210,9 @@ def put_message(  # noqa: PLR0917 - likewise
         put_int64(out, at + 18, timestamp)
     at += least_size(magic) - 8
     put_int32(out, at, key_size)
-    at = copied(out, at + 4, octets, key_at, max(key_size, 0))
+    at = put_bytes(out, at + 4, octets, key_at, key_at + max(key_size, 0))
     put_int32(out, at, value_size)
-    return copied(out, at + 4, octets, value_at, max(value_size, 0))
+    return put_bytes(out, at + 4, octets, value_at, value_at + max(value_size, 0))
 
 
 @cython.cfunc
@@ -229,45 +221,3 @@ def put_message(  # noqa: PLR0917 - likewise
 def least_size(magic: cython.int) -> cython.Py_ssize_t:
     """Bytes of a message without key and value, its offset and size included."""
     return 34 if magic else 26
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-def copied(
-    out: cython.uchar[::1],
-    at: cython.Py_ssize_t,
-    octets: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy bytes, within both as the caller has checked; the position after them."""
-    index: cython.Py_ssize_t
-    if cython.compiled:
-        for index in range(size):
-            out[at + index] = octets[start + index]
-    else:
-        out[at : at + size] = octets[start : start + size]
-    return at + size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_int32(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.longlong) -> cython.int:
-    """Write the low 32 bits, the highest byte first."""
-    out[at] = number >> 24 & 255
-    out[at + 1] = number >> 16 & 255
-    out[at + 2] = number >> 8 & 255
-    out[at + 3] = number & 255
-    return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_int64(out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.longlong) -> cython.int:
-    """Write 64 bits, the highest byte first."""
-    put_int32(out, at, number >> 32)
-    return put_int32(out, at + 4, number)

@@ -18,6 +18,17 @@ from protocol.records.batch import CorruptBatch, InvalidRecords
 from protocol.records.blank import blank
 from protocol.records.yielding import let_others_run
 
+if cython.compiled:
+    from cython.cimports.protocol.records.numbers import (
+        int32_at,
+        int64_at,
+        put_bytes,
+        put_zigzag,
+        zigzag_size,
+    )
+else:
+    from protocol.records.numbers import int32_at, int64_at, put_bytes, put_zigzag, zigzag_size
+
 HIGHEST = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
 LOWEST = cython.declare(cython.longlong, -0x7FFF_FFFF_FFFF_FFFF - 1)
 LARGEST_DELTA = cython.declare(cython.longlong, 0x7FFF_FFFF)
@@ -92,7 +103,7 @@ def records_of(  # noqa: PLR0917 - called by position from one place
             fault, end, key_size, value_size = message_at(octets, at, limit, magic)
             if fault:
                 raise bad_message(view, at, fault, end, magic, where)
-            if crc32(view[at + 16 : end]) != uint32_at(octets, at + 12):
+            if crc32(view[at + 16 : end]) != int32_at(octets, at + 12) & 0xFFFFFFFF:
                 raise bad_message(view, at, CRC, end, magic, where)
             offset = int64_at(octets, at)
             if magic:
@@ -100,7 +111,7 @@ def records_of(  # noqa: PLR0917 - called by position from one place
                 attributes |= octets[at + 17]
             if not count:
                 first_offset, base = offset, timestamp
-            if leaves_int64(timestamp, base):
+            if difference_leaves_int64(timestamp, base):
                 raise InvalidRecords("the times in the set are more than 2^63 ms apart")
             if keep_offsets and not follows(offset, first_offset, last_offset):
                 raise InvalidRecords(f"offset {offset} cannot follow {last_offset}", at)
@@ -227,9 +238,9 @@ def put_record(  # noqa: PLR0917 - likewise
     at = put_zigzag(out, at + 1, delta)
     at = put_zigzag(out, at, offset_delta)
     at = put_zigzag(out, at, key_size)
-    at = copied(out, at, octets, key_at, max(key_size, 0))
+    at = put_bytes(out, at, octets, key_at, key_at + max(key_size, 0))
     at = put_zigzag(out, at, value_size)
-    at = copied(out, at, octets, value_at, max(value_size, 0))
+    at = put_bytes(out, at, octets, value_at, end)
     out[at] = 0
     return at + 1
 
@@ -237,89 +248,7 @@ def put_record(  # noqa: PLR0917 - likewise
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def zigzag_size(number: cython.longlong) -> cython.Py_ssize_t:
-    """Number of bytes of a number."""
-    rest: cython.longlong = number if number >= 0 else -(number + 1)
-    size: cython.Py_ssize_t = 1
-    rest >>= 6
-    while rest:
-        rest >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_zigzag(
-    out: cython.uchar[::1], at: cython.Py_ssize_t, number: cython.longlong
-) -> cython.Py_ssize_t:
-    """Write a number; the position after it."""
-    # In two steps, since twice a number of 64 bits may not be one.
-    rest: cython.longlong = number if number >= 0 else -(number + 1)
-    low: cython.int = cython.cast(cython.int, rest & 63) << 1 | (number < 0)
-    rest >>= 6
-    while rest:
-        out[at] = low | 128
-        at += 1
-        low = cython.cast(cython.int, rest & 127)
-        rest >>= 7
-    out[at] = low
-    return at + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.boundscheck(False)
-def copied(
-    out: cython.uchar[::1],
-    at: cython.Py_ssize_t,
-    octets: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy bytes, within both as the caller has checked; the position after them."""
-    index: cython.Py_ssize_t
-    if cython.compiled:
-        for index in range(size):
-            out[at + index] = octets[start + index]
-    else:
-        out[at : at + size] = octets[start : start + size]
-    return at + size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def uint32_at(octets: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    """Read 32 bits without sign."""
-    high: cython.longlong = octets[at]
-    return high << 24 | octets[at + 1] << 16 | octets[at + 2] << 8 | octets[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def int32_at(octets: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    """Read 32 bits with sign."""
-    number: cython.longlong = uint32_at(octets, at)
-    return number - 0x1_0000_0000 if number > 0x7FFF_FFFF else number
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def int64_at(octets: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    """Read 64 bits with sign."""
-    high: cython.longlong = int32_at(octets, at)
-    return high * 0x1_0000_0000 + uint32_at(octets, at + 4)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def leaves_int64(number: cython.longlong, base: cython.longlong) -> cython.bint:
+def difference_leaves_int64(number: cython.longlong, base: cython.longlong) -> cython.bint:
     """True when number - base is no 64-bit number."""
     if base < 0:
         return number > HIGHEST + base

@@ -14,7 +14,7 @@ from protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicPro
 from protocol.records.batch import HEADER_BYTES, LENGTH_ENDS, seal
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, deflate
-from protocol.records.varint import zigzag_bytes
+from protocol.records.numbers import zigzag_bytes
 from tests.support.clients.wire import WireClient
 
 BIG_BYTES = 63 * 1024 * 1024

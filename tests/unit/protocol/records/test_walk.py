@@ -8,7 +8,7 @@ import pytest
 
 from protocol.records.batch import HEADER_BYTES, InvalidRecords
 from protocol.records.builder import NewRecord, build_batch
-from protocol.records.varint import zigzag_bytes
+from protocol.records.numbers import zigzag_bytes
 from protocol.records.walk import Outline
 
 LOW, HIGH = -(2**63), 2**63 - 1
