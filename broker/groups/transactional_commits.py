@@ -16,7 +16,7 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.pending import PendingOffsets
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
 from broker.runtime.deferred import Deferred
-from broker.state.state_topic import StateTopic, Transactional
+from broker.state.state_topic import StateTopic, TransactionalProducer
 from protocol.errors import ErrorCode, KafkaError
 
 NO_GENERATION = -1
@@ -62,7 +62,7 @@ class TransactionalCommits:
         self,
         group: Group,
         offsets: Mapping[Place, OffsetCommitValue],
-        transaction: Transactional,
+        transaction: TransactionalProducer,
     ) -> Deferred[None]:
         """Settled when all are durable, and wait for the end of the transaction; or none does."""
         answer: Deferred[None] = Deferred()

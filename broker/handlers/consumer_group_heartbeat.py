@@ -5,7 +5,7 @@ from typing import NamedTuple
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import Told
-from broker.groups.consumer.heartbeat import HeartbeatRequest, check, check_expression
+from broker.groups.consumer.heartbeat import ConsumerHeartbeat, check, check_expression
 from broker.groups.consumer.member import Assigned
 from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.deferred import Deferred
@@ -64,7 +64,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: Context) -> Answer:
     return after(written, lambda _: response, lambda error: _refusal(error, context))
 
 
-def _heard(beat: HeartbeatRequest, context: Context) -> Told:
+def _heard(beat: ConsumerHeartbeat, context: Context) -> Told:
     groups = context.services.groups
     if not beat.joins:
         group, consumer = groups.require_consumer(beat.group_id)
@@ -95,7 +95,7 @@ def _check_serves(group: Group) -> None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def _check_room(group: Group, beat: HeartbeatRequest, context: Context) -> None:
+def _check_room(group: Group, beat: ConsumerHeartbeat, context: Context) -> None:
     limit = context.services.config.broker_config.group_consumer_max_size
     consumer = _consumer(group)
     is_known = consumer is not None and beat.member_id in consumer.members
@@ -107,7 +107,7 @@ def _check_room(group: Group, beat: HeartbeatRequest, context: Context) -> None:
     _check_words(group, beat, context)
 
 
-def _check_words(group: Group, beat: HeartbeatRequest, context: Context) -> None:
+def _check_words(group: Group, beat: ConsumerHeartbeat, context: Context) -> None:
     """Reserves room in memory, and in a record, for the member's new subscription."""
     if beat.names is None and beat.regex is None:
         return
@@ -126,9 +126,9 @@ def _check_words(group: Group, beat: HeartbeatRequest, context: Context) -> None
         )
 
 
-def _beat(request: ConsumerGroupHeartbeatRequest, context: Context) -> HeartbeatRequest:
+def _beat(request: ConsumerGroupHeartbeatRequest, context: Context) -> ConsumerHeartbeat:
     owned = request.topic_partitions
-    return HeartbeatRequest(
+    return ConsumerHeartbeat(
         request.group_id,
         request.member_id,
         request.member_epoch,

@@ -11,7 +11,7 @@ from broker.groups.requests import check_group_id
 from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
-from broker.state.state_topic import Transactional
+from broker.state.state_topic import TransactionalProducer
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
@@ -139,7 +139,7 @@ async def _store(
     request: TxnOffsetCommitRequest,
     context: Context,
 ) -> None:
-    transaction = Transactional(request.producer_id, request.producer_epoch)
+    transaction = TransactionalProducer(request.producer_id, request.producer_epoch)
     try:
         growth = len(offsets), sum(map(bytes_of, offsets.values()))
         context.services.groups.check_offsets_room(group, growth)

@@ -4,7 +4,7 @@
 - `DiskLane`: a few threads per log directory for cold reads, recovery, deletion, inflating.
 - `GroupCommit` (broker/partitions/group_commit.py): up to four threads per log directory, for
   nothing but fsync.
-- `patient_threads`: work without a deadline that that takes a core as long as it lasts.
+- `patient_threads`: work without a deadline that takes a core as long as it lasts.
 """
 
 import asyncio

@@ -41,7 +41,7 @@ class StateTopicPlan(NamedTuple):
     """Codec of its records."""
 
 
-class Transactional(NamedTuple):
+class TransactionalProducer(NamedTuple):
     """The transaction that what is written belongs to."""
 
     producer_id: int
@@ -96,7 +96,7 @@ class StateTopic:
         self,
         owner: str,
         rows: Sequence[Row],
-        transaction: Transactional | None = None,
+        transaction: TransactionalProducer | None = None,
         *,
         acks: int = ACKS_ALL,
     ) -> Deferred[None]:
@@ -118,7 +118,7 @@ class StateTopic:
         self,
         owner: str,
         rows: Sequence[Row],
-        transaction: Transactional | None,
+        transaction: TransactionalProducer | None,
         acks: int,
         answer: Deferred[None],
     ) -> None:

@@ -46,7 +46,7 @@ from protocol.records.batch import (
 from protocol.records.columns import BATCH_NUMBERS, IS_COMPILED, Wanted
 from protocol.records.compression import DEFAULT_LIMIT_BYTES, codec_of, inflate
 from protocol.records.scan import tabulate_batches
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 
 __all__ = ["EVERYTHING", "BatchOrigin", "Selection", "Table", "decode", "decode_rows", "tabulate"]
 
@@ -62,7 +62,7 @@ class Selection(NamedTuple):
     low_ms: int = MIN_INT64
     """Record times, as readers see them: of a stamped batch its append time."""
     high_ms: int = MAX_INT64
-    aborted: tuple[AbortedTransaction, ...] = ()
+    aborted: tuple[AbortedTxn, ...] = ()
     """Transactions whose records do not count (read_committed)."""
 
 
@@ -162,7 +162,7 @@ def _wanted_rows(rows: Numbers, selection: Selection) -> Any:
     return wanted
 
 
-def _aborted(rows: Numbers, aborted: tuple[AbortedTransaction, ...]) -> Any:
+def _aborted(rows: Numbers, aborted: tuple[AbortedTxn, ...]) -> Any:
     found = np.zeros(len(rows), np.bool_)
     for each in aborted:
         found |= (

@@ -15,7 +15,7 @@ from pipeline.sources.segment_plan import PlannedSegment, Stretch, cut, proved_z
 from storage.errors import CorruptIndex, FileMissing
 from storage.files.layout import ABORTS, LOG, TXN_INDEX
 from storage.files.partition_listing import PartitionListing, look_at
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 
 MOST_TASK_BYTES = 128 * 1024 * 1024  # a task costs Spark what it takes to read 30 MiB
 LEAST_TASK_BYTES = 16 * 1024 * 1024
@@ -112,7 +112,7 @@ def _chunks(
     view: PartitionView,
     facts: PlannedSegment,
     bounds: OffsetBounds,
-    aborted: Iterable[AbortedTransaction],
+    aborted: Iterable[AbortedTxn],
     most_bytes: int,
 ) -> Iterator[FileChunk]:
     file = FILES.open_log(facts.path(LOG))
@@ -136,9 +136,7 @@ def _asks_for_zones(facts: PlannedSegment, bounds: OffsetBounds) -> bool:
     return is_timed or bounds.offsets.high < facts.end_offset - 1
 
 
-def _selection(
-    piece: Stretch, bounds: OffsetBounds, aborted: Iterable[AbortedTransaction]
-) -> Selection:
+def _selection(piece: Stretch, bounds: OffsetBounds, aborted: Iterable[AbortedTxn]) -> Selection:
     first = max(piece.first_offset, bounds.offsets.low)
     last = min(piece.end_offset - 1, bounds.offsets.high)
     there = tuple(
@@ -147,9 +145,9 @@ def _selection(
     return Selection(first, last, bounds.times.low, bounds.times.high, there)
 
 
-def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[AbortedTransaction]:
+def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[AbortedTxn]:
     """The transactions that touch the offsets; the segments of their markers list them."""
-    found: list[AbortedTransaction] = []
+    found: list[AbortedTxn] = []
     for base in listing.bases:
         if not ABORTS.isdisjoint(listing.beside.get(base, ())):
             path = PlannedSegment(directory, base, 0, 0, is_closed=True).path(TXN_INDEX)

@@ -24,7 +24,7 @@ from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
 from protocol.records.batch import CONTROL, MAX_INT64
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 
 FETCH_BYTES = 8 * 1024 * 1024
 MOST_VERSION = 12  # the last one with topics by name
@@ -124,7 +124,7 @@ def _refuse_another_topic(client: BrokerClient, chunk: WireChunk) -> None:
         raise DataLost(f"the topic {view.topic} was deleted and made again while it was read")
 
 
-def _aborted(answer: Any, rows: Numbers) -> tuple[AbortedTransaction, ...]:
+def _aborted(answer: Any, rows: Numbers) -> tuple[AbortedTxn, ...]:
     """The aborted transactions of an answer, each up to its marker, or to the answer's end."""
     found = []
     markers = rows[rows[:, ATTRIBUTES] & CONTROL != 0]
@@ -135,5 +135,5 @@ def _aborted(answer: Any, rows: Numbers) -> tuple[AbortedTransaction, ...]:
             BASE_OFFSET,
         ]
         last = int(ends[0]) if len(ends) else MAX_INT64
-        found.append(AbortedTransaction(each.producer_id, each.first_offset, last, last))
+        found.append(AbortedTxn(each.producer_id, each.first_offset, last, last))
     return tuple(found)

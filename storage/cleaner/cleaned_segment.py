@@ -15,7 +15,7 @@ from storage.cleaner.cleaned_zones import CleanedZones
 from storage.env import Buffer, File
 from storage.errors import FileMissing
 from storage.files.layout import CLEANED, LOG, SEGMENT_SUFFIXES, SWAP, TXN_INDEX, ZONES
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from storage.segment.index_rebuild import IndexRebuild
 from storage.segment.segment import IndexRules, Segment
 from storage.zones.zone_map import Zone
@@ -79,7 +79,7 @@ class CleanedSegment:
         self._indexes.add(self._rows, 0)
         self._rows.clear()
 
-    def finish(self, aborted: Sequence[AbortedTransaction]) -> Segment:
+    def finish(self, aborted: Sequence[AbortedTxn]) -> Segment:
         """All batches were taken: make the files durable. DiskError."""
         if self._gone is not None and self._gone[2] >= self._end_offset:
             self.take(memoryview(b""), 0, self._gone, empty_batch(self._gone))
@@ -167,7 +167,7 @@ class CleanedSegment:
     def _write_zones(self) -> None:
         self._write(ZONES, self._zones.finish())
 
-    def _write_aborted(self, aborted: Sequence[AbortedTransaction]) -> None:
+    def _write_aborted(self, aborted: Sequence[AbortedTxn]) -> None:
         if not aborted:
             return
         path, base = self.segment.path_of(TXN_INDEX), self.segment.base_offset

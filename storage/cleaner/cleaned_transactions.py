@@ -13,7 +13,7 @@ from protocol.errors import DecodeError
 from protocol.records.batch import CONTROL, TRANSACTIONAL
 from protocol.records.record import read_records
 from protocol.records.scan import BatchRow
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 
 _MARKER_KEY = Struct(">hh")  # version, type
 _ABORT, _COMMIT = 0, 1
@@ -24,12 +24,12 @@ class CleanedTransactions:
 
     __slots__ = ("_aborted", "_coming", "_committed", "kept")
 
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
         """`aborted`: every aborted transaction with a batch in what will be read."""
         self._coming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
-        self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}  # by producer; has data
+        self._aborted: dict[int, tuple[AbortedTxn, bool]] = {}  # by producer; has data
         self._committed: set[int] = set()
-        self.kept: list[AbortedTransaction] = []
+        self.kept: list[AbortedTxn] = []
         """Those whose marker stayed with data before it, for the new segment's index."""
 
     def may_go(self, row: BatchRow, batch: memoryview) -> bool:

@@ -28,7 +28,7 @@ from storage.cleaner.segment_swap import SegmentSwap
 from storage.env import Env
 from storage.errors import CorruptLog, DiskError
 from storage.index.sparse_index import MAX_RELATIVE_OFFSET
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 from storage.log.compaction_state import UnfinishedSwap
 from storage.log.log import Log
 from storage.retention.cleanability import Verdict
@@ -296,7 +296,7 @@ class Cleaning:
         if scan.fault:
             raise CorruptLog(segment.file().path, f"the batch at {scan.end_position}: {scan.fault}")
 
-    def _aborted(self, offset: int) -> list[AbortedTransaction]:
+    def _aborted(self, offset: int) -> list[AbortedTxn]:
         return self.log.search.aborted(offset, self._verdict.first_uncleanable)
 
     def _read(self, size: int, written: int = 0) -> Slice:

@@ -25,7 +25,7 @@ ENTRY_BYTES = ENTRY.size
 _last_offset = attrgetter("last_offset")
 
 
-class AbortedTransaction(NamedTuple):
+class AbortedTxn(NamedTuple):
     """Records of `producer_id` from `first_offset` to `last_offset` do not count."""
 
     producer_id: int
@@ -37,7 +37,7 @@ class AbortedTransaction(NamedTuple):
 class AbortedSearch(NamedTuple):
     """Result of one segment; `is_complete`: later segments cannot add to it."""
 
-    transactions: tuple[AbortedTransaction, ...]
+    transactions: tuple[AbortedTxn, ...]
     is_complete: bool
 
 
@@ -51,13 +51,13 @@ class TxnIndex:
         self.path = path
         self.base_offset = base_offset
         self._fs = fs
-        self._entries: tuple[AbortedTransaction, ...] | None = None
+        self._entries: tuple[AbortedTxn, ...] | None = None
         self._unwritten = 0
         self._is_shortened = False
         """Its checksum is of more entries; it stays until a sync, so that a crash is noticed."""
 
     @property
-    def entries(self) -> tuple[AbortedTransaction, ...]:
+    def entries(self) -> tuple[AbortedTxn, ...]:
         """All of them in log order; CorruptIndex if the file contradicts itself."""
         entries = self._entries
         if entries is None:
@@ -68,7 +68,7 @@ class TxnIndex:
                     entries = self._entries = found
         return entries
 
-    def append(self, aborted: AbortedTransaction) -> None:
+    def append(self, aborted: AbortedTxn) -> None:
         """Add one, in memory; InvalidOffset unless its end is after the last."""
         entries = self.entries
         if entries and aborted.last_offset <= entries[-1].last_offset:
@@ -152,7 +152,7 @@ class TxnIndex:
         txn_sum.check_beside_writer(self._fs, self.path, data, ENTRY_BYTES)
         self._entries = self._parsed(data)
 
-    def _read(self) -> tuple[AbortedTransaction, ...]:
+    def _read(self) -> tuple[AbortedTxn, ...]:
         return self._parsed(self._bytes())
 
     def _bytes(self) -> bytes:
@@ -161,16 +161,16 @@ class TxnIndex:
         except FileMissing:
             return b""
 
-    def _parsed(self, data: bytes) -> tuple[AbortedTransaction, ...]:
+    def _parsed(self, data: bytes) -> tuple[AbortedTxn, ...]:
         if len(data) % ENTRY_BYTES:
             raise CorruptIndex(self.path, f"{len(data)} bytes are not whole entries")
         return self._checked(ENTRY.iter_unpack(data))
 
-    def _checked(self, rows: Iterable[tuple[int, ...]]) -> tuple[AbortedTransaction, ...]:
+    def _checked(self, rows: Iterable[tuple[int, ...]]) -> tuple[AbortedTxn, ...]:
         entries = []
         last = self.base_offset - 1
         for version, *fields in rows:
-            aborted = AbortedTransaction(*fields)
+            aborted = AbortedTxn(*fields)
             if version > VERSION or aborted.last_offset <= last:
                 raise CorruptIndex(self.path, f"unknown or misplaced entry {aborted}")
             last = aborted.last_offset
@@ -178,5 +178,5 @@ class TxnIndex:
         return tuple(entries)
 
 
-def _packed(entries: Iterable[AbortedTransaction]) -> bytes:
+def _packed(entries: Iterable[AbortedTxn]) -> bytes:
     return b"".join(ENTRY.pack(VERSION, *each) for each in entries)

@@ -3,7 +3,7 @@
 from protocol.records.batch import CONTROL, read_header
 from protocol.records.markers import ABORT, marker_of
 from protocol.records.scan import BatchRow
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import CompletedTransaction, ProducerStates
 from storage.scan.log_scan import LogScan
@@ -12,7 +12,7 @@ from storage.segment.segment import Segment
 
 def replay_rows(
     rows: list[BatchRow], data: memoryview, producers: ProducerStates, epochs: LeaderEpochs | None
-) -> list[AbortedTransaction]:
+) -> list[AbortedTxn]:
     """Take in the batches of a chunk that the producers' state does not know yet.
 
     The answer are the transactions that were aborted in it.
@@ -65,8 +65,8 @@ def _replay(
     )
 
 
-def aborted_of(ended: CompletedTransaction) -> AbortedTransaction:
+def aborted_of(ended: CompletedTransaction) -> AbortedTxn:
     """The entry of the transaction index that says that it was aborted."""
-    return AbortedTransaction(
+    return AbortedTxn(
         ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset
     )

@@ -6,7 +6,7 @@ from config.topic import TopicConfig
 from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 from storage.search.file_times import offsets_before
 from storage.search.search_clock import CLOCKS, SearchClock
 from storage.search.segment_access import SegmentAccess
@@ -132,14 +132,14 @@ class LogSearch:
 
     # --- aborted transactions ---
 
-    def aborted(self, offset: int, up_to: int) -> list[AbortedTransaction]:
+    def aborted(self, offset: int, up_to: int) -> list[AbortedTxn]:
         """Aborted transactions that a READ_COMMITTED fetch of [offset, up_to) must leave out.
 
         An abort is noted at its marker, which may be far behind `up_to`.
         """
         return _aborted(self._log.snapshot, offset, up_to)
 
-    def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTransaction]:
+    def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTxn]:
         """Aborted transactions to leave out of the data of a READ_COMMITTED fetch from `offset`.
 
         Perhaps some more, which readers allow for.
@@ -168,8 +168,8 @@ class LogSearch:
         return up_to
 
 
-def _aborted(snapshot: LogSnapshot, offset: int, up_to: int) -> list[AbortedTransaction]:
-    found: list[AbortedTransaction] = []
+def _aborted(snapshot: LogSnapshot, offset: int, up_to: int) -> list[AbortedTxn]:
+    found: list[AbortedTxn] = []
     segments = snapshot.segments
     for segment in segments[index_of(segments, offset) :]:
         search = segment.aborted.search(offset, up_to)

@@ -12,7 +12,7 @@ from protocol.records.scan import BatchRow
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint, CorruptIndex
 from storage.files.layout import SNAPSHOT, TXN_INDEX, segment_name
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from storage.producers import producer_snapshots
 from storage.producers.producer_state import ProducerEntry, ProducerStates
 from storage.producers.replay import aborted_of
@@ -34,7 +34,7 @@ class ProducerProof:
         self._pending = sorted(snapshots, reverse=True)
         self._is_whole = not first_offset
         self._next_offset = first_offset
-        self._aborts: dict[int, AbortedTransaction | None] = {}
+        self._aborts: dict[int, AbortedTxn | None] = {}
         self._seed(first_offset)
 
     def add(self, row: BatchRow, data: memoryview) -> None:
@@ -101,7 +101,7 @@ class ProducerProof:
         if is_aborted:
             self._aborts[row[1]] = None if ended is None else aborted_of(ended)
 
-    def _prove_abort(self, name: str, entry: AbortedTransaction) -> None:
+    def _prove_abort(self, name: str, entry: AbortedTxn) -> None:
         offset = entry.last_offset
         if offset not in self._aborts:
             self._report.add("wrong", name, f"{entry}: there is no marker of an abort at {offset}")

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from broker.groups.consumer.embedded import EmbeddedAssignment, Subscription, TopicPartitions
+from broker.groups.consumer.embedded import EmbeddedAssignment, MemberPartitions, Subscription
 from protocol.apis import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -141,7 +141,7 @@ class Side:
 
     def join(self, group: str, member: str, *topics: str, **who: Any) -> Any:
         """A classic consumer joins."""
-        owned = [TopicPartitions(topic=name, partitions=p) for name, p in who.pop("owned", ())]
+        owned = [MemberPartitions(topic=name, partitions=p) for name, p in who.pop("owned", ())]
         said = b"\0\1" + encode_bytes(Subscription(topics=list(topics), owned=owned), 1)
         request = join_group.JoinGroupRequest(
             group_id=group,
@@ -360,7 +360,7 @@ def a_classic_group_is_upgraded_and_back(side: Side) -> None:
     g = "moving"
     first = side.join(g, "", "one")
     member = side.join(g, first.member_id, "one").member_id
-    parts = [TopicPartitions(topic="one", partitions=[0, 1, 2, 3])]
+    parts = [MemberPartitions(topic="one", partitions=[0, 1, 2, 3])]
     side.sync(g, member, 1, a=b"\0\1" + encode_bytes(EmbeddedAssignment(assigned=parts), 1))
     side.kinds(g)
     side.beat(g, "new", JOIN, subscribed_topic_names=["one"])

@@ -15,7 +15,7 @@ import pytest
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import read_header
 from protocol.records.compression import Codec
-from protocol.records.old_formats.legacy import Message, plain_messages, read_messages
+from protocol.records.old_formats.legacy import LegacyMessage, plain_messages, read_messages
 from protocol.records.record import read_records
 from tests.support.worlds.handler_world import World, produce_request
 
@@ -115,7 +115,7 @@ def outside(data: bytes, magic: int) -> list[tuple[object, ...]]:
     return [message[:4] for message in plain_messages(data, magic, wrappers=True)]
 
 
-def inside(data: bytes) -> list[Message]:
+def inside(data: bytes) -> list[LegacyMessage]:
     return [
         m._replace(key=m.key and bytes(m.key), value=m.value and bytes(m.value))
         for m in read_messages(memoryview(data))

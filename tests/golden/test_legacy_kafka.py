@@ -12,7 +12,7 @@ import pytest
 from protocol.records.batch import read_header
 from protocol.records.compression import Codec
 from protocol.records.old_formats.convert import down_convert, up_convert
-from protocol.records.old_formats.legacy import Message, read_messages
+from protocol.records.old_formats.legacy import LegacyMessage, read_messages
 from protocol.records.record import Record, read_records
 
 LINES = [
@@ -31,7 +31,7 @@ def kafkas(*words: object) -> bytes:
     return bytes.fromhex(found)
 
 
-def messages(data: bytes | bytearray) -> list[Message]:
+def messages(data: bytes | bytearray) -> list[LegacyMessage]:
     return [
         m._replace(key=m.key and bytes(m.key), value=m.value and bytes(m.value))
         for m in read_messages(memoryview(data))

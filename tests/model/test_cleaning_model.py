@@ -13,7 +13,7 @@ import pytest
 from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.env import Env
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 from storage.log.log import Log
 from tests.support.disk.simdisk import SimFileSystem, SimulatedCrash
 from tests.support.disk.simenv import SeededRng, SimClock, sim_env
@@ -157,7 +157,7 @@ class Life:
                     assert any(_covers(each, producer, offset) for each in aborted), self.seed
 
 
-def _covers(aborted: AbortedTransaction, producer: int, marker: int) -> bool:
+def _covers(aborted: AbortedTxn, producer: int, marker: int) -> bool:
     return aborted.producer_id == producer and aborted.last_offset == marker
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import DamagedLog
 from storage.files.layout import TXN_INDEX, TXN_SUM
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from storage.posix import real_env
 from tests.support.records.transactional_samples import write_transactions
 from tests.support.spark.pipeline_logs import read_all
@@ -69,7 +69,7 @@ def test_entries_that_were_written_since_the_last_sync_are_read(
     path = synced(tmp_path, entries)
     assert committed(tmp_path) == COMMITTED
     index = TxnIndex(real_env().fs, str(path), 0)
-    index.append(AbortedTransaction(7, 12, 13, 14))
+    index.append(AbortedTxn(7, 12, 13, 14))
     index.flush()
     assert committed(tmp_path) == COMMITTED
 

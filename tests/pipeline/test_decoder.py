@@ -16,7 +16,7 @@ from protocol.records.batch import iter_headers, stamp_log_append_time
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from protocol.records.record import read_records
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 
 ENGINES = (compiled, lockstep)
 ORIGIN = BatchOrigin("topic", 3, 0, 100)
@@ -59,7 +59,7 @@ def selections() -> st.SearchStrategy[Selection]:
     )
 
 
-ABORTED = AbortedTransaction(1, 0, 2**62, 2**62)
+ABORTED = AbortedTxn(1, 0, 2**62, 2**62)
 
 
 def wanted(data: bytes, selection: Selection) -> list[dict[str, object]]:

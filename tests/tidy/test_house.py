@@ -76,6 +76,17 @@ def test_a_module_says_what_it_owns() -> None:
     assert silent == []
 
 
+def test_a_class_has_a_name_of_its_own() -> None:
+    """Messages are named by Kafka, and each handler has its own `Services`: these rooms aside."""
+    places: dict[str, list[str]] = {}
+    for path in modules():
+        if not ONE_FILE_AN_API & {path.parent.relative_to(ROOT).as_posix()}:
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, []).append(name_of(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 def test_names_say_something() -> None:
     assert [name_of(path) for path in modules() if path.stem in VAGUE_NAMES] == []
 

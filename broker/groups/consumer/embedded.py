@@ -20,7 +20,7 @@ NEWEST_VERSION = 3
 
 
 @message
-class TopicPartitions:
+class MemberPartitions:
     """Partitions of one topic."""
 
     topic: str = field(String)
@@ -33,7 +33,7 @@ class Subscription:
 
     topics: list[str] = field(Array(String))
     user_data: bytes | None = field(Bytes, nullable=True, default=None)
-    owned: list[TopicPartitions] = field(Array(TopicPartitions), since=1)
+    owned: list[MemberPartitions] = field(Array(MemberPartitions), since=1)
     generation_id: int = field(Int32, since=2, default=-1)
     rack_id: str | None = field(String, since=3, nullable=True, default=None)
 
@@ -42,7 +42,7 @@ class Subscription:
 class EmbeddedAssignment:
     """Partitions that a member is to read."""
 
-    assigned: list[TopicPartitions] = field(Array(TopicPartitions))
+    assigned: list[MemberPartitions] = field(Array(MemberPartitions))
     user_data: bytes | None = field(Bytes, nullable=True, default=None)
 
 
@@ -67,7 +67,7 @@ def read_assignment(data: bytes) -> Mapping[str, list[int]]:
 
 def assignment_bytes(partitions: Iterable[tuple[str, list[int]]], version: int) -> bytes:
     """Encodes an assignment."""
-    assigned = [TopicPartitions(topic=name, partitions=indexes) for name, indexes in partitions]
+    assigned = [MemberPartitions(topic=name, partitions=indexes) for name, indexes in partitions]
     return _VERSION.pack(version) + encode_bytes(EmbeddedAssignment(assigned=assigned), version)
 
 

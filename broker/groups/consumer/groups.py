@@ -12,7 +12,7 @@ from functools import partial
 from broker.groups.classic.group import Group
 from broker.groups.classic.rebalance import GroupLog
 from broker.groups.consumer.group import ConsumerGroup, Timers
-from broker.groups.consumer.heartbeat import Heard, HeartbeatRequest, check_expression
+from broker.groups.consumer.heartbeat import ConsumerHeartbeat, Heard, check_expression
 from broker.groups.consumer.member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Owned
 from broker.groups.consumer.topic_matching import LookUp, Surroundings, TopicMatching
@@ -47,7 +47,7 @@ class ConsumerGroups:
 
     # --- heartbeats ---
 
-    def heartbeat(self, group: Group, consumer: ConsumerGroup, beat: HeartbeatRequest) -> Told:
+    def heartbeat(self, group: Group, consumer: ConsumerGroup, beat: ConsumerHeartbeat) -> Told:
         """A member joins, or lives. The group is a consumer group, and has room."""
         check_expression(beat, consumer)
         member = self._member_of(consumer, beat)
@@ -61,7 +61,7 @@ class ConsumerGroups:
         heard = Heard(after.member_id, after.epoch, after.assigned if wants_all or is_new else None)
         return heard, self.store(group, consumer)
 
-    def _member_of(self, consumer: ConsumerGroup, beat: HeartbeatRequest) -> ConsumerMember:
+    def _member_of(self, consumer: ConsumerGroup, beat: ConsumerHeartbeat) -> ConsumerMember:
         """The member, or a new one that is not in the group yet; a static one may be replaced."""
         if beat.instance_id is None:
             known = consumer.members.get(beat.member_id)
@@ -98,7 +98,7 @@ class ConsumerGroups:
         consumer.replace(static, again)
         return again
 
-    def leave(self, group: Group, consumer: ConsumerGroup, beat: HeartbeatRequest) -> Told:
+    def leave(self, group: Group, consumer: ConsumerGroup, beat: ConsumerHeartbeat) -> Told:
         """A member goes; a static one perhaps for a while only."""
         if beat.instance_id is None:
             member = consumer.member(beat.member_id)
@@ -288,7 +288,7 @@ def named_static(static: ConsumerMember | None, member_id: str, instance_id: str
     return static
 
 
-def _check_epoch(member: ConsumerMember, beat: HeartbeatRequest) -> None:
+def _check_epoch(member: ConsumerMember, beat: ConsumerHeartbeat) -> None:
     """FENCED_MEMBER_EPOCH (110), but for an epoch whose answer may have been lost."""
     if beat.joins or beat.epoch == member.epoch:
         return
@@ -303,13 +303,13 @@ def _check_epoch(member: ConsumerMember, beat: HeartbeatRequest) -> None:
     )
 
 
-def _is_part(beat: HeartbeatRequest, member: ConsumerMember) -> bool:
+def _is_part(beat: ConsumerHeartbeat, member: ConsumerMember) -> bool:
     return beat.owned is not None and all(
         indexes <= member.assigned.get(topic, {}).keys() for topic, indexes in beat.owned.items()
     )
 
 
-def _updated(member: ConsumerMember, beat: HeartbeatRequest) -> ConsumerMember:
+def _updated(member: ConsumerMember, beat: ConsumerHeartbeat) -> ConsumerMember:
     return replace(
         member,
         instance_id=member.instance_id if beat.instance_id is None else beat.instance_id,

@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode, KafkaError
 MAX_ID_CHARACTERS = 1000  # Kafka: whatever fits a record's key
 
 
-class HeartbeatRequest(NamedTuple):
+class ConsumerHeartbeat(NamedTuple):
     """One heartbeat; what is None did not change."""
 
     group_id: str
@@ -65,7 +65,7 @@ class Heard(NamedTuple):
     assigned: Assigned | None = None
 
 
-def check(beat: HeartbeatRequest, assignors: Collection[str], *, ids_by_clients: bool) -> None:
+def check(beat: ConsumerHeartbeat, assignors: Collection[str], *, ids_by_clients: bool) -> None:
     """INVALID_REQUEST (42), or UNSUPPORTED_ASSIGNOR (112): Kafka's checks in Kafka's order."""
     for name, text in (
         ("GroupId", beat.group_id),
@@ -98,7 +98,7 @@ def _check_id(name: str, text: str | None) -> None:
         raise _invalid(f"{name} has more than {MAX_ID_CHARACTERS} characters.")
 
 
-def _check_join(beat: HeartbeatRequest) -> None:
+def _check_join(beat: ConsumerHeartbeat) -> None:
     if beat.rebalance_timeout_ms == -1:
         raise _invalid("RebalanceTimeoutMs must be provided in first request.")
     if beat.owned is None or any(beat.owned.values()):
@@ -110,7 +110,7 @@ def _check_join(beat: HeartbeatRequest) -> None:
         )
 
 
-def check_expression(beat: HeartbeatRequest, consumer: ConsumerGroup | None) -> None:
+def check_expression(beat: ConsumerHeartbeat, consumer: ConsumerGroup | None) -> None:
     """INVALID_REGULAR_EXPRESSION (128) for a new one that is none."""
     if not beat.regex or (consumer is not None and beat.regex in consumer.patterns):
         return

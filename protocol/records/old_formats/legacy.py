@@ -1,4 +1,4 @@
-"""Message formats 0 and 1: what old clients send, read one message at a time.
+"""LegacyMessage formats 0 and 1: what old clients send, read one message at a time.
 
 A set is messages one behind another, or one compressed message, the wrapper, whose value is such a
 set. Owns the layout, the CRC-32, the rules of wrappers and the bound on what they unpack to; makes
@@ -35,7 +35,7 @@ _SIZE = Struct(">i")
 _make = tuple.__new__
 
 
-class Message(NamedTuple):
+class LegacyMessage(NamedTuple):
     """One message as stored; key and value are views of the set."""
 
     offset: int
@@ -69,7 +69,9 @@ def read_facts(data: memoryview) -> SetFacts:
     return SetFacts(magic, codec)
 
 
-def read_messages(data: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Message]:
+def read_messages(
+    data: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> Iterator[LegacyMessage]:
     """Each message of a set with its final offset and time; wrappers are unpacked.
 
     For tools and tests; the broker's own paths make no message (`convert`). Errors come with the
@@ -85,7 +87,9 @@ def read_messages(data: memoryview, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -
     yield from _unpacked(wrapper, inner, magic)
 
 
-def unwrap(data: memoryview, magic: int, codec: Codec, limit_bytes: int) -> tuple[Message, Buffer]:
+def unwrap(
+    data: memoryview, magic: int, codec: Codec, limit_bytes: int
+) -> tuple[LegacyMessage, Buffer]:
     """The one wrapper that a compressed set is, and the set in it; errors as `read_messages`."""
     outer = list(_at_most_two(plain_messages(data, magic, wrappers=True)))
     if len(outer) > 1:
@@ -104,7 +108,7 @@ def unwrap(data: memoryview, magic: int, codec: Codec, limit_bytes: int) -> tupl
 
 def plain_messages(
     data: Buffer, magic: int, *, wrappers: bool = False, where: str = OUTER
-) -> Iterator[Message]:
+) -> Iterator[LegacyMessage]:
     """Each message of a set as stored, with the errors named above.
 
     Only `wrappers` lets a compressed one pass.
@@ -126,7 +130,7 @@ def plain_messages(
             raise InvalidRecords(f"a compressed message in {where}", position)
         timestamp = _TIMESTAMP.unpack_from(view, position + 18)[0] if magic else NO_TIMESTAMP
         key, value = _key_and_value(view, position + KEY_POSITION[magic], end)
-        yield _make(Message, (offset, attributes, timestamp, key, value))
+        yield _make(LegacyMessage, (offset, attributes, timestamp, key, value))
         position = end
 
 
@@ -147,7 +151,7 @@ def base_offset(wrapper_offset: int, last: int) -> int:
     return wrapper_offset - last
 
 
-def _unpacked(wrapper: Message, inner: Buffer, magic: int) -> Iterator[Message]:
+def _unpacked(wrapper: LegacyMessage, inner: Buffer, magic: int) -> Iterator[LegacyMessage]:
     """The inner messages; a stamped wrapper's time is theirs (semantics.md 6.5)."""
     base = base_offset(wrapper.offset, _last_offset(memoryview(inner))) if magic else 0
     stamped = claims_log_append_time(magic, wrapper.attributes)
@@ -158,7 +162,7 @@ def _unpacked(wrapper: Message, inner: Buffer, magic: int) -> Iterator[Message]:
             timestamp = wrapper.timestamp
         elif magic:
             attributes &= ~LOG_APPEND_TIME
-        yield _make(Message, (base + offset, attributes, timestamp, key, value))
+        yield _make(LegacyMessage, (base + offset, attributes, timestamp, key, value))
 
 
 def _last_offset(inner: memoryview) -> int:
@@ -199,7 +203,7 @@ def _other_format(magic: int, expected: int, position: int) -> CorruptBatch | In
     return CorruptBatch(f"record format {magic} is none", position)
 
 
-def _at_most_two(messages: Iterator[Message]) -> Iterator[Message]:
+def _at_most_two(messages: Iterator[LegacyMessage]) -> Iterator[LegacyMessage]:
     """Enough to see that there is more than one."""
     for count, message in enumerate(messages, 1):
         yield message

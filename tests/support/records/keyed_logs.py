@@ -12,7 +12,7 @@ from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import Codec
 from storage.env import Env
 from storage.files.layout import LOG, TXN_INDEX, segment_name
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 
 NOW = 1_700_000_000_000
 TIMES = (NOW, NOW - 5, -1, 0, NOW // 1000, NOW * 1000, NOW + 10**12)
@@ -53,7 +53,7 @@ class _Writer:
         self._data = bytearray()
         self._base = 0
         self._open: dict[int, list[Row]] = {}  # open transactions by producer
-        self._aborted: list[AbortedTransaction] = []
+        self._aborted: list[AbortedTxn] = []
         self._sequences: dict[int, int] = {}
 
     def run(self) -> KeyedLog:
@@ -117,7 +117,7 @@ class _Writer:
             for row in rows:
                 row.is_aborted = True
             stable = min((other[0].offset for other in self._open.values()), default=offset + 1)
-            self._aborted.append(AbortedTransaction(producer, rows[0].offset, offset, stable))
+            self._aborted.append(AbortedTxn(producer, rows[0].offset, offset, stable))
 
     def _add(self, data: bytes | bytearray, records: int) -> None:
         self._data += data

@@ -8,7 +8,7 @@ from protocol.records.builder import NewRecord, build_batch
 from protocol.records.compression import Codec
 from protocol.records.old_formats.legacy_builder import build_set
 from protocol.records.scan import BatchRow, scan_batches
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from storage.posix import real_env
 from storage.producers import producer_snapshots
 from storage.producers.leader_epochs import LeaderEpochs
@@ -109,8 +109,8 @@ def write_samples(directory: Path) -> list[Path]:
     for suffix in (".index", ".timeindex"):
         (directory / f"{1000:020d}{suffix}").write_bytes(b"")
     aborted = TxnIndex(fs, str(directory / f"{base}.txnindex"), 0)
-    aborted.append(AbortedTransaction(7, 21, 23, 24))
-    aborted.append(AbortedTransaction(2**62, 22, 2**40, 2**40 + 1))
+    aborted.append(AbortedTxn(7, 21, 23, 24))
+    aborted.append(AbortedTxn(2**62, 22, 2**40, 2**40 + 1))
     aborted.flush()
     states = ProducerStates()
     states.restore(7, ProducerEntry(1, batches=(RememberedBatch(0, 22, 1, 6),), last_timestamp=8))

@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 from protocol.records.builder import build_batch
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from storage.posix import real_env
 from storage.producers import producer_snapshots
 from storage.producers.producer_state import ProducerEntry, ProducerStates, RememberedBatch
@@ -55,8 +55,8 @@ def write_transactions(directory: Path) -> None:
     (directory / f"{0:020d}.log").write_bytes(b"".join(log))
     fs = real_env().fs
     index = TxnIndex(fs, str(directory / f"{0:020d}.txnindex"), 0)
-    index.append(AbortedTransaction(1, 0, 5, 2))
-    index.append(AbortedTransaction(1, 9, 11, 12))
+    index.append(AbortedTxn(1, 0, 5, 2))
+    index.append(AbortedTxn(1, 9, 11, 12))
     index.flush()
     states = ProducerStates()
     one = ProducerEntry(0, batches=(RememberedBatch(4, 10, 1, 1010),), last_timestamp=1011)

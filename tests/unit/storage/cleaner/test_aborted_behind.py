@@ -1,7 +1,7 @@
 """An abort whose marker lies segments behind the data is known to readers of that data."""
 
 from storage.files.layout import TXN_INDEX, segment_name
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from tests.support.disk.simenv import sim_env
 from tests.support.records.logs import LOG_PATH, append, make_durable, open_log
 
@@ -13,7 +13,7 @@ def test_an_abort_is_found_where_its_marker_lies() -> None:
         append(log, 1000)
         log.roll()
     make_durable(log)
-    aborted = AbortedTransaction(9, 0, 2, 1)
+    aborted = AbortedTxn(9, 0, 2, 1)
     index = TxnIndex(env.fs, f"{LOG_PATH}/{segment_name(2, TXN_INDEX)}", 2)
     index.append(aborted)
     index.flush()

@@ -14,7 +14,7 @@ from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
 from storage.cleaner.batch_cleaner import BatchCleaner, CleanedBatch, LastOfProducer
 from storage.cleaner.cleaned_transactions import CleanedTransactions
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 
 NOW, KEEP = 1_700_000_000_000, 1000
 ROWS: list[NewRecord] = [
@@ -30,7 +30,7 @@ def cleaner(
     later: Sequence[bytes] = (),
     *,
     now: int = NOW,
-    aborted: Sequence[AbortedTransaction] = (),
+    aborted: Sequence[AbortedTxn] = (),
     producers: dict[int, LastOfProducer] | None = None,
     limit: int = 1 << 20,
 ) -> BatchCleaner:
@@ -158,7 +158,7 @@ def test_many_tombstones_in_one_batch() -> None:
 
 
 def test_aborted_data_goes_at_once_and_its_marker_when_it_is_alone() -> None:
-    aborted = AbortedTransaction(9, 100, 104, 105)
+    aborted = AbortedTxn(9, 100, 104, 105)
     data = build_batch(ROWS, base_offset=100, producer_id=9, producer_epoch=1, transactional=True)
     abort = marker(ABORT, 104, producer_id=9, producer_epoch=1)
 
@@ -191,7 +191,7 @@ def test_a_commit_marker_stays_with_its_data() -> None:
 
 
 def test_only_the_aborted_transaction_of_a_producer_is_dropped() -> None:
-    by = cleaner(aborted=[AbortedTransaction(9, 200, 204, 205)])
+    by = cleaner(aborted=[AbortedTxn(9, 200, 204, 205)])
     early = build_batch(ROWS, base_offset=100, producer_id=9, producer_epoch=1, transactional=True)
     assert clean(early, by)[1] == early
     clean(marker(COMMIT, 104, producer_id=9, producer_epoch=1), by)

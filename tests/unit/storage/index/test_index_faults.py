@@ -9,7 +9,7 @@ from storage.errors import CorruptIndex, DiskError, NoSpace
 from storage.files.layout import TXN_INDEX, segment_name
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from storage.zones.zone_map import ZoneMap
 from tests.support.disk.simdisk import SimFileSystem, SimulatedCrash
 
@@ -146,7 +146,7 @@ def test_the_transaction_index_is_made_durable_on_demand() -> None:
     fs = SimFileSystem()
     path = f"/{segment_name(0, TXN_INDEX)}"
     index = TxnIndex(fs, path, 0)
-    index.append(AbortedTransaction(1, 0, 5, 6))
+    index.append(AbortedTxn(1, 0, 5, 6))
     index.sync()
     fs.sync_dir("/")
     for seed in range(20):
@@ -162,13 +162,13 @@ def test_a_crash_while_the_transaction_index_is_made_durable_is_noticed_or_harml
     for step in range(30):
         fs = SimFileSystem()
         index = TxnIndex(fs, path, 0)
-        index.append(AbortedTransaction(1, 0, 5, 6))
+        index.append(AbortedTxn(1, 0, 5, 6))
         index.sync()
         fs.sync_dir("/")
         fs.crash_at = fs.calls + step + 1
         with suppress(SimulatedCrash):
             index.reset()
-            index.append(AbortedTransaction(2, 1, 7, 8))
+            index.append(AbortedTxn(2, 1, 7, 8))
             index.sync()
             fs.sync_dir("/")
         for seed in range(10):
@@ -179,4 +179,4 @@ def test_a_crash_while_the_transaction_index_is_made_durable_is_noticed_or_harml
                 fates.add(None)
             else:
                 fates.add(again.entries)
-    assert fates == {None, (AbortedTransaction(1, 0, 5, 6),), (AbortedTransaction(2, 1, 7, 8),)}
+    assert fates == {None, (AbortedTxn(1, 0, 5, 6),), (AbortedTxn(2, 1, 7, 8),)}

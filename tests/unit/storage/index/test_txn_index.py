@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from storage.errors import CorruptIndex, InvalidOffset
-from storage.index.txn_index import AbortedTransaction, TxnIndex
+from storage.index.txn_index import AbortedTxn, TxnIndex
 from tests.support.disk.simdisk import SimFileSystem
 
 PATH = "/00000000000000000000.txnindex"
@@ -14,7 +14,7 @@ PATH = "/00000000000000000000.txnindex"
 def index_with(*aborted: tuple[int, int, int, int], fs: SimFileSystem | None = None) -> TxnIndex:
     index = TxnIndex(fs or SimFileSystem(), PATH, 0)
     for entry in aborted:
-        index.append(AbortedTransaction(*entry))
+        index.append(AbortedTxn(*entry))
     index.flush()
     return index
 
@@ -48,7 +48,7 @@ def test_ends_must_rise() -> None:
     index = index_with(*FOUR)
     for last in (50, 49):
         with pytest.raises(InvalidOffset):
-            index.append(AbortedTransaction(9, 0, last, 60))
+            index.append(AbortedTxn(9, 0, last, 60))
     assert index.entries == FOUR
 
 

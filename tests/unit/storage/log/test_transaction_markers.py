@@ -10,7 +10,7 @@ from protocol.records.compression import Codec
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker, marker_of
 from storage.env import Env
 from storage.files.layout import TXN_INDEX, TXN_SUM, segment_name
-from storage.index.txn_index import AbortedTransaction
+from storage.index.txn_index import AbortedTxn
 from storage.log.log import Log
 from storage.segment.log_snapshot import AppendResult
 from storage.validation.internal_batch import own_batch
@@ -42,7 +42,7 @@ def end(log: Log, producer: int, kind: int, epoch: int = 0, **options: Any) -> A
     return log.append_own(own_batch(marker, NOW), **given)
 
 
-def aborts(log: Log) -> list[AbortedTransaction]:
+def aborts(log: Log) -> list[AbortedTxn]:
     """All that readers of the whole log are told."""
     return log.search.aborted(0, log.snapshot.log_end_offset)
 
@@ -69,7 +69,7 @@ def test_committed_readers_wait_for_the_marker(kind: int) -> None:
     assert (stable(log), log.snapshot.high_watermark) == (0, 2)
     assert end(log, 7, kind).base_offset == 2
     assert stable(log) == 3
-    assert aborts(log) == ([AbortedTransaction(7, 0, 2, 3)] if kind == ABORT else [])
+    assert aborts(log) == ([AbortedTxn(7, 0, 2, 3)] if kind == ABORT else [])
 
 
 def test_the_earliest_open_transaction_holds_readers_up() -> None:
@@ -78,7 +78,7 @@ def test_the_earliest_open_transaction_holds_readers_up() -> None:
     write(log, 8)
     end(log, 8, ABORT)
     assert stable(log) == 0
-    assert aborts(log) == [AbortedTransaction(8, 1, 2, 0)]
+    assert aborts(log) == [AbortedTxn(8, 1, 2, 0)]
     end(log, 7, COMMIT)
     assert stable(log) == 4
 
@@ -160,7 +160,7 @@ def test_a_start_finds_what_was_aborted_and_what_is_open(known: Any) -> None:
     assert stable(again) == before == 7
     end(again, 9, ABORT)
     assert stable(again) == again.snapshot.log_end_offset
-    assert aborts(again)[-1] == AbortedTransaction(9, 7, 8, 9)
+    assert aborts(again)[-1] == AbortedTxn(9, 7, 8, 9)
 
 
 def test_a_damaged_index_of_aborts_is_made_anew() -> None:
@@ -227,7 +227,7 @@ def _with_history(env: Env) -> Log:
     end(log, 7, ABORT)
     write(log, 9)
     make_durable(log)
-    assert aborts(log) == [AbortedTransaction(7, 0, 2, 1), AbortedTransaction(8, 1, 3, 4)]
+    assert aborts(log) == [AbortedTxn(7, 0, 2, 1), AbortedTxn(8, 1, 3, 4)]
     return log
 
 
@@ -239,7 +239,7 @@ def test_an_index_that_cannot_be_written_is_written_later() -> None:
     fs.inject("write", path=TXN_INDEX)
     end(log, 7, ABORT)
     told = aborts(log)
-    assert told == [AbortedTransaction(7, 0, 1, 2)]
+    assert told == [AbortedTxn(7, 0, 1, 2)]
     assert not fs.read_bytes(f"{LOG_PATH}/{segment_name(0, TXN_INDEX)}")
     log.roll()
     assert aborts(reopened(log, env, CLEAN)) == told

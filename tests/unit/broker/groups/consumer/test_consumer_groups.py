@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.groups.consumer.embedded import EmbeddedAssignment, Subscription, TopicPartitions
+from broker.groups.consumer.embedded import EmbeddedAssignment, MemberPartitions, Subscription
 from protocol.apis import consumer_group_describe, consumer_group_heartbeat, delete_groups
 from protocol.apis.offset_commit import OffsetCommitRequest
 from protocol.codec import encode_bytes
@@ -256,7 +256,7 @@ def subscription(*topics: str) -> bytes:
 
 
 def assignment(*indexes: int) -> bytes:
-    parts = [TopicPartitions(topic="t", partitions=list(indexes))]
+    parts = [MemberPartitions(topic="t", partitions=list(indexes))]
     return b"\0\1" + encode_bytes(EmbeddedAssignment(assigned=parts), 1)
 
 
