@@ -36,11 +36,13 @@ HEAVY = {
 """What a module says that starts a Spark, a Java machine or a browser: one of each at a time."""
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is in `ALONE` has its mark."""
+    """What is in `ALONE` has its mark; what one core does alone begins first, for it ends last."""
     for item in items:
         if item.nodeid.startswith(ALONE):
             item.add_marker("alone")
+    items.sort(key=lambda item: _group_of(item.nodeid.partition("::")[0]).startswith("tests/"))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -22,6 +22,7 @@ CLOSED = "horolog_connections_closed_total"
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedBroker]:
     with WatchedBroker(tmp_path_factory.mktemp("bad") / "data") as broker:
         yield broker
+        broker.check_counters()
 
 
 @pytest.fixture

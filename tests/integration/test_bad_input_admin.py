@@ -31,6 +31,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedBroker]:
         for name in ("dirty", "extreme"):
             broker.make_topic(name, message_timestamp_after_max_ms=str(INT64_MAX))
         yield broker
+        broker.check_counters()
 
 
 @pytest.fixture

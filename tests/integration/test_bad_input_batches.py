@@ -37,6 +37,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedBroker]:
         broker.make_topic("small", max_message_bytes="1000")
         broker.make_topic("bombs", 16, max_message_bytes=str(2 * MIB))
         yield broker
+        broker.check_counters()
 
 
 @pytest.fixture
