@@ -2,6 +2,9 @@
 
 Arrival times are in no log: rows of a zone map that is there and fits the log are taken over, and
 what is missing is estimated and says so, as after the loss of the file in a broker.
+
+Unlike a broker (`storage.segment.index_rebuild.rebuild_indexes`), it changes nothing beside the log
+and goes on to the end of the good part of one that is damaged.
 """
 
 from pathlib import Path
@@ -13,8 +16,7 @@ from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_n
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.scan.log_scan import LogScan
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
-from storage.segment.segment import Indexes, IndexRules, Segment
-from storage.segment.zone_repair import mend_zones
+from storage.segment.segment import IndexRules, Segment
 
 
 class Rebuilt(NamedTuple):
@@ -62,11 +64,8 @@ def _rebuild(
     """The fault of the log ("" for none) and the offset after its good part."""
     scan = LogScan(segment.file(), limit=limit, next_offset=segment.base_offset)
     rebuild = IndexRebuild(segment, rules)
-    for chunk in scan.chunks():
-        rebuild.add(chunk.rows, chunk.position)
-    indexes: Indexes = rebuild.finish(scan.end_position, scan.next_offset, closed=not is_active)
-    mend_zones(segment, indexes.zones, scan.end_position, scan.next_offset)
-    write_indexes(indexes)
+    rebuild.read(scan)
+    write_indexes(rebuild.end(scan, closed=not is_active))
     fault = "" if is_active else scan.fault
     return (f"at {scan.end_position} {fault}" if fault else ""), scan.next_offset
 

@@ -24,13 +24,12 @@ from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates
 from storage.producers.replay import replay_rows
 from storage.recovery.read_back import read_back
-from storage.scan.log_scan import STALE, LogScan
+from storage.scan.log_scan import STALE, LogScan, ScannedChunk
 from storage.segment.index_rebuild import IndexRebuild, write_indexes
 from storage.segment.segment import IndexRules, Segment
 from storage.segment.segments import index_of
 from storage.segment.times import last_arrival_of
 from storage.segment.verified_ranges import SOUND
-from storage.segment.zone_repair import mend_zones
 
 OLD_SEARCH_BYTES = 4 * 1024 * 1024  # how far behind a fault old messages are looked for
 
@@ -108,10 +107,12 @@ class LogRecovery:
             scan.below = following[0].base_offset
         rebuild = IndexRebuild(segment, self._rules)
         segment.aborted.reset()
-        for chunk in scan.chunks():
-            rebuild.add(chunk.rows, chunk.position)
+
+        def replay(chunk: ScannedChunk) -> None:
             for aborted in replay_rows(chunk.rows, chunk.data, producers, epochs):
                 segment.aborted.append(aborted)
+
+        rebuild.read(scan, replay)
         self._kept.append(segment)
         self._end_offset = scan.next_offset
         goes_on = True
@@ -119,8 +120,8 @@ class LogRecovery:
             goes_on = self._settle_fault(scan, index)
         segment.size_bytes = scan.end_position
         segment.sound = SOUND
-        indexes = rebuild.finish(scan.end_position, scan.next_offset, closed=True)
-        mend_zones(segment, indexes.zones, scan.end_position, scan.next_offset)
+        indexes = rebuild.end(scan, closed=True)
+        rebuild.tell(scan.end_position)
         indexes.zones.doubt_file()
         segment.indexes = indexes
         for each in following:

@@ -1,12 +1,18 @@
-"""Makes a segment's offset and time index from its log, by the rules of appends (1.3, 1.7)."""
+"""Makes a segment's indexes from its log: offset and time index by the rules of appends (semantics
+1.3, 1.7), the zone map by what is missing in it.
 
+Recovery, a reader whose indexes fail, and a job that rebuilds them into another folder pass over
+the log alike (`read`, `end`); they differ in what they do about its end and in who hears of it.
+"""
+
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from protocol.records.scan import BatchRow
 from storage.errors import CorruptLog
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
-from storage.scan.log_scan import LogScan
+from storage.scan.log_scan import LogScan, ScannedChunk
 from storage.segment.segment import Indexes, IndexRules, Segment
 from storage.segment.zone_repair import mend_zones
 
@@ -27,6 +33,22 @@ class IndexRebuild:
         self._max = (-1, -1)
         self._first_timestamp = -1
 
+    def read(self, scan: LogScan, taken: Callable[[ScannedChunk], None] | None = None) -> None:
+        """Take in all that the scan, which begins at 0, finds sound; `taken` gets each chunk after.
+
+        DiskError.
+        """
+        for chunk in scan.chunks():
+            self.add(chunk.rows, chunk.position)
+            if taken is not None:
+                taken(chunk)
+
+    def end(self, scan: LogScan, *, closed: bool) -> Indexes:
+        """The indexes for what was read, the zone map in step with it. Nobody hears of it yet."""
+        self._complete(scan.end_position, scan.next_offset, closed=closed)
+        mend_zones(self._segment, self.indexes.zones, scan.end_position, scan.next_offset)
+        return self.indexes
+
     def add(self, rows: list[BatchRow], begin: int) -> None:
         """Take in batches whose positions count from `begin`."""
         offsets, times, _ = self.indexes
@@ -44,13 +66,15 @@ class IndexRebuild:
         self._max = largest, largest_offset
 
     def finish(self, size_bytes: int, end_offset: int, *, closed: bool) -> Indexes:
-        """All batches were given: tell the segment its times; a closed one gets its last entry."""
-        self.complete(size_bytes, end_offset, closed=closed)
+        """All batches were given: tell the segment its times; a closed one gets its last entry.
+
+        The zone map stays what it was.
+        """
+        self._complete(size_bytes, end_offset, closed=closed)
         self.tell(size_bytes)
         return self.indexes
 
-    def complete(self, size_bytes: int, end_offset: int, *, closed: bool) -> None:
-        """All batches were given; nobody hears of it yet."""
+    def _complete(self, size_bytes: int, end_offset: int, *, closed: bool) -> None:
         if closed and size_bytes:
             add_last_time(
                 self.indexes.times,
@@ -115,13 +139,11 @@ def rebuild_indexes(
     """
     scan = LogScan(segment.file(), limit=limit, next_offset=segment.base_offset)
     rebuild = IndexRebuild(segment, rules)
-    for chunk in scan.chunks():
-        rebuild.add(chunk.rows, chunk.position)
+    rebuild.read(scan)
     if scan.end_position < limit:
         raise CorruptLog(segment.file().path, f"at {scan.end_position} {scan.fault}")
     closed = segment.held is None
-    rebuild.complete(limit, scan.next_offset, closed=closed)
-    mend_zones(segment, rebuild.indexes.zones, limit, scan.next_offset)
+    rebuild.end(scan, closed=closed)
     with gate or nullcontext():
         if not may_replace(segment, limit):
             return segment.indexes or rebuild.indexes
