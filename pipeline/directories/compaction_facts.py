@@ -1,6 +1,9 @@
-"""Facts for the choice of the next log to compact, from the files of a directory alone."""
+"""Facts for the choice of the next log to compact, from the files of a directory alone.
 
-from config.topic import TopicConfig
+Unlike `storage.cleaner.cleanable_logs`, which has a broker's logs, it knows of no open transaction
+and of nothing that is not on the disk yet.
+"""
+
 from pipeline.directories.partitions import LocalPartition
 from pipeline.directories.segment_facts import partition_facts
 from storage.env import FileSystem
@@ -13,13 +16,10 @@ from storage.files.layout import (
     ZONES,
     segment_name,
 )
-from storage.retention.cleanability import CleaningFacts, CleaningLimits, SegmentAge
-from storage.retention.plan import SegmentFacts, arrival_of
+from storage.retention.cleanability import CleaningFacts, SegmentAge, age_of, began_ms
+from storage.retention.plan import NO_TIME, SegmentFacts
 from storage.scan.batch_walk import batch_at
-from storage.zones.rows import ROW_BYTES, iter_rows, sound_rows
-
-NO_TIME = -1
-_FIRST_ARRIVAL = 6
+from storage.zones.rows import ROW_BYTES, sound_zones
 
 
 def clean_below(fs: FileSystem, partition: LocalPartition) -> int | None:
@@ -42,25 +42,12 @@ def cleaning_facts(fs: FileSystem, partition: LocalPartition) -> CleaningFacts:
     )  # fmt: skip
 
 
-def cleaning_limits(config: TopicConfig) -> CleaningLimits:
-    """Limits from a topic's settings; where lags contradict one another, the largest one wins."""
-    most = config.max_compaction_lag_ms
-    return CleaningLimits(
-        config.min_cleanable_dirty_ratio, min(config.min_compaction_lag_ms, most), most
-    )
-
-
 def _age(fs: FileSystem, path: str, facts: SegmentFacts) -> SegmentAge:
     if not facts.size_bytes:
-        return SegmentAge(facts.base_offset, 0, NO_TIME, NO_TIME)
-    newest = arrival_of(facts)
-    if facts.record_ms >= 0:
-        newest = min(newest, facts.record_ms)
+        return age_of(facts, NO_TIME)
     first = _first_time(fs, f"{path}/{segment_name(facts.base_offset, LOG)}", facts.size_bytes)
     arrival = _first_arrival(fs, f"{path}/{segment_name(facts.base_offset, ZONES)}")
-    arrival = facts.modified_ms if arrival is None else arrival
-    oldest = min(first, arrival) if first > 0 else arrival
-    return SegmentAge(facts.base_offset, facts.size_bytes, oldest, newest)
+    return age_of(facts, began_ms(first, facts.modified_ms if arrival is None else arrival))
 
 
 def _first_time(fs: FileSystem, path: str, size: int) -> int:
@@ -82,6 +69,5 @@ def _first_arrival(fs: FileSystem, path: str) -> int | None:
         row = file.read_at(0, ROW_BYTES)
     finally:
         file.close()
-    if len(row) < ROW_BYTES or sound_rows(row)[0] != 1:
-        return None
-    return next(iter_rows(row))[_FIRST_ARRIVAL]
+    zones, _ = sound_zones(row)
+    return zones[0].first_arrival_ms if zones else None

@@ -84,9 +84,9 @@ def parts_of(
     now_ms: int,
 ) -> list[PlannedPart]:  # fmt: skip
     """The compacted partitions. NothingThere, ConfigError, DiskError."""
-    from pipeline.directories.compaction_facts import cleaning_limits
     from pipeline.sources.log_views import views_in
     from storage.posix import real_env
+    from storage.retention.limits import cleaning_limits_of
 
     fs = real_env().fs
     found = partitions_in(fs, directories, topics)
@@ -97,7 +97,7 @@ def parts_of(
     for each in found:
         topic = settings[each.directory].of(each.name.topic)
         if "compact" in topic.cleanup_policy:
-            parts.append(PlannedPart(each, views[each.path], cleaning_limits(topic), now_ms))
+            parts.append(PlannedPart(each, views[each.path], cleaning_limits_of(topic), now_ms))
     return parts
 
 

@@ -16,14 +16,16 @@ from storage.files.layout import CLEANER_HORIZONS_FILE, CLEANER_OFFSETS_FILE
 from storage.log.compaction_state import Judged
 from storage.log.log import Log
 from storage.retention.cleanability import (
-    NO_TIME,
     UNLIMITED_MS,
     CleaningFacts,
-    CleaningLimits,
     SegmentAge,
     Verdict,
+    age_of,
+    began_ms,
     judge,
 )
+from storage.retention.limits import cleaning_limits_of
+from storage.retention.plan import NO_TIME, SegmentFacts
 from storage.segment.segment import UNKNOWN, Segment
 from storage.segment.times import learn_first_times, learn_times
 
@@ -97,14 +99,6 @@ def is_compacted(config: TopicConfig) -> bool:
     return "compact" in config.cleanup_policy
 
 
-def limits_of(config: TopicConfig) -> CleaningLimits:
-    """Limits from a topic's settings. Lags that contradict one another by inheritance: max wins."""
-    most = config.max_compaction_lag_ms
-    return CleaningLimits(
-        config.min_cleanable_dirty_ratio, min(config.min_compaction_lag_ms, most), most
-    )
-
-
 def learn_ages(log: Log, at_most: int) -> bool:
     """Look up the times of so many segments that are needed; whether all are known now.
 
@@ -169,7 +163,7 @@ def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
     if kept is not None:
         return kept
     snapshot, name = log.snapshot, (log.topic, log.partition)
-    verdict = judge(facts_of(log, offsets), limits_of(log.config), now_ms)
+    verdict = judge(facts_of(log, offsets), cleaning_limits_of(log.config), now_ms)
     is_blocked = verdict.first_uncleanable < snapshot.active.base_offset
     if not is_blocked and not verdict.delay_ms and name not in offsets.horizons:
         log.compaction.judged = Judged(
@@ -183,11 +177,9 @@ def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
     return verdict
 
 
-def began_ms(segment: Segment) -> int:
-    """The time of a segment's first batch, or its arrival, whichever is earlier; once known."""
-    if segment.first_timestamp > 0:
-        return min(segment.first_arrival_ms, segment.first_timestamp)
-    return segment.first_arrival_ms
+def began_of(segment: Segment) -> int:
+    """The begin of a segment whose times are known, in ms."""
+    return began_ms(segment.first_timestamp, segment.first_arrival_ms)
 
 
 def _needs_ages(config: TopicConfig) -> bool:
@@ -214,9 +206,11 @@ def _ageless(segment: Segment) -> SegmentAge:
 
 
 def _age_of(segment: Segment) -> SegmentAge:
-    if not segment.size_bytes:
-        return _ageless(segment)
-    newest = segment.last_arrival_ms if segment.last_arrival_ms >= 0 else segment.mtime_ms
-    if segment.max_timestamp >= 0:
-        newest = min(newest, segment.max_timestamp)
-    return SegmentAge(segment.base_offset, segment.size_bytes, began_ms(segment), newest)
+    facts = SegmentFacts(
+        segment.base_offset,
+        segment.size_bytes,
+        segment.max_timestamp,
+        segment.last_arrival_ms,
+        segment.mtime_ms,
+    )
+    return age_of(facts, began_of(segment))

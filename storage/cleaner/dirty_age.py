@@ -9,9 +9,10 @@ unknown.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from storage.cleaner.cleanable_logs import CleanerOffsets, began_ms, is_compacted
+from storage.cleaner.cleanable_logs import CleanerOffsets, began_of, is_compacted
 from storage.log.log import Log
-from storage.retention.cleanability import NO_TIME, UNLIMITED_MS, first_dirty_offset
+from storage.retention.cleanability import UNLIMITED_MS, first_dirty_offset
+from storage.retention.plan import NO_TIME
 from storage.segment.segment import UNKNOWN, Segment
 from storage.segment.times import learn_first_times
 
@@ -40,7 +41,7 @@ def has_bound(log: Log) -> bool:
 def dirty_age(log: Log, offsets: CleanerOffsets) -> DirtyAge:
     """The oldest dirty record of a log."""
     segments = [segment for segment, _ in _dirty(log, offsets)]
-    known = [began_ms(segment) for segment in segments if _is_known(segment)]
+    known = [began_of(segment) for segment in segments if _is_known(segment)]
     oldest = min((began for began in known if began > 0), default=NO_TIME)
     deadline = NO_TIME
     if oldest != NO_TIME and has_bound(log):

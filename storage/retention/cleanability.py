@@ -17,8 +17,9 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from storage.retention.plan import NO_TIME, SegmentFacts, arrival_of
+
 UNLIMITED_MS = 2**63 - 1
-NO_TIME = -1
 
 
 class SegmentAge(NamedTuple):
@@ -30,6 +31,21 @@ class SegmentAge(NamedTuple):
     """Of its first batch."""
     newest_ms: int
     """Of its largest record time and last arrival."""
+
+
+def began_ms(first_timestamp: int, first_arrival_ms: int) -> int:
+    """The time of a segment's first batch, or its arrival, whichever is earlier; in ms."""
+    return min(first_timestamp, first_arrival_ms) if first_timestamp > 0 else first_arrival_ms
+
+
+def age_of(facts: SegmentFacts, oldest_ms: int) -> SegmentAge:
+    """The age of a closed segment that began at `oldest_ms`; an empty one has none."""
+    if not facts.size_bytes:
+        return SegmentAge(facts.base_offset, 0, NO_TIME, NO_TIME)
+    newest = arrival_of(facts)
+    if facts.record_ms >= 0:
+        newest = min(newest, facts.record_ms)
+    return SegmentAge(facts.base_offset, facts.size_bytes, oldest_ms, newest)
 
 
 class CleaningFacts(NamedTuple):

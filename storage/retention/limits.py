@@ -1,6 +1,7 @@
-"""Limits of retention from a topic's settings."""
+"""Limits of retention and of compaction from a topic's settings."""
 
 from config.topic import TopicConfig
+from storage.retention.cleanability import CleaningLimits
 from storage.retention.plan import RetentionClock, RetentionLimits
 
 
@@ -14,4 +15,12 @@ def limits_of(config: TopicConfig, *, is_held: bool = False) -> RetentionLimits:
         config.horolog_retention_min_stay_ms,
         config.horolog_retention_before_timestamp,
         is_held,
+    )
+
+
+def cleaning_limits_of(config: TopicConfig) -> CleaningLimits:
+    """Limits of compaction. Lags that contradict one another by inheritance: the maximum wins."""
+    most = config.max_compaction_lag_ms
+    return CleaningLimits(
+        config.min_cleanable_dirty_ratio, min(config.min_compaction_lag_ms, most), most
     )

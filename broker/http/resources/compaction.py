@@ -12,10 +12,12 @@ from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.topics import find_partitions, find_topic
 from config.quantities import Instant, instant, instant_or_none
-from storage.cleaner.cleanable_logs import facts_of, is_compacted, learn_ages, limits_of
+from storage.cleaner.cleanable_logs import facts_of, is_compacted, learn_ages
 from storage.cleaner.dirty_age import DirtyAge, dirty_age, learn_dirty_age
 from storage.log.lifecycle import roll_deadline
-from storage.retention.cleanability import NO_TIME, CleaningFacts, CleanReason, Verdict, judge
+from storage.retention.cleanability import CleaningFacts, CleanReason, Verdict, judge
+from storage.retention.limits import cleaning_limits_of
+from storage.retention.plan import NO_TIME
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -93,7 +95,7 @@ def _partition(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, obj
     _learn(broker, log)
     offsets = broker.logs.cleaner_offsets
     facts, age = facts_of(log, offsets), dirty_age(log, offsets)
-    verdict = judge(facts, limits_of(log.config), now_ms)
+    verdict = judge(facts, cleaning_limits_of(log.config), now_ms)
     blocker = _fault(broker, log, now_ms) or _switched_off(broker)
     blocker = blocker or _waiting(log, facts, verdict, now_ms)
     snapshot = log.snapshot
@@ -216,7 +218,7 @@ def _ripe(log: "Log", facts: CleaningFacts, verdict: Verdict) -> Instant | None:
     ends = [*(each.base_offset for each in facts.segments[1:]), facts.active_base]
     for segment, end in zip(facts.segments, ends, strict=False):
         if end > verdict.first_uncleanable:
-            return instant(segment.newest_ms + limits_of(log.config).min_lag_ms)
+            return instant(segment.newest_ms + cleaning_limits_of(log.config).min_lag_ms)
     return None
 
 

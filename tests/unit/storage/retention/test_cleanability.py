@@ -6,17 +6,21 @@ from typing import Any
 
 import pytest
 
+from config.topic import TopicConfig
 from storage.retention.cleanability import (
-    NO_TIME,
     UNLIMITED_MS,
     CleaningFacts,
     CleaningLimits,
     CleanReason,
     SegmentAge,
     Verdict,
+    age_of,
+    began_ms,
     first_of,
     judge,
 )
+from storage.retention.limits import cleaning_limits_of
+from storage.retention.plan import NO_TIME, SegmentFacts
 
 NOW, HOUR = 1_700_000_000_000, 3_600_000
 LIMITS = CleaningLimits(0.5, 0, UNLIMITED_MS)
@@ -136,3 +140,35 @@ def test_ten_thousand_logs_are_judged_in_no_more_than_linear_time() -> None:
 
     small = min(seconds(1000) for _ in range(3))
     assert min(seconds(10_000) for _ in range(3)) < 40 * small
+
+
+@pytest.mark.parametrize(
+    ("first", "arrival", "began"),
+    [(100, 200, 100), (200, 100, 100), (0, 100, 100), (NO_TIME, 100, 100)],
+)
+def test_a_segment_begins_with_the_earlier_of_time_and_arrival(
+    first: int, arrival: int, began: int
+) -> None:
+    assert began_ms(first, arrival) == began
+
+
+@pytest.mark.parametrize(
+    ("record", "arrival", "newest"),
+    [(100, 200, 100), (200, 100, 100), (NO_TIME, 100, 100), (900, NO_TIME, 300), (0, 100, 0)],
+)
+def test_its_newest_record_came_or_claims_to_be_of_then(
+    record: int, arrival: int, newest: int
+) -> None:
+    found = age_of(SegmentFacts(7, 10, record, arrival, 300), 50)
+    assert found == SegmentAge(7, 10, 50, newest)
+
+
+def test_an_empty_segment_has_no_age() -> None:
+    assert age_of(SegmentFacts(7, 0, 100, 100, 300), 50) == SegmentAge(7, 0, NO_TIME, NO_TIME)
+
+
+def test_of_lags_that_contradict_one_another_the_maximum_wins() -> None:
+    config = TopicConfig(
+        min_compaction_lag_ms=HOUR, max_compaction_lag_ms=60_000, min_cleanable_dirty_ratio=0.25
+    )
+    assert cleaning_limits_of(config) == CleaningLimits(0.25, 60_000, 60_000)
