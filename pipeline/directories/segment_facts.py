@@ -21,7 +21,7 @@ from storage.index.offset_search import OffsetSearch, indexed_batch
 from storage.index.sparse_index import used_bytes
 from storage.index.time_index import TimeIndex
 from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts
-from storage.scan.batch_walk import batches, find_timestamp
+from storage.scan.batch_walk import BatchPlace, batches, find_timestamp
 from storage.zones.proof import begin_of
 from storage.zones.rows import (
     LOG_APPEND_TIME,
@@ -75,9 +75,7 @@ def find_record(fs: FileSystem, path: str, base_offset: int, time_ms: int) -> He
 
     file = fs.open(f"{path}/{segment_name(base_offset, LOG)}", write=False)
     try:
-        limit = file.size()
-        start = _zone_of(fs, f"{path}/{segment_name(base_offset, ZONES)}", time_ms)
-        place = find_timestamp(file, start, limit, time_ms)
+        place = _first_batch(fs, path, base_offset, file, time_ms)
         if place is None:
             return None
         batch = memoryview(file.read_at(place.position, place.size_bytes))
@@ -110,14 +108,22 @@ def arrived_after(fs: FileSystem, path: str, offset: int) -> int | None:
     return None
 
 
-def _zone_of(fs: FileSystem, path: str, time_ms: int) -> int:
-    """Position of the first zone that reaches that time; 0 without a zone map."""
-    with suppress(FileMissing):
-        zones, _ = sound_zones(fs.read_bytes(path))
-        for zone in zones:
-            if zone.max_timestamp >= time_ms:
-                return zone.position
-    return 0
+def _first_batch(
+    fs: FileSystem, path: str, base_offset: int, file: File, time_ms: int
+) -> BatchPlace | None:
+    """The first batch of the `.log` with that largest time or a later one."""
+    from storage.zones.proved_rows import SeenLog, proved_rows
+    from storage.zones.search import find_time
+    from storage.zones.view import ZoneView
+
+    limit = file.size()
+    rows = proved_rows(
+        fs, f"{path}/{segment_name(base_offset, ZONES)}", SeenLog(file, base_offset, limit)
+    )
+    if rows is None:
+        return find_timestamp(file, 0, limit, time_ms)
+    zones = ZoneView(base_offset, rows, len(rows), None)
+    return find_time(file, zones, 0, limit, time_ms)
 
 
 def _facts(

@@ -170,7 +170,11 @@ def _entry(facts: PlannedSegment, file: LogFile, bounds: OffsetBounds) -> tuple[
 
 
 def _first_by_time(facts: PlannedSegment, file: LogFile, low_ms: int) -> int | None:
-    """An offset before which no record is as late as `low_ms`; None: none in the segment is."""
+    """An offset before which no record is as late as `low_ms`; None: none in the segment is.
+
+    Unlike `TrustedIndexes.largest_timestamp` it has no zones to prove the last entry by: one that
+    passes over the segment is believed when the headers behind it bear it out.
+    """
     times = TimeIndex(FILES, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
     try:
         if not times.entries:

@@ -1,5 +1,6 @@
 """What the files of a broker at work tell of the segment it writes, with few looks at the log."""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,34 @@ def test_of_stamped_records_zones_have_another_time(tmp_path: Path) -> None:
     forget(path, OFFSET_INDEX, 0.1, 8)
     forget(path, TIME_INDEX, 0.1, 12)
     same_as(told(path), everything)
+
+
+@pytest.mark.parametrize("zones_are", ["its own", "missing", "of another log", "cut", "noise"])
+def test_the_first_record_of_a_time_is_found_whatever_the_zones_say(
+    tmp_path: Path, zones_are: str
+) -> None:
+    log = directory_log(tmp_path, segment_bytes=10_000_000)
+    known = disordered(log, seed=7, batches=300, dirty=True)
+    log.close()
+    path = tmp_path / "t-0"
+    (zones,) = path.glob(f"*{ZONES}")
+    if zones_are == "missing":
+        zones.unlink()
+    elif zones_are == "of another log":
+        other = directory_log(tmp_path / "other", segment_bytes=10_000_000)
+        disordered(other, seed=8, batches=300, dirty=True)
+        other.close()
+        (strange,) = (tmp_path / "other" / "t-0").glob(f"*{ZONES}")
+        zones.write_bytes(strange.read_bytes())
+    elif zones_are == "cut":
+        forget(path, ZONES, 0.5, ROW_BYTES)
+    elif zones_are == "noise":
+        zones.write_bytes(random.Random(3).randbytes(10 * ROW_BYTES))
+    dice = random.Random(5)
+    for wanted in [at + dice.randrange(2) for _, at in dice.choices(known, k=40)]:
+        found = segment_facts.find_record(FS, str(path), 0, wanted)
+        expected = next(((offset, at) for offset, at in known if at >= wanted), None)
+        assert expected == (None if found is None else (found.offset, found.timestamp_ms))
 
 
 def same_as(found: PartitionFacts, expected: PartitionFacts) -> None:
