@@ -60,13 +60,13 @@ def _check_ports(listeners: tuple[Listener, ...]) -> None:
         seen.add(address)
 
 
-def _check_can_be_dialled(key: str, told: Listener) -> None:
-    missing = "name the host that clients use" if told.is_wildcard else "name a port"
-    if told.is_wildcard or told.port == 0:
+def _check_can_be_dialled(key: str, advertised: Listener) -> None:
+    missing = "name the host that clients use" if advertised.is_wildcard else "name a port"
+    if advertised.is_wildcard or advertised.port == 0:
         raise ConfigError(
             key,
-            f"{key}: no client can connect to {told}; {missing}, or leave the setting out to tell "
-            "each client the address it reached",
+            f"{key}: no client can connect to {advertised}; {missing}, or leave the setting out to "
+            "tell each client the address it reached",
         )
 
 

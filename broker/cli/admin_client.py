@@ -34,7 +34,7 @@ class AdminError(CommandFailed):
         self.code = code
 
 
-class Told(NamedTuple):
+class HttpAnswer(NamedTuple):
     """An answer as it came."""
 
     status: int
@@ -100,14 +100,14 @@ class AdminPort:
         )
         return self._understood(self._exchange(method, f"{path}?{query}" if query else path))
 
-    def _exchange(self, method: str, target: str) -> Told:
+    def _exchange(self, method: str, target: str) -> HttpAnswer:
         """One request and its whole answer; AdminError when there is none."""
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
         try:
             connection.request(method, target, headers=headers)
             response = connection.getresponse()
-            return Told(response.status, response.read(MAX_ANSWER_BYTES))
+            return HttpAnswer(response.status, response.read(MAX_ANSWER_BYTES))
         except HTTPException as error:
             raise self._is_no_http(error) from error
         except ConnectionResetError as error:
@@ -121,7 +121,7 @@ class AdminPort:
         finally:
             connection.close()
 
-    def _understood(self, response: Told) -> Answer:
+    def _understood(self, response: HttpAnswer) -> Answer:
         try:
             content = json.loads(response.body)
             error = None if response.status == 200 else content["error"]

@@ -36,7 +36,7 @@ def show(port: AdminPort, *, as_json: bool) -> int:
     """Show the wall clock, the steps seen, and whether deletion and rolling by time are
     suspended.
     """
-    return _told(port.get("/api/clock"), as_json=as_json)
+    return _printed(port.get("/api/clock"), as_json=as_json)
 
 
 @command.command("confirm", short_help="Confirm that the clock is right: end the hold.")
@@ -46,21 +46,21 @@ def confirm(port: AdminPort, *, as_json: bool) -> int:
     answer = port.post("/api/clock/confirm")
     if not as_json:
         click.echo("The hold is over." if answer["hold_ended"] else "There was no hold.")
-    return _told(answer, as_json=as_json)
+    return _printed(answer, as_json=as_json)
 
 
 @command.command("freeze")
 @live
 def freeze(port: AdminPort, *, as_json: bool) -> int:
     """Let time stand still."""
-    return _told(port.post("/api/clock/freeze"), as_json=as_json)
+    return _printed(port.post("/api/clock/freeze"), as_json=as_json)
 
 
 @command.command("release", short_help="Let time run at the speed of the machine's clock.")
 @live
 def release(port: AdminPort, *, as_json: bool) -> int:
     """Let time go on from where it is, as fast as the machine's."""
-    return _told(port.post("/api/clock/release"), as_json=as_json)
+    return _printed(port.post("/api/clock/release"), as_json=as_json)
 
 
 @command.command("speed")
@@ -68,7 +68,7 @@ def release(port: AdminPort, *, as_json: bool) -> int:
 @live
 def speed(port: AdminPort, factor: float, *, as_json: bool) -> int:
     """Let FACTOR seconds pass in one of the machine's."""
-    return _told(port.post("/api/clock/speed", factor=factor), as_json=as_json)
+    return _printed(port.post("/api/clock/speed", factor=factor), as_json=as_json)
 
 
 @command.command("step", cls=TimesCommand, short_help="Let an amount of time pass.")
@@ -89,7 +89,7 @@ def step(port: AdminPort, by: str, *, every: str | None, clock: str, as_json: bo
     horolog clock step 7d --every 1h
     horolog clock step -1h --clock wall
     """
-    return _told(
+    return _printed(
         port.post("/api/clock/step", by=by.strip(), every=every, clock=clock), as_json=as_json
     )
 
@@ -109,10 +109,10 @@ def set_time(port: AdminPort, to: str, *, clock: str, as_json: bool) -> int:
 
     TO is ISO-8601 (UTC without a zone), milliseconds since 1970, or from now: +7d.
     """
-    return _told(port.post("/api/clock/set", to=to.strip(), clock=clock), as_json=as_json)
+    return _printed(port.post("/api/clock/set", to=to.strip(), clock=clock), as_json=as_json)
 
 
-def _told(answer: Answer, *, as_json: bool) -> int:
+def _printed(answer: Answer, *, as_json: bool) -> int:
     if as_json:
         return print_json(answer)
     click.echo(f"wall clock  {exactly(answer['wall'])}")

@@ -52,7 +52,7 @@ def _show(answer: Answer) -> None:
         return
     page.table(COLUMNS, map(_row, answer["partitions"]))
     for state in answer["partitions"]:
-        for line in _told(state):
+        for line in _state_lines(state):
             page.line(f"{state['partition']}: {line}")
 
 
@@ -92,7 +92,7 @@ def _row(state: Mapping[str, Any]) -> Sequence[str]:
     )
 
 
-def _told(state: Mapping[str, Any]) -> Iterator[str]:
+def _state_lines(state: Mapping[str, Any]) -> Iterator[str]:
     """The reason, and what the next run would do at most."""
     from config.quantities import counted, size
 

@@ -105,7 +105,7 @@ def unset(key: str | None, data_dir: str | None, file: str | None, topic: str | 
 
     For a broker that refuses every connection or does not start. Without KEY, lists what is stored.
     """
-    from broker.topics.stored_settings import told, unset_key
+    from broker.topics.stored_settings import stored_lines, unset_key
     from config.errors import ConfigError
     from config.sources import load
     from storage.errors import StorageError
@@ -116,7 +116,7 @@ def unset(key: str | None, data_dir: str | None, file: str | None, topic: str | 
         directory = _store(load(flags=flags, file=file)).broker_config.log_dir
         fs = real_env().fs
         if key is None:
-            print(told(fs, directory), end="")
+            print(stored_lines(fs, directory), end="")
         else:
             print(unset_key(fs, directory, key, topic), end="")
     except (ConfigError, StorageError) as error:

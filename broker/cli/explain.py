@@ -14,7 +14,7 @@ def command(code: str | None) -> int:
     CODE is the value of event= in the line, such as disk_low; or exit-N for an exit status of
     serve. Without CODE all codes are listed.
     """
-    from broker.explain.pages import CURRENT_CODES, PAGES, listed, near, told
+    from broker.explain.pages import CURRENT_CODES, PAGES, listed, near, page_text
 
     if code is None:
         click.echo(listed())
@@ -25,5 +25,5 @@ def command(code: str | None) -> int:
         hints = near(name)
         hint = f"; did you mean {', '.join(hints)}?" if hints else ": horolog explain lists all"
         raise CommandFailed(f"there is no code {code!r}{hint}", NOT_USABLE)
-    click.echo(told(name))
+    click.echo(page_text(name))
     return 0

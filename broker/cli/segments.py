@@ -84,7 +84,7 @@ def _show(answer: Answer) -> None:
     for number, state in enumerate(answer["partitions"]):
         if number:
             page.line()
-        for line in _told(answer, state):
+        for line in _segment_lines(answer, state):
             page.line(line)
         page.table(COLUMNS, map(_row, state["segments"]))
         left = state["segment_count"] - len(state["segments"])
@@ -92,7 +92,7 @@ def _show(answer: Answer) -> None:
             page.line(f"... {counted(left, 'more segment')}: see --limit and --partition")
 
 
-def _told(answer: Answer, state: Answer) -> Iterator[str]:
+def _segment_lines(answer: Answer, state: Answer) -> Iterator[str]:
     """Lines of a partition above its table."""
     from config.quantities import counted, size
 

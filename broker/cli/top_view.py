@@ -76,8 +76,8 @@ def show(answer: Answer, limit: int) -> int:
         page.line(line.plain)
     states, now_ms = urgent_first(answer), answer["now"]["ms"]
     page.table(
-        [column.title for column in TOLD],
-        [[column.read(each, now_ms) for column in TOLD] for each in states[:limit]],
+        [column.title for column in LISTED],
+        [[column.read(each, now_ms) for column in LISTED] for each in states[:limit]],
     )
     left = answer["partitions_in_all"] - min(limit, len(states))
     if left > 0:
@@ -251,5 +251,5 @@ COLUMNS = (
     Column("segments", lambda state, _: number(state["segments"])),
     Column("size", lambda state, _: size(state["size_bytes"])),
 )
-TOLD = COLUMNS[:6]
+LISTED = COLUMNS[:6]
 """Those of the text."""

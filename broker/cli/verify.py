@@ -58,10 +58,10 @@ def command(directory: str, *, as_json: bool) -> int:
     reports: list[PartitionReport] = []
     try:
         whole = survey(fs, directory)
-        with _progress(whole.size_bytes) as told:
+        with _progress(whole.size_bytes) as progress:
             for path in whole.partitions:
                 try:
-                    reports.append(verify_partition(fs, path, whole, told))
+                    reports.append(verify_partition(fs, path, whole, progress))
                 except FileMissing as error:
                     if whole.is_clean:
                         raise

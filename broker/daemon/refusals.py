@@ -29,10 +29,10 @@ class WrongClock(Exception):  # noqa: N818 - the state it found
 
 
 class Refusal(NamedTuple):
-    """End of the process. `remedy` is empty where the error's own text has advice."""
+    """End of the process. `advice` is empty where the error's own text has advice."""
 
     status: int
-    remedy: str
+    advice: str
 
 
 def check_clock(clock: Clock) -> None:
@@ -56,11 +56,11 @@ def refusal_of(error: Exception) -> Refusal:
         case CorruptLog():
             return Refusal(CORRUPT, "horolog verify DIRECTORY tells how much is damaged")
         case StorageError():
-            return Refusal(NOT_USABLE, _remedy_of_storage(error))
+            return Refusal(NOT_USABLE, _advice_of_storage(error))
     return Refusal(NOT_USABLE, "")
 
 
-def _remedy_of_storage(error: StorageError) -> str:
+def _advice_of_storage(error: StorageError) -> str:
     match error:
         case DirectoryLocked():
             return "stop the other broker, or give this one a directory of its own (log.dirs)"

@@ -160,7 +160,7 @@ def _return_memory() -> None:
 
 
 def _refused(error: Exception) -> int:
-    status, remedy = refusal_of(error)
-    for line in (f"{error}: {remedy}" if remedy else str(error)).splitlines():
+    status, advice = refusal_of(error)
+    for line in (f"{error}: {advice}" if advice else str(error)).splitlines():
         sys.stderr.write(f"horolog: {line}\n")
     return status

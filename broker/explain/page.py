@@ -6,11 +6,11 @@ NOTHING = "Nothing."
 
 
 class Page(NamedTuple):
-    """`means`: what has happened, and what it does to clients and data. `remedy`: what to do.
+    """`means`: what has happened, and what it does to clients and data. `advice`: what to do.
 
     `formerly`: the code's name in an earlier release, or nothing; `horolog explain` knows it too.
     """
 
     means: str
-    remedy: str = NOTHING
+    advice: str = NOTHING
     formerly: str = ""

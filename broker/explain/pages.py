@@ -24,12 +24,12 @@ CURRENT_CODES: Mapping[str, str] = {
 WIDTH = 88
 
 
-def told(code: str) -> str:
+def page_text(code: str) -> str:
     """A page for a terminal. `code` is a code of today (a key of PAGES)."""
     page = PAGES[code]
     text = [code, _indented(_with_former_name(page))]
-    if page.remedy != NOTHING:
-        text += ["", "  What to do:", _indented(page.remedy)]
+    if page.advice != NOTHING:
+        text += ["", "  What to do:", _indented(page.advice)]
     return "\n".join(text)
 
 
@@ -58,7 +58,7 @@ def codes_table() -> str:
             f"\n#### {subject}\n\n| code | what has happened | what to do |\n|---|---|---|\n"
         )
         parts += [
-            f"| `{code}` | {_with_former_name(page)} | {page.remedy} |\n"
+            f"| `{code}` | {_with_former_name(page)} | {page.advice} |\n"
             for code, page in pages.items()
         ]
     return "".join(parts).lstrip("\n")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker.partitions.partition import Partition
 
 TELL_SECONDS = 60.0
-MAX_TOLD = 1000
+MAX_REPORTED = 1000
 TASK = "check before serving"
 
 
@@ -39,19 +39,19 @@ class DamageMet:
         self._lane = lane
         self._probes = probes
         self._ledger = ledger
-        self._told: dict[tuple[str, int], float] = {}
+        self._reported_at: dict[tuple[str, int], float] = {}
 
     def settle(
         self,
-        doubts: Sequence[Unverified],
+        ranges: Sequence[Unverified],
         done: Callable[[Collection[Unverified]], None],
     ) -> None:
         """Checks each on the lane; `done(those that could not be read)` is called on the loop."""
-        checks = [self._lane.run(doubt.settle) for doubt in doubts]
+        checks = [self._lane.run(each.settle) for each in ranges]
 
         def settled(_: object) -> None:
-            pairs = zip(doubts, checks, strict=True)
-            done([doubt for doubt, check in pairs if self._has_failed(check)])
+            pairs = zip(ranges, checks, strict=True)
+            done([each for each, check in pairs if self._has_failed(check)])
 
         asyncio.gather(*checks, return_exceptions=True).add_done_callback(settled)
 
@@ -68,9 +68,9 @@ class DamageMet:
         self._ledger.met(partition.log, offset, what)
         now = self._probes.monotonic()
         key = partition.topic, partition.index
-        if now - self._told.get(key, -TELL_SECONDS) < TELL_SECONDS:
+        if now - self._reported_at.get(key, -TELL_SECONDS) < TELL_SECONDS:
             return
-        if len(self._told) >= MAX_TOLD:
-            self._told.clear()
-        self._told[key] = now
+        if len(self._reported_at) >= MAX_REPORTED:
+            self._reported_at.clear()
+        self._reported_at[key] = now
         event("damage_not_served", "error", log=repr(partition), offset=offset, detail=what)

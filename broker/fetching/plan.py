@@ -48,7 +48,7 @@ class FetchResult:
     watched: list[Partition]
     size_bytes: int
     has_error: bool
-    doubts: list[Unverified] = field(default_factory=list)
+    unverified: list[Unverified] = field(default_factory=list)
     """Ranges to verify before any of this is served: then it is read again."""
     damage: list[DamagedRead] = field(default_factory=list)
     """Reads that are refused because the bytes are not what was written."""
@@ -106,8 +106,8 @@ class FetchPlan:
         """The cheap way to know that a partition of a wide session has nothing to tell."""
         snapshot = partition.log.snapshot
         return (
-            wanted.fetch_offset == snapshot.high_watermark == wanted.told_high_watermark
-            and snapshot.log_start_offset == wanted.told_log_start_offset
+            wanted.fetch_offset == snapshot.high_watermark == wanted.sent_high_watermark
+            and snapshot.log_start_offset == wanted.sent_log_start_offset
             and not self.committed
         )
 
@@ -134,9 +134,9 @@ class FetchPlan:
                 committed=self.committed,
                 whole_first=self.each_whole or not result.size_bytes,
             )
-            if data is not None and data.doubt is not None:
-                _refuse_unreadable(data.doubt, unreadable)
-                result.doubts.append(data.doubt)
+            if data is not None and data.unverified is not None:
+                _refuse_unreadable(data.unverified, unreadable)
+                result.unverified.append(data.unverified)
         answer = _answer(wanted.index, partition, data)
         if self.committed:
             answer.aborted_transactions = [] if data is None else _aborted(partition, wanted, data)
@@ -145,9 +145,9 @@ class FetchPlan:
         return answer
 
 
-def _refuse_unreadable(doubt: Unverified, unreadable: Collection[Unverified]) -> None:
-    if any(each.segment is doubt.segment for each in unreadable):
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doubt.segment!r} cannot be read")
+def _refuse_unreadable(unverified: Unverified, unreadable: Collection[Unverified]) -> None:
+    if any(each.segment is unverified.segment for each in unreadable):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{unverified.segment!r} cannot be read")
 
 
 def _is_news(answer: Answer) -> bool:
@@ -157,8 +157,8 @@ def _is_news(answer: Answer) -> bool:
         answer.size_bytes > 0
         or data.error_code != 0
         or data.diverging_epoch is not None
-        or data.high_watermark != wanted.told_high_watermark
-        or data.log_start_offset != wanted.told_log_start_offset
+        or data.high_watermark != wanted.sent_high_watermark
+        or data.log_start_offset != wanted.sent_log_start_offset
     )
 
 

@@ -40,8 +40,8 @@ class FollowedPartition:
     max_bytes: int
     leader_epoch: int
     last_fetched_epoch: int = -1
-    told_high_watermark: int = -1
-    told_log_start_offset: int = -1
+    sent_high_watermark: int = -1
+    sent_log_start_offset: int = -1
 
     @property
     def key(self) -> PartitionKey:
@@ -59,7 +59,7 @@ class FollowedPartition:
             self.leader_epoch,
             self.last_fetched_epoch,
         ):
-            self.told_high_watermark = -1  # the epochs are to be checked again
+            self.sent_high_watermark = -1  # the epochs are to be checked again
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         self.leader_epoch = newer.leader_epoch

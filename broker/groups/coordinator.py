@@ -276,7 +276,7 @@ class GroupCoordinator:
         gone = set(names)
         for group in self.groups.values():
             places = [place for place in self._places(group) if place[0] in gone]
-            self.commits.take_back(group, places).listen(partial(_told, group))
+            self.commits.take_back(group, places).listen(partial(_log_failure, group))
 
     # --- start and stop ---
 
@@ -332,7 +332,7 @@ class GroupCoordinator:
             for place, value in group.offsets.items()
             if value.topic_id != ZERO_UUID and value.topic_id not in known
         ]
-        self.commits.take_back(group, gone).listen(partial(_told, group))
+        self.commits.take_back(group, gone).listen(partial(_log_failure, group))
 
 
 def _is_over(group: Group) -> bool:
@@ -340,7 +340,7 @@ def _is_over(group: Group) -> bool:
     return is_empty and not group.offsets and not group.writes
 
 
-def _told(group: Group, _: None, error: BaseException | None) -> None:
+def _log_failure(group: Group, _: None, error: BaseException | None) -> None:
     if error is not None:
         event("offsets_left_behind", "warning", group=group.group_id, error=error)
 

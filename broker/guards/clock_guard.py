@@ -19,7 +19,7 @@ from storage.env import Clock
 FAR_AHEAD_MS = 86_400_000  # of the last write, at a start: a day without a write is no news
 
 
-class Doubt(NamedTuple):
+class HoldCause(NamedTuple):
     """Reason of a hold: what was seen, by how many ms, and when (monotonic seconds)."""
 
     because: str
@@ -36,7 +36,7 @@ class ClockWatch:
         self._settings = settings
         self._wall_ms = clock.now_ms()
         self._monotonic = clock.monotonic()
-        self._doubt: Doubt | None = None
+        self._cause: HoldCause | None = None
         self.steps = 0
         """Number of steps of the wall clock since the start."""
         self.ahead_ms = 0
@@ -63,15 +63,15 @@ class ClockWatch:
             self.ahead_ms += max(0, step_ms)
             self.back_ms += max(0, -step_ms)
             self._begin_hold("clock_stepped", step_ms)
-        if self._doubt is not None and not self.is_held:
-            self._doubt = None
+        if self._cause is not None and not self.is_held:
+            self._cause = None
             event("clock_hold_over")
         return self.is_held
 
     def confirm(self) -> bool:
         """An operator has looked at the clock: it is right. Whether a hold ended by that."""
         was_held = self.look()
-        self._doubt = None
+        self._cause = None
         if was_held:
             event("clock_confirmed")
         return was_held
@@ -82,15 +82,15 @@ class ClockWatch:
         return self.hold is not None
 
     @property
-    def hold(self) -> tuple[Doubt, int] | None:
+    def hold(self) -> tuple[HoldCause, int] | None:
         """The reason for the hold that is on, and how many ms of it are left; None without one."""
-        doubt = self._doubt
-        if doubt is None:
+        cause = self._cause
+        if cause is None:
             return None
-        passed_ms = (self._clock.monotonic() - doubt.since) * 1000
+        passed_ms = (self._clock.monotonic() - cause.since) * 1000
         left_ms = self._settings().horolog_clock_hold_ms - passed_ms
-        return (doubt, math.ceil(left_ms)) if left_ms > 0 else None
+        return (cause, math.ceil(left_ms)) if left_ms > 0 else None
 
     def _begin_hold(self, what: str, ms: int) -> None:
-        self._doubt = Doubt(what, ms, self._clock.monotonic())
+        self._cause = HoldCause(what, ms, self._clock.monotonic())
         event(what, "warning", ms=ms, held_ms=self._settings().horolog_clock_hold_ms)

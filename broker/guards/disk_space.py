@@ -133,8 +133,8 @@ class DiskSpace:
     def _resume_bytes(self) -> int:
         return self.reserve_bytes + self.reserve_bytes // RESUME_SHARE
 
-    def _refusal(self, remedy: str) -> KafkaError:
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._shortage()}. {remedy}")
+    def _refusal(self, advice: str) -> KafkaError:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._shortage()}. {advice}")
 
     def _shortage(self) -> str:
         return (

@@ -8,7 +8,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.coordinator import TransactionCoordinator
-from broker.transactions.requests import told
+from broker.transactions.requests import answered_code
 from broker.transactions.rules import ProducerClaim
 from protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.errors import KafkaError
@@ -37,6 +37,6 @@ async def handle(request: AddOffsetsToTxnRequest, context: Context) -> AddOffset
         place = CONSUMER_OFFSETS, groups.topic.index_of(request.group_id)
         await context.services.transactions.join(claim, [place])
     except KafkaError as error:
-        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        code = answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
         return AddOffsetsToTxnResponse(error_code=code)
     return AddOffsetsToTxnResponse()

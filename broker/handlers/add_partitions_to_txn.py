@@ -6,7 +6,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
-from broker.transactions.requests import code_of_place, places_of, told
+from broker.transactions.requests import answered_code, code_of_place, places_of
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
 from protocol.apis.add_partitions_to_txn import (
@@ -79,7 +79,7 @@ async def _join(claim: ProducerClaim, places: list[Place], context: Context) -> 
     try:
         await context.services.transactions.join(claim, places)
     except KafkaError as error:
-        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        code = answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
         return dict.fromkeys(places, code)
     return codes
 
@@ -91,7 +91,7 @@ def _code_of_member(claim: ProducerClaim, place: Place, context: Context) -> int
         is_new = error.code == ErrorCode.TRANSACTION_ABORTABLE
         if is_new and context.api_version < ABORTABLE_SINCE_VERSION:
             error = KafkaError(ErrorCode.INVALID_TXN_STATE, error.message)
-        return told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        return answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
     return ErrorCode.NONE
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.groups import Told
+from broker.groups.consumer.groups import HeartbeatOutcome
 from broker.groups.consumer.heartbeat import ConsumerHeartbeat, check, check_expression
 from broker.groups.consumer.member import Assigned
 from broker.groups.coordinator import GroupCoordinator
@@ -64,7 +64,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: Context) -> Answer:
     return after(written, lambda _: response, lambda error: _refusal(error, context))
 
 
-def _heard(beat: ConsumerHeartbeat, context: Context) -> Told:
+def _heard(beat: ConsumerHeartbeat, context: Context) -> HeartbeatOutcome:
     groups = context.services.groups
     if not beat.joins:
         group, consumer = groups.require_consumer(beat.group_id)

@@ -64,7 +64,7 @@ def _answers(
 def _described(group_id: str, context: Context, room: AnswerRoom) -> DescribedGroup:
     try:
         group = context.services.groups.require_classic(group_id)
-        room.take(1 + len(group.members), _told_bytes(group.members.values()))
+        room.take(1 + len(group.members), _answer_bytes(group.members.values()))
     except KafkaError as error:
         return _refusal(group_id, error, context)
     is_stable = group.state is GroupState.STABLE
@@ -77,7 +77,7 @@ def _described(group_id: str, context: Context, room: AnswerRoom) -> DescribedGr
     )
 
 
-def _told_bytes(members: Iterable[Member]) -> int:
+def _answer_bytes(members: Iterable[Member]) -> int:
     return sum(each.size_bytes for each in members)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.transactions.coordinator import TransactionCoordinator
-from broker.transactions.requests import told
+from broker.transactions.requests import answered_code
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
 from protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
@@ -35,6 +35,6 @@ async def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse:
             claim, commit=request.committed, version=version
         )
     except (KafkaError, StorageError) as error:
-        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        code = answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
         return EndTxnResponse(error_code=code)
     return EndTxnResponse(producer_id=producer_id, producer_epoch=epoch)

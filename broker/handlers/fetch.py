@@ -131,7 +131,7 @@ class _Fetch:
     def begin(self) -> FetchResponse | Deferred[FetchResponse]:
         """The first reading; the answer if it is enough."""
         result = self.plan.read(self.context.services.topics.image)
-        if not result.doubts and (self.wait_ms <= 0 or self.plan.is_enough(result)):
+        if not result.unverified and (self.wait_ms <= 0 or self.plan.is_enough(result)):
             return self._respond(result)
         answer: Deferred[FetchResponse] = Deferred()
         self._go_on(answer, result)
@@ -139,8 +139,8 @@ class _Fetch:
 
     def _go_on(self, answer: Deferred[FetchResponse], result: FetchResult) -> None:
         """Not yet: some bytes have to be checked first, or there is not enough."""
-        if result.doubts:
-            self.context.services.damage.settle(result.doubts, partial(self._settled, answer))
+        if result.unverified:
+            self.context.services.damage.settle(result.unverified, partial(self._settled, answer))
         elif self.wait_ms <= 0 or answer.is_urgent or self.plan.is_enough(result):
             answer.resolve(self._respond(result))
         else:
@@ -198,7 +198,7 @@ class _Fetch:
                 self.plan.wanted, by_id=self.plan.by_id
             )
         for answer in result.answers:
-            _remember_told(answer)
+            _remember_sent(answer)
         return FetchResponse(
             session_id=self.session.session_id if self.session is not None else NO_SESSION,
             responses=_by_topic((answer.wanted, answer.data) for answer in result.answers),
@@ -226,10 +226,10 @@ def _known_to_old_clients(code: int) -> int:
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if storage_error else code
 
 
-def _remember_told(answer: Answer) -> None:
+def _remember_sent(answer: Answer) -> None:
     """After an error -1 is remembered, so that the partition is news again once it is well."""
-    answer.wanted.told_high_watermark = answer.data.high_watermark
-    answer.wanted.told_log_start_offset = answer.data.log_start_offset
+    answer.wanted.sent_high_watermark = answer.data.high_watermark
+    answer.wanted.sent_log_start_offset = answer.data.log_start_offset
 
 
 def _by_topic(

@@ -10,7 +10,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.producer_ids import ProducerIds
-from broker.transactions.requests import told
+from broker.transactions.requests import answered_code
 from protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -41,7 +41,7 @@ async def handle(request: InitProducerIdRequest, context: Context) -> InitProduc
                 request.transactional_id, request.transaction_timeout_ms, expected
             )
     except (KafkaError, StorageError) as error:
-        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        code = answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
         return InitProducerIdResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
 

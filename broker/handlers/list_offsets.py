@@ -109,11 +109,11 @@ def _answer(
         return _refusal(query, context, error)
     if isinstance(found, Deferred):
         succeed = partial(_found, query, context.services.probes, started)
-        return after(_told(found, context), succeed, partial(_refusal, query, context))
+        return after(_with_retry_code(found, context), succeed, partial(_refusal, query, context))
     return _found(query, context.services.probes, started, found)
 
 
-def _told(found: Deferred[Found], context: Context) -> Deferred[Found]:
+def _with_retry_code(found: Deferred[Found], context: Context) -> Deferred[Found]:
     """A search beyond the request's budget has a code that clients ask again for (as KIP-207)."""
     answer: Deferred[Found] = Deferred()
     is_known = context.api_version >= NOT_AVAILABLE_SINCE_VERSION

@@ -106,7 +106,7 @@ def _one(
     context.count_error(code)
     return MetadataResponseTopic(
         error_code=code,
-        name=_told_name(wanted, context),
+        name=_answered_name(wanted, context),
         topic_id=ZERO_UUID if wanted.name else wanted.topic_id,
     )
 
@@ -134,7 +134,7 @@ def _why_not_found(wanted: MetadataRequestTopic, refused: dict[str, int]) -> int
     return refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _told_name(wanted: MetadataRequestTopic, context: Context) -> str | None:
+def _answered_name(wanted: MetadataRequestTopic, context: Context) -> str | None:
     """Null where it was asked for by id, and the version can say so."""
     if context.api_version < IDS_ASKED_FOR_SINCE_VERSION:
         return wanted.name or ""

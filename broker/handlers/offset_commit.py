@@ -186,5 +186,5 @@ def _note(request: OffsetCommitRequest, response: OffsetCommitResponse, context:
                 asked = topic.partitions[at]
                 name = f"{topic.name or topic.topic_id}-{asked.partition_index}"
                 detail = f"offset={asked.committed_offset}"
-                told = change(SET_OFFSET, f"{request.group_id} {name}", detail, each)
-                trail.noted(who_asks(context), told, asker)
+                noted = change(SET_OFFSET, f"{request.group_id} {name}", detail, each)
+                trail.noted(who_asks(context), noted, asker)

@@ -205,14 +205,14 @@ def _topic(
             context.count_error(ErrorCode.UNKNOWN_TOPIC_ID)
             return _refused([wanted], error.code and ErrorCode.UNKNOWN_TOPIC_ID)[0]
     indexes = wanted.partition_indexes
-    told: list[OffsetFetchResponsePartitions] = []
+    answers: list[OffsetFetchResponsePartitions] = []
     for first in range(0, len(indexes), AT_A_TIME):
         now = indexes[first : first + AT_A_TIME]
         some = [_partition(name, index, offsets, context) for index in now]
         room.take(len(some), sum(len(each.metadata or "") for each in some))
-        told += some
+        answers += some
         yield
-    return OffsetFetchResponseTopics(name=name, topic_id=wanted.topic_id, partitions=told)
+    return OffsetFetchResponseTopics(name=name, topic_id=wanted.topic_id, partitions=answers)
 
 
 def _partition(

@@ -15,7 +15,7 @@ from broker.state.state_topic import TransactionalProducer
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
-from broker.transactions.requests import told
+from broker.transactions.requests import answered_code
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
 from config.store import ConfigStore
@@ -59,7 +59,7 @@ async def handle(request: TxnOffsetCommitRequest, context: Context) -> TxnOffset
         if offsets:
             await _store(group, offsets, request, context)
     except KafkaError as error:
-        code = told(error, context, fenced_since=FENCED_SINCE_VERSION)
+        code = answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
         return _respond(request, {place: own or code for place, own in codes.items()})
     for own in codes.values():
         context.count_error(own)

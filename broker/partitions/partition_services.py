@@ -12,7 +12,7 @@ from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.unpacking import RequestBudget, Unpacking
 from storage.validation.checked_batch import MistimedBatch
 from storage.validation.scratch import Scratch
-from storage.validation.timestamp_policy import Remedied
+from storage.validation.timestamp_policy import Rewritten
 
 if TYPE_CHECKING:
     from broker.runtime.deferred import Deferred
@@ -55,7 +55,7 @@ NOBODY = Nobody()
 class QuarantineWriter(Protocol):
     """Stores the records of a batch that its topic does not keep."""
 
-    def store(self, origin: Log, remedy: PendingRewrite, acks: int) -> Deferred[AppendResult]:
+    def store(self, origin: Log, rewrite: PendingRewrite, acks: int) -> Deferred[AppendResult]:
         """Store the quarantined records of a batch for `origin`. Fails with KafkaError."""
 
 
@@ -77,4 +77,4 @@ class PendingRewrite:
     """A mistimed batch, and its rewritten form."""
 
     mistimed: MistimedBatch
-    remedied: Remedied
+    rewritten: Rewritten

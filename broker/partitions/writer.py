@@ -29,14 +29,14 @@ from storage.old_formats import up_conversion
 from storage.segment.log_snapshot import AppendResult
 from storage.validation.batch_rules import INLINE_COMPRESSED_BYTES as LEAST_LANE_BYTES
 from storage.validation.checked_batch import CheckedBatch, MistimedBatch
-from storage.validation.timestamp_policy import Origin, TooLarge, remedied
+from storage.validation.timestamp_policy import Origin, TooLarge, rewritten
 from storage.validation.unpacking import TooMuchWork, Work
 
 T = TypeVar("T")
 
 ACKS_ALL = -1
 CODEC_POSITION = 22  # low byte of the attributes
-INLINE_REMEDY_BYTES = 1280 * 1024
+INLINE_REWRITE_BYTES = 1280 * 1024
 """Records of more than these bytes are rewritten on a lane. A batch of the usual largest size is
 below it: a copy for the lane and the way there and back take longer than the rewriting."""
 
@@ -89,7 +89,7 @@ class PartitionWriter:
         try:
             result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
         except MistimedBatch as mistimed:
-            return self._remedy(mistimed, acks, sender)
+            return self._rewrite(mistimed, acks, sender)
         except StorageError as error:
             raise wire_error(error) from error
         return self._appended(result, size)
@@ -107,7 +107,7 @@ class PartitionWriter:
         except TooMuchWork:
             return self._append_in_turn(records, acks, sender, self._append)
         except MistimedBatch as mistimed:
-            return self._remedy(mistimed, acks, sender)
+            return self._rewrite(mistimed, acks, sender)
         return self._appended(result, size)
 
     def append_old(self, records: memoryview, acks: int, sender: Sender = NOBODY) -> Outcome:
@@ -118,7 +118,7 @@ class PartitionWriter:
         try:
             result = self._append_old(records, acks)
         except MistimedBatch as mistimed:
-            return self._remedy(mistimed, acks, sender)
+            return self._rewrite(mistimed, acks, sender)
         return self._appended(result, len(records))
 
     def append_own(self, batch: CheckedBatch, acks: int) -> Outcome:
@@ -189,10 +189,10 @@ class PartitionWriter:
         except StorageError as error:
             raise wire_error(error) from error
 
-    def _in_remedy(self, mistimed: MistimedBatch, origin: Origin) -> PendingRewrite:
+    def _pending_rewrite(self, mistimed: MistimedBatch, origin: Origin) -> PendingRewrite:
         """Touches nothing of the log, and is long for a large batch."""
         try:
-            return PendingRewrite(mistimed, remedied(mistimed, origin, self._serving.scratch))
+            return PendingRewrite(mistimed, rewritten(mistimed, origin, self._serving.scratch))
         except TooLarge as error:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
 
@@ -214,7 +214,7 @@ class PartitionWriter:
             try:
                 return append(memoryview(copy), acks, work)
             except MistimedBatch as mistimed:
-                return self._in_remedy(mistimed, origin)
+                return self._pending_rewrite(mistimed, origin)
 
         def left(future: Future[AppendResult | PendingRewrite]) -> None:
             memory.release(MemoryClass.LANES, size)
@@ -228,18 +228,18 @@ class PartitionWriter:
         self._turns.take(lambda: unpacking.on_lane(budget, attempt, left), refused)
         return answer
 
-    def _remedy(self, mistimed: MistimedBatch, acks: int, sender: Sender) -> Outcome:
+    def _rewrite(self, mistimed: MistimedBatch, acks: int, sender: Sender) -> Outcome:
         """For a batch that was found mistimed inline: nobody waits, so it takes the first turn."""
         answer: Deferred[AppendResult] = Deferred()
         origin = self._origin(sender)
-        if len(mistimed.remedy.payload) <= INLINE_REMEDY_BYTES:
-            remedy = self._in_remedy(mistimed, origin)
-            self._turns.take(partial(self._set_aside, answer, acks, remedy), answer.fail)
+        if len(mistimed.rewrite.payload) <= INLINE_REWRITE_BYTES:
+            rewrite = self._pending_rewrite(mistimed, origin)
+            self._turns.take(partial(self._set_aside, answer, acks, rewrite), answer.fail)
             if self._turns.waiting:
                 mistimed.keep()
             return answer
         mistimed.keep()
-        work = partial(self._in_remedy, mistimed, origin)
+        work = partial(self._pending_rewrite, mistimed, origin)
         over = partial(self._left_lane, answer, acks, 0)
         self._turns.take(lambda: self._run(work, over), answer.fail)
         return answer
@@ -270,32 +270,34 @@ class PartitionWriter:
         settle(came, future)
         came.listen(left)
 
-    def _set_aside(self, answer: Deferred[AppendResult], acks: int, remedy: PendingRewrite) -> None:
+    def _set_aside(
+        self, answer: Deferred[AppendResult], acks: int, rewrite: PendingRewrite
+    ) -> None:
         """First what goes to the quarantine; in its turn."""
-        if remedy.remedied.aside is None:
-            self._place(answer, acks, remedy, None, None)
+        if rewrite.rewritten.aside is None:
+            self._place(answer, acks, rewrite, None, None)
             return
         self.awaits_quarantine = True
-        stored = self._serving.quarantine.store(self.log, remedy, acks)
-        stored.listen(partial(self._place, answer, acks, remedy))
+        stored = self._serving.quarantine.store(self.log, rewrite, acks)
+        stored.listen(partial(self._place, answer, acks, rewrite))
 
     def _place(
         self,
         answer: Deferred[AppendResult],
         acks: int,
-        remedy: PendingRewrite,
+        rewrite: PendingRewrite,
         _: object,
         error: BaseException | None,
     ) -> None:
         """Then the batch itself."""
         self.awaits_quarantine = False
-        result, batch = None, remedy.remedied.batch
+        result, batch = None, rewrite.rewritten.batch
         if error is None:
             try:
                 result = self._append(batch, acks)
             except Exception as refused:  # noqa: BLE001 - whatever it is, the turn is over
                 error = refused
-        for buffer in remedy.remedied.buffers:
+        for buffer in rewrite.rewritten.buffers:
             self._serving.scratch.give_back(buffer)
         self._over(answer, batch.header.size_bytes, result, error)
 

@@ -29,7 +29,7 @@ ANONYMOUS = "ANONYMOUS"  # every client, as long as none says who it is
 MAX_RATES = 10_000  # kept at one time; the one that rested longest gives way
 MAX_KNOWN = 10_000  # clients whose limits have been looked up
 MAX_THROTTLE_MS = 2**31 - 1
-TOLD_EVERY_MS = 60_000
+LOGGED_EVERY_MS = 60_000
 
 Mute = Callable[[int, float], None]
 
@@ -64,7 +64,7 @@ class Enforcement:
         self._table = QuotaTable()
         self._known: dict[tuple[str, str], Limit | None] = {}
         self._rates: OrderedDict[tuple[str, tuple[str, str]], WindowedRate] = OrderedDict()
-        self._told_ms: dict[str, float] = {}
+        self._logged_ms: dict[str, float] = {}
 
     def use(self, table: QuotaTable) -> None:
         """The limits from now on; what was measured so far stays."""
@@ -154,8 +154,8 @@ class Enforcement:
         self._throttled.requests[key] += 1
         self._throttled.milliseconds[key] += throttle_ms
         now_ms = self._now_ms()
-        if now_ms - self._told_ms.get(key, -TOLD_EVERY_MS) >= TOLD_EVERY_MS:
-            self._told_ms[key] = now_ms
+        if now_ms - self._logged_ms.get(key, -LOGGED_EVERY_MS) >= LOGGED_EVERY_MS:
+            self._logged_ms[key] = now_ms
             event(
                 "client_throttled",
                 "info",

@@ -25,7 +25,7 @@ ANONYMOUS = "User:ANONYMOUS"
 MAX_ENTRIES = 1000
 MAX_CLIENT_ID = 256  # characters of a client id that are kept
 CANDIDATES = 32  # entries that are compared when one has to go
-TOLD_EVERY_MS = 60_000
+LOGGED_EVERY_MS = 60_000
 NOT_STORED = frozenset({Action.REJECTED, Action.QUARANTINED})
 
 
@@ -57,8 +57,8 @@ class OffenderStats:
     worst_skew_ms: int
     first_seen_ms: int
     last_seen_ms: int
-    told_ms: int
-    untold: int = 0
+    logged_ms: int
+    unlogged: int = 0
 
 
 class DirtyClients:
@@ -134,7 +134,7 @@ class DirtyClients:
             if len(entries) >= MAX_ENTRIES:
                 self._forget_one()
             evidence = entries[guilt] = OffenderStats(
-                0, None, None, None, 0, 0, now_ms, now_ms, now_ms - TOLD_EVERY_MS
+                0, None, None, None, 0, 0, now_ms, now_ms, now_ms - LOGGED_EVERY_MS
             )
         else:
             entries.move_to_end(guilt)
@@ -150,14 +150,14 @@ class DirtyClients:
 
     def _tell(self, guilt: OffenderKey, evidence: OffenderStats, count: int) -> None:
         now_ms = self._clock.now_ms()
-        if abs(now_ms - evidence.told_ms) < TOLD_EVERY_MS:
-            evidence.untold += count
+        if abs(now_ms - evidence.logged_ms) < LOGGED_EVERY_MS:
+            evidence.unlogged += count
             return
-        untold = {"untold_records": evidence.untold} if evidence.untold else {}
-        evidence.told_ms, evidence.untold = now_ms, 0
+        unlogged = {"untold_records": evidence.unlogged} if evidence.unlogged else {}
+        evidence.logged_ms, evidence.unlogged = now_ms, 0
         event(
             "dirty_timestamps", "warning",
-            **guilt._asdict(), records=count, **untold,
+            **guilt._asdict(), records=count, **unlogged,
             worst_skew_seconds=evidence.worst_skew_ms / 1000, last_offset=evidence.last_offset,
         )  # fmt: skip
 
@@ -181,5 +181,5 @@ def _add(
 
 def _as_json(guilt: OffenderKey, evidence: OffenderStats) -> dict[str, object]:
     known = asdict(evidence)
-    del known["told_ms"], known["untold"]
+    del known["logged_ms"], known["unlogged"]
     return {**guilt._asdict(), **known}

@@ -57,7 +57,7 @@ class QuarantineWrite:
     """A quarantine write: source, target, acks, and the answer that waits for it."""
 
     origin: Log
-    remedy: PendingRewrite
+    rewrite: PendingRewrite
     name: str
     acks: int
     answer: Deferred[AppendResult]
@@ -75,12 +75,12 @@ class Quarantine:
         self._probes = probes
         self._makers: set[asyncio.Task[None]] = set()
 
-    def store(self, origin: Log, remedy: PendingRewrite, acks: int) -> Deferred[AppendResult]:
+    def store(self, origin: Log, rewrite: PendingRewrite, acks: int) -> Deferred[AppendResult]:
         """Stores the quarantined records of a batch, as durably as `acks` asks. Fails with
         KafkaError.
         """
-        name = remedy.mistimed.remedy.quarantine_topic or origin.topic + SUFFIX
-        errand = QuarantineWrite(origin, remedy, name, acks, Deferred())
+        name = rewrite.mistimed.rewrite.quarantine_topic or origin.topic + SUFFIX
+        errand = QuarantineWrite(origin, rewrite, name, acks, Deferred())
         if name in self._topics.image.topics:
             self._append(errand)
         else:
@@ -90,7 +90,7 @@ class Quarantine:
         return errand.answer
 
     def _append(self, errand: QuarantineWrite) -> None:
-        aside = errand.remedy.remedied.aside
+        aside = errand.rewrite.rewritten.aside
         assert aside is not None
         try:
             stored = self._partition(errand).append_own(aside, errand.acks)
@@ -109,7 +109,7 @@ class Quarantine:
             assert error is not None
             self._refuse(errand, error)
             return
-        aside = errand.remedy.remedied.aside
+        aside = errand.rewrite.rewritten.aside
         assert aside is not None
         self._probes.appended(errand.name, len(aside.records), aside.facts.count, None)
         errand.answer.resolve(result)
@@ -169,9 +169,9 @@ class Quarantine:
         )  # fmt: skip
         if isinstance(error, Unusable):
             self.refusals["unusable"] += 1
-            mistimed = errand.remedy.mistimed
-            remedy = mistimed.remedy
-            error = refusal(mistimed.batch.header, remedy.payload, remedy.limits)
+            mistimed = errand.rewrite.mistimed
+            rewrite = mistimed.rewrite
+            error = refusal(mistimed.batch.header, rewrite.payload, rewrite.limits)
         elif isinstance(error, KafkaError | StorageError):
             self.refusals["storage"] += 1
             text = f"The quarantine {errand.name} failed: {error}"

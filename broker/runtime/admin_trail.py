@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode
 LINES_PER_SECOND = 8
 MAX_SUMS = 100  # of one second
 MAX_BURSTS = 1000  # likewise: who is counted without words
-NAMES_TOLD = 5
+NAMES_SHOWN = 5
 OTHERS = "(others)"
 ANONYMOUS = "User:ANONYMOUS"  # everybody, as long as nobody says who he is
 
@@ -85,7 +85,7 @@ class AdminTrail:
                   detail=change.detail, reason=change.reason)  # fmt: skip
         else:
             found = self._add(who, change)
-            is_known = asker is not None and len(found.names) >= NAMES_TOLD
+            is_known = asker is not None and len(found.names) >= NAMES_SHOWN
             if is_known and len(self._bursts) < MAX_BURSTS:
                 self._bursts[asker, change.operation, change.code] = found
 
@@ -115,13 +115,13 @@ class AdminTrail:
                 key = (Who(OTHERS, OTHERS, who.by), change.operation, change.outcome)
             found = self._sums.setdefault(key, _Sum())
         found.count += 1
-        if len(found.names) < NAMES_TOLD:
+        if len(found.names) < NAMES_SHOWN:
             found.names.append(change.resource)
         return found
 
 
 def _tell(who: Who, operation: str, outcome: str, **fields: object) -> None:
-    told = {name: value for name, value in fields.items() if value not in ("", None)}
+    stated = {name: value for name, value in fields.items() if value not in ("", None)}
     traced(
         "admin_change",
         operation=operation,
@@ -130,5 +130,5 @@ def _tell(who: Who, operation: str, outcome: str, **fields: object) -> None:
         client_id=who.client_id,
         address=who.address,
         by=who.by,
-        **told,
+        **stated,
     )

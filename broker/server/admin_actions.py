@@ -171,17 +171,17 @@ class _Watched:
         """Traces a later answer. No `gathering.after`: it must be traced although the client is
         gone.
         """
-        told: Deferred[Any] = Deferred()
+        answered: Deferred[Any] = Deferred()
 
         def settled(response: Any, error: BaseException | None) -> None:
             if error is not None:
                 self._failed(context, error)
-                told.fail(error)
+                answered.fail(error)
             else:
-                told.resolve(self._note(request, context, response))
+                answered.resolve(self._note(request, context, response))
 
         answer.listen(settled)
-        return told
+        return answered
 
     async def _after(
         self, answer: Awaitable[Any], request: Any, context: RequestContext[Any]

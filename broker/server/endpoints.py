@@ -30,10 +30,10 @@ class BoundListener:
         `outside`: the client is in none of this machine's networks. An advertised port 0 stands
         for the port that was bound.
         """
-        told = self.advertised or (self.published if outside else None)
-        if told is None:
+        stated = self.advertised or (self.published if outside else None)
+        if stated is None:
             return Endpoint(local_host, local_port)
-        return Endpoint(told.host, told.port or self.port)
+        return Endpoint(stated.host, stated.port or self.port)
 
     @property
     def dialled(self) -> Endpoint:

@@ -50,7 +50,7 @@ TASKS: Mapping[str, HoldRow] = {
 }
 """By the name with which a task is registered."""
 
-_TOLD = "what it says of ages and times, to those who ask"
+_SHOWN = "what it says of ages and times, to those who ask"
 _STAMPS = "the time it writes down"
 _REFERENCE = "what records' times are compared with; a policy may refuse them, nothing goes"
 
@@ -65,14 +65,14 @@ READERS: Mapping[str, str] = {
     "broker/groups/coordinator.py": "stamps; `expire` waits in a hold",
     "broker/groups/classic/rebalance.py": _STAMPS,
     "broker/handlers/list_offsets.py": "the age of a file that is being written",
-    "broker/handlers/list_transactions.py": _TOLD,
+    "broker/handlers/list_transactions.py": _SHOWN,
     "broker/handlers/offset_commit.py": _STAMPS,
     "broker/handlers/txn_offset_commit.py": _STAMPS,
     "broker/runtime/test_clock.py": "it is the clock",
     "broker/runtime/event_log.py": _STAMPS,
     "broker/quotas/enforcement.py": "rates of clients",
     "broker/daemon/refusals.py": "a clock before 2026 refuses the start",
-    "broker/topics/removal_warning.py": _TOLD,
+    "broker/topics/removal_warning.py": _SHOWN,
     "broker/daemon/serve.py": "the clock of tests",
     "broker/state/state_topic.py": _STAMPS,
     "broker/tasks/cleaner.py": "its verdicts; it asks the watch before and after them",

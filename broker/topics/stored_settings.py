@@ -19,7 +19,7 @@ FILE_NAME = "horolog-config.json"
 Place = tuple[str, str]
 
 
-def told(fs: FileSystem, directory: str) -> str:
+def stored_lines(fs: FileSystem, directory: str) -> str:
     """The stored settings, one a line, and whether their checksum is wrong.
 
     ConfigError when the file cannot be read.
@@ -51,8 +51,9 @@ def unset_key(fs: FileSystem, directory: str, key: str, topic: str | None) -> st
             if key in settings and (place == ("topics", topic) if topic else place[0] == "brokers")
         ]
         if not removed:
+            stored = stored_lines(fs, directory)
             raise ConfigError(
-                key, f"{key} is not stored in {directory}; what is:\n{told(fs, directory)}".rstrip()
+                key, f"{key} is not stored in {directory}; what is:\n{stored}".rstrip()
             )
         text = json.dumps(_resealed(content), indent=1, sort_keys=True) + "\n"
         fs.write_atomically(f"{directory}/{FILE_NAME}", text.encode())

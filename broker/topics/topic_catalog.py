@@ -67,9 +67,9 @@ class TopicCatalog:
             try:
                 self._config.restore(self._env.fs.read_text(path))
             except ConfigError as error:
-                remedy = ": horolog config unset, with that key, takes back what is stored"
-                told = error.message + remedy * (error.key != CHECKSUM)
-                raise ConfigError(error.key, told, where=path) from error
+                advice = ": horolog config unset, with that key, takes back what is stored"
+                text = error.message + advice * (error.key != CHECKSUM)
+                raise ConfigError(error.key, text, where=path) from error
 
     def load(self, make_partition: Callable[[Log], Partition]) -> None:
         """Joins the stored topics with the logs on the disk, after these are open. Blocks.

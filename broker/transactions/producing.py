@@ -120,7 +120,7 @@ def _strays(entrants: list[_Entrant], context: Producing) -> Iterator[tuple[_Ent
         try:
             context.services.transactions.check_joined(each.claim, each.place)
         except KafkaError as error:
-            yield each, _as_told(error, context)
+            yield each, _as_answered(error, context)
 
 
 async def _in_order(
@@ -150,7 +150,7 @@ async def _join_and_append(
         try:
             await transactions.join(claim, _places(joining, refused, context), VERSION_2)
         except KafkaError as error:
-            refused.update({each.key: _as_told(error, context) for each in joining})
+            refused.update({each.key: _as_answered(error, context) for each in joining})
     for each in entrants:
         if each.key not in refused and _is_lost(each):
             refused[each.key] = _MUST_BEGIN_WITH_0
@@ -183,7 +183,7 @@ def _is_lost(entrant: _Entrant) -> bool:
     return is_unknown and entrant.base_sequence != 0 and not partition.writer.is_writing
 
 
-def _as_told(error: KafkaError, context: Producing) -> KafkaError:
+def _as_answered(error: KafkaError, context: Producing) -> KafkaError:
     """Turns the coordinator's error into that of Kafka's leader."""
     match error.code:
         case ErrorCode.PRODUCER_FENCED:

@@ -35,7 +35,7 @@ def code_of_place(place: Place, topics: TopicCatalog) -> int:
     return ErrorCode.NONE
 
 
-def told(
+def answered_code(
     error: KafkaError | StorageError,
     context: RequestContext[Any],
     *,

@@ -181,9 +181,9 @@ def _arrived_from(located: Located, batches: Batches) -> pa.Array:
     if arrivals is not None and len(arrivals.positions):
         places = rows[:, POSITION] + batches.origin.position
         zone = np.searchsorted(arrivals.positions, places, "right") - 1
-        is_told = (zone >= 0) & ~arrivals.is_estimated[zone] & ~arrivals.is_lifted[zone]
+        is_recorded = (zone >= 0) & ~arrivals.is_estimated[zone] & ~arrivals.is_lifted[zone]
         times = np.where(is_known, times, arrivals.first_ms[zone])
-        is_known |= is_told
+        is_known |= is_recorded
     return pa.array(times[located.batches], pa.int64(), mask=~is_known[located.batches])
 
 

@@ -228,8 +228,8 @@ def _zones_from(fs: FileSystem, path: str, position: int) -> list[Zone]:
     if holding < 0 or damage is not None:
         return []
     behind = found[holding:]
-    is_told = not any(zone.flags & (UNREAD | LOG_APPEND_TIME) for zone in behind)
-    return behind if is_told else []
+    has_times = not any(zone.flags & (UNREAD | LOG_APPEND_TIME) for zone in behind)
+    return behind if has_times else []
 
 
 def _begins_at(file: File, zone: Zone, base: int, limit: int) -> bool:

@@ -33,9 +33,9 @@ class WantedRange(NamedTuple):
     def __str__(self) -> str:
         """As it is asked for on the command line."""
         given = {"--from-ms": self.from_ms, "--until-ms": self.until_ms, "--last": self.last_ms}
-        told = [f"{name} {value}" for name, value in given.items() if value is not None]
-        told[-1:] = [f"{each}ms" if each.startswith("--last") else each for each in told[-1:]]
-        return " ".join([*told, *["--same-partitions"] * self.same_partitions]) or "everything"
+        words = [f"{name} {value}" for name, value in given.items() if value is not None]
+        words[-1:] = [f"{each}ms" if each.startswith("--last") else each for each in words[-1:]]
+        return " ".join([*words, *["--same-partitions"] * self.same_partitions]) or "everything"
 
 
 def place_of(state: str, bootstrap: str, to_topic: str, to_topic_id: str, topic: str) -> str:

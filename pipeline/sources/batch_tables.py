@@ -88,10 +88,10 @@ def tables_in(
             try:
                 end, batch = converted_run(data, at, end, DEFAULT_LIMIT_BYTES)
             except DecodeError as error:
-                told = (
+                text = (
                     f"{place}, at byte {place.position}: {error.message}; horolog verify tells more"
                 )
-                return Rest(at, 0, DamagedLog(told))
+                return Rest(at, 0, DamagedLog(text))
             table = _in_order(tabulate(batch, place), place, next_offset)
             if table.fault is not None:
                 return Rest(at, 0, table.fault)

@@ -171,9 +171,9 @@ def _finder(
     looks = options.mode != WIRE and bool(options.log_dirs or is_here(leader))
 
     def directory_of(view: PartitionView) -> str | None:
-        told = where.get((view.topic, view.partition))
+        log_dir = where.get((view.topic, view.partition))
         name = partition_dir_name(view.topic, view.partition)
-        for above in (options.log_dirs or filter(None, (told,))) if looks else ():
+        for above in (options.log_dirs or filter(None, (log_dir,))) if looks else ():
             path = f"{above.rstrip('/')}/{name}"
             if Path(path).is_dir() and topic_id_of(path) == view.topic_id:
                 return path

@@ -80,13 +80,13 @@ class ReadOptions:
 
     def by_partition(self) -> Mapping[str, Assigned]:
         """Options of single partitions, by the option."""
-        told: dict[str, object] = {
+        given: dict[str, object] = {
             "startingOffsets": self.start,
             "endingOffsets": self.end,
             "startingOffsetsByTimestamp": self.times.low_of,
             "endingOffsetsByTimestamp": self.times.high_of,
         }
-        return {name: each for name, each in told.items() if isinstance(each, Mapping)}
+        return {name: each for name, each in given.items() if isinstance(each, Mapping)}
 
     def takes(self, topic: str, partition: int | None = None) -> bool:
         """True when the topic, or the partition, was asked for."""

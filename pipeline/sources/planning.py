@@ -81,8 +81,8 @@ def refuse_partial(options: ReadOptions, views: Sequence[PartitionView]) -> None
     does not exist is a typing mistake.
     """
     there = {(view.topic, view.partition) for view in views}
-    for name, told in options.by_partition().items():
-        given = {(topic, index) for topic, each in told.items() for index in each}
+    for name, offsets in options.by_partition().items():
+        given = {(topic, index) for topic, each in offsets.items() for index in each}
         for topic, index in sorted(there - given):
             raise BadOption(
                 f"{name} says nothing of {topic}-{index}: it must name every partition that is "

@@ -140,8 +140,8 @@ def _digests(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _digest(time_ms: int, headers: list[dict[str, Any]] | None, value: bytes | None) -> bytes:
-    told = [(each["key"], each["value"]) for each in headers or ()]
-    made = blake2b(repr((time_ms, told, value is None)).encode(), digest_size=DIGEST_BYTES)
+    pairs = [(each["key"], each["value"]) for each in headers or ()]
+    made = blake2b(repr((time_ms, pairs, value is None)).encode(), digest_size=DIGEST_BYTES)
     made.update(value or b"")
     return made.digest()
 

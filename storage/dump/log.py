@@ -79,7 +79,7 @@ def _batch(
         yield Damage(position, f"the batch at offset {header.base_offset} has a wrong CRC")
     elif detail.records:
         read = partial(record_rows, header=header, contents=detail.contents)
-        yield from _told(window, position, header.size_bytes, read)
+        yield from _lines_of(window, position, header.size_bytes, read)
     return header.size_bytes, header.last_offset
 
 
@@ -112,7 +112,7 @@ def _message(
         yield Damage(position, f"the message at offset {offset} has a wrong CRC")
     elif detail.records:
         read = partial(message_rows, contents=detail.contents)
-        yield from _told(window, position, size, read)
+        yield from _lines_of(window, position, size, read)
     return size, offset
 
 
@@ -159,7 +159,7 @@ def _whole(window: LogWindow, position: int, size: int) -> memoryview:
     return window.view(position, size)
 
 
-def _told(
+def _lines_of(
     window: LogWindow, position: int, size: int, read: Callable[[memoryview], Iterator[Row]]
 ) -> Iterator[Dumped]:
     """The records, and in place of a decoding error the damage that it means."""

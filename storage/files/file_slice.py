@@ -53,7 +53,7 @@ class FetchData(NamedTuple):
 
     slices: tuple[FileSlice, ...]
     size_bytes: int
-    doubt: Unverified | None = None
+    unverified: Unverified | None = None
     """Set while it must not be served: what has to be settled before it is asked for again."""
 
     def read(self) -> bytes:

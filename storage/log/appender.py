@@ -119,7 +119,7 @@ class LogAppender:
         """
         if not isinstance(batch, CheckedBatch):
             batch = self._batch_rules.check(batch, self._now_ms(), work)
-        if batch.remedy is not None:
+        if batch.rewrite is not None:
             return self._repeated(batch)
         now_ms = batch.arrival_ms
         header = batch.header

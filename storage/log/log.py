@@ -289,8 +289,8 @@ class Log:
         """Whole batches from the one with `offset` to before `up_to`; see `storage.log.reader`.
 
         Raises KafkaError OFFSET_OUT_OF_RANGE (1) outside of the log, DiskError, and CorruptLog
-        when the log is damaged there. While `doubt` is set the bytes must not be served: settle
-        it, then ask again.
+        when the log is damaged there. While `unverified` is set the bytes must not be served:
+        settle it, then ask again.
         """
         try:
             return read(

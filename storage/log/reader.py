@@ -88,18 +88,18 @@ def _piece(  # noqa: PLR0917 - private, called by position
     return FetchData((FileSlice(segment.file(), position, size),), size)
 
 
-def _proven(piece: FetchData, doubt: UnverifiedRange) -> FetchData:
+def _proven(piece: FetchData, unverified: UnverifiedRange) -> FetchData:
     """The verified part of the piece; all of it, with the range, while that is unverified.
 
     CorruptLog when it begins with damage.
     """
     (part,) = piece.slices
-    known = doubt.segment.sound
-    sound_to = known.end_from(doubt.position)
+    known = unverified.segment.sound
+    sound_to = known.end_from(unverified.position)
     if sound_to >= part.position + part.size:
         return piece
     if sound_to not in known.damaged:
-        return piece._replace(doubt=doubt)
+        return piece._replace(unverified=unverified)
     if sound_to <= part.position:
         raise CorruptLog(part.file.path, f"the batch at {sound_to} is damaged: it is not served")
     size = sound_to - part.position

@@ -75,7 +75,7 @@ class _Look:
             scan = scan_batches(data)
             self.fault = order.fault_in(scan.batches, position)
             if self.fault:
-                return order.doubtful_at
+                return order.unsound_from
             position += scan.position
             needed = scan.needed
             if scan.stop == "corrupt":
@@ -84,7 +84,7 @@ class _Look:
                 self.fault = "it is cut off"
         if not self.fault and position < limit:
             self.fault = order.fault_before(self._file.read_at(position, 8))
-            return order.doubtful_at if self.fault else position
+            return order.unsound_from if self.fault else position
         return position
 
     def _read(self, position: int, size: int) -> memoryview:
@@ -104,7 +104,7 @@ class _Order:
         self._below = below
         self._position = -1
         self._is_anchored = False
-        self.doubtful_at = -1
+        self.unsound_from = -1
         """Position of the wrong batch, once a fault was found."""
 
     def fault_in(self, rows: list[BatchRow], begin: int) -> str:
@@ -113,7 +113,7 @@ class _Order:
             at, base, last = begin + row[0], row[1], row[2]
             if base <= self._last or last >= self._below:
                 is_later = self._is_anchored or self._position < 0 or base > self._last
-                self.doubtful_at = at if is_later else self._position
+                self.unsound_from = at if is_later else self._position
                 return "its offsets are out of order"
             self._is_anchored = base == self._last + 1
             self._last, self._position = last, at
@@ -123,5 +123,5 @@ class _Order:
         """Fault of the last batch, by the begin of the one behind it; empty without one."""
         if self._is_anchored or int.from_bytes(head, "big") > self._last:
             return ""
-        self.doubtful_at = self._position
+        self.unsound_from = self._position
         return "its offsets are out of order"

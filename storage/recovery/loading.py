@@ -90,14 +90,14 @@ class _Loading:
         self._known = known
         self._listing, self._upgraded = self._without_old_formats()
         self._segments = self._without_removed(self._found_segments())
-        self._doubted_from = self._unsound_aborts()
+        self._unsound_from = self._unsound_aborts()
         self._producers = ProducerStates()
 
     def run(self) -> LoadedLog:
         if not self._segments:
             return self._started_empty(self._known.start_offset)
         loaded = None
-        is_whole = DAMAGE_MARK not in self._listing.others and self._doubted_from == MAX_OFFSET
+        is_whole = DAMAGE_MARK not in self._listing.others and self._unsound_from == MAX_OFFSET
         if self._known.is_clean and is_whole:
             loaded = self._as_left()
         loaded = loaded or self._recovered()
@@ -210,7 +210,7 @@ class _Loading:
         epochs.load()
         entries = epochs.entries
         damaged_from = self._damaged_from()
-        scan_from = min(known.recovery_point, damaged_from - 1, self._doubted_from)
+        scan_from = min(known.recovery_point, damaged_from - 1, self._unsound_from)
         bases = [segment.base_offset for segment in segments]
         first_scanned = max((base for base in bases if base <= scan_from), default=bases[0])
         self._load_producers(

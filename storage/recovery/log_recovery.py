@@ -122,7 +122,7 @@ class LogRecovery:
         segment.sound = SOUND
         indexes = rebuild.end(scan, closed=True)
         rebuild.tell(scan.end_position)
-        indexes.zones.doubt_file()
+        indexes.zones.distrust_file()
         segment.indexes = indexes
         for each in following:
             each.arrival_floor_ms = indexes.zones.last_arrival_ms

@@ -97,7 +97,7 @@ class SegmentAccess:
         self._indexes.used(segment)
         return SegmentView(segment, limit, CachedFile(segment.file(), self), loaded, zones)
 
-    def anew(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
+    def again(self, segment: Segment, limit: int, clock: SearchClock) -> SegmentView:
         """Opens the segment as `at`, with rebuilt indexes: the present ones were found wrong.
         Raises NotInMemory.
         """

@@ -86,7 +86,7 @@ def _in_segment(
     try:
         return _in_view(look, look.at(segment, limit, ARRIVAL), offset)
     except CorruptIndex:
-        return _in_view(look, look.anew(segment, limit, ARRIVAL), offset)
+        return _in_view(look, look.again(segment, limit, ARRIVAL), offset)
 
 
 def _in_view(look: SegmentAccess, view: SegmentView, offset: int) -> OffsetTimes | None:

@@ -43,7 +43,7 @@ class TimeRange(NamedTuple):
     records: int = 0
     """Number of records, transaction markers included; if not `is_exact`, a lower bound."""
     records_at_most: int = 0
-    doubtful: int = 0
+    undecided: int = 0
     """By arrival: records of zones that an edge falls into. Some may belong to the other side."""
     estimated: int = 0
     """Number of counted records with an estimated arrival: their rows were lost."""
@@ -100,7 +100,7 @@ def range_between(  # noqa: PLR0917 - called in one place
         try:
             total = case.add(total, look.at(segment, limit, clock))
         except CorruptIndex:
-            total = case.add(total, look.anew(segment, limit, clock))
+            total = case.add(total, look.again(segment, limit, clock))
     return total
 
 
@@ -133,7 +133,7 @@ class _RangeCase(NamedTuple):
         if unresolved is not None:
             found = self._scan_zone(view, unresolved)
             total = total._replace(last_offset=found.last)
-        return total._replace(doubtful=total.doubtful + self._doubtful(view))
+        return total._replace(undecided=total.undecided + self._undecided(view))
 
     def _candidates(self, view: SegmentView) -> "list[int]":
         """Numbers of the zones that may hold something, in order."""
@@ -200,17 +200,17 @@ class _RangeCase(NamedTuple):
             records_at_most=total.records_at_most + at_most,
         )
 
-    def _doubtful(self, view: SegmentView) -> int:
+    def _undecided(self, view: SegmentView) -> int:
         """Records of zones that an edge falls into, of which no batch says when it came."""
         if self.clock is RECORD:
             return 0
-        doubtful: dict[int, int] = {}
+        undecided: dict[int, int] = {}
         for edge in (self.from_ms, self.to_ms):
             index = view.zones.arrived_from(edge)
             zone = view.zones.zone(index) if index < view.zones.total else None
             if zone is not None and zone.first_arrival_ms < edge:
-                doubtful[index] = 0 if zone.flags & LOG_APPEND_TIME else zone.record_count
-        return sum(doubtful.values())
+                undecided[index] = 0 if zone.flags & LOG_APPEND_TIME else zone.record_count
+        return sum(undecided.values())
 
     def _scan_zone(self, view: SegmentView, index: int) -> _Found:
         return self._scan(view, view.zones.zone(index), view.zones.end_position(index, view.limit))

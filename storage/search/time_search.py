@@ -112,7 +112,7 @@ def _first_in(  # noqa: PLR0917 - private, called by position
     try:
         return _Search(look, look.at(segment, limit, clock), clock, timestamp, min_offset).run()
     except CorruptIndex:
-        view = look.anew(segment, limit, clock)
+        view = look.again(segment, limit, clock)
         return _Search(look, view, clock, timestamp, min_offset).run()
 
 

@@ -5,7 +5,7 @@ size. Every
 record is looked at, through the compiled walker; nothing per record happens here. The batch is
 stamped or corrected in place where the topic asks for it, and repacked only when the topic's codec
 differs. A refusal is a `KafkaError` and leaves the log untouched. Where the topic has something
-else in mind for times out of bounds, the batch comes out with a `Remedy` that is still to be done.
+else in mind for times out of bounds, the batch comes out with a `TimeRewrite` still to be done.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from protocol.records.compression import (
 )
 from protocol.records.mistimed import Limits
 from protocol.records.walk import MAX_HEADERS, RecordFacts, check_records
-from storage.validation.checked_batch import CheckedBatch, Remedy
+from storage.validation.checked_batch import CheckedBatch, TimeRewrite
 from storage.validation.dirty_timestamps import (
     Action,
     Buffer,
@@ -107,7 +107,7 @@ class BatchRules:
         TooMuchWork when unpacking takes more than `work`; nothing has changed then.
 
         `records` is changed in place (time stamp, maximum timestamp, CRC), never its records. A
-        batch that comes out with a `remedy` is as it was sent.
+        batch that comes out with a `rewrite` is as it was sent.
         """
         header = self._checked_header(records)
         size = len(records)
@@ -180,7 +180,7 @@ class BatchRules:
         """A batch of which some times are out of bounds, where that is not the end of it."""
         config = self._config
         codec = header.codec if self._target is None else self._target
-        remedy = Remedy(
+        rewrite = TimeRewrite(
             self._times.action,
             limits,
             payload,
@@ -190,7 +190,7 @@ class BatchRules:
             config.horolog_quarantine_topic,
         )
         return CheckedBatch(
-            records, header, facts.max_timestamp, facts, NO_TIMESTAMP, limits.now, remedy=remedy
+            records, header, facts.max_timestamp, facts, NO_TIMESTAMP, limits.now, rewrite=rewrite
         )
 
     def _checked_header(self, records: memoryview) -> BatchHeader:

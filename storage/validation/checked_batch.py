@@ -1,6 +1,6 @@
 """A batch between the checks and its place in the log, and what its times still call for.
 
-Values only: `validation` makes them, `remedies` changes them, the appender stores them.
+Values only: `validation` makes them, `timestamp_policy` changes them, the appender stores them.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from protocol.records.walk import RecordFacts
 from storage.validation.dirty_timestamps import Action, Buffer, DirtyTimes
 
 
-class Remedy(NamedTuple):
+class TimeRewrite(NamedTuple):
     """Rewrite that a batch with times out of bounds needs before any of it is stored.
 
     `payload` are its records, unpacked. The records that come out are packed with `codec`.
@@ -43,7 +43,7 @@ class CheckedBatch(NamedTuple):
     zone_flags: int = 0
     """Flags of the zone map about its times."""
     dirty: DirtyTimes | None = None
-    remedy: Remedy | None = None
+    rewrite: TimeRewrite | None = None
     """If there is one, the batch must not be stored as it is."""
 
 
@@ -59,15 +59,15 @@ class MistimedBatch(Exception):  # noqa: N818 - the state it found
         self.base_offset = base_offset
 
     @property
-    def remedy(self) -> Remedy:
+    def rewrite(self) -> TimeRewrite:
         """The rewrite that its times need."""
-        assert self.batch.remedy is not None
-        return self.batch.remedy
+        assert self.batch.rewrite is not None
+        return self.batch.rewrite
 
     def keep(self) -> None:
         """Let go of the caller's bytes: from now on they may change."""
-        remedy = self.remedy
-        if isinstance(remedy.payload, memoryview):
-            remedy = remedy._replace(payload=bytes(remedy.payload))
-        self.batch = self.batch._replace(records=memoryview(b""), remedy=remedy)
+        rewrite = self.rewrite
+        if isinstance(rewrite.payload, memoryview):
+            rewrite = rewrite._replace(payload=bytes(rewrite.payload))
+        self.batch = self.batch._replace(records=memoryview(b""), rewrite=rewrite)
         self.__traceback__ = None  # its frames hold them too

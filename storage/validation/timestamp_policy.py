@@ -42,7 +42,7 @@ from protocol.records.rewrite import (
 )
 from protocol.records.walk import RecordFacts
 from storage.timestamps import INT64_MAX, INT64_MIN
-from storage.validation.checked_batch import CheckedBatch, MistimedBatch, Remedy
+from storage.validation.checked_batch import CheckedBatch, MistimedBatch, TimeRewrite
 from storage.validation.dirty_timestamps import (
     Action,
     Buffer,
@@ -83,7 +83,7 @@ class Origin(NamedTuple):
     client_address: str
 
 
-class Remedied(NamedTuple):
+class Rewritten(NamedTuple):
     """Batches to store: the batch, and before it, elsewhere, the quarantined records.
 
     Their bytes are in `buffers`, which are free for others once everything is stored.
@@ -94,38 +94,40 @@ class Remedied(NamedTuple):
     buffers: tuple[bytearray, ...]
 
 
-def remedied(mistimed: MistimedBatch, origin: Origin, scratch: Scratch) -> Remedied:
+def rewritten(mistimed: MistimedBatch, origin: Origin, scratch: Scratch) -> Rewritten:
     """Rewrites the batch as its policy says. TooLarge; nothing is changed then."""
-    batch, remedy = mistimed.batch, mistimed.remedy
+    batch, rewrite = mistimed.batch, mistimed.rewrite
     header = batch.header
-    survey = TimeSurvey(remedy.payload, header.record_count, header.base_timestamp, remedy.limits)
-    sets_aside = remedy.action is Action.QUARANTINED
-    plans = [_changed(batch, remedy)]
+    survey = TimeSurvey(rewrite.payload, header.record_count, header.base_timestamp, rewrite.limits)
+    sets_aside = rewrite.action is Action.QUARANTINED
+    plans = [_changed(batch, rewrite)]
     if sets_aside:
-        plans = [plans[0]._replace(takes=GOOD), _set_aside(mistimed, remedy.limits, origin)]
+        plans = [plans[0]._replace(takes=GOOD), _set_aside(mistimed, rewrite.limits, origin)]
     outputs = [
-        _Output(plan, remedy, scratch, header.record_count * _growth(plan)) for plan in plans
+        _Output(plan, rewrite, scratch, header.record_count * _growth(plan)) for plan in plans
     ]
     for chunk in survey.chunks():
         for output in outputs:
-            output.add(remedy.payload, chunk)
-    dirty = survey.seen(remedy.action)
-    kept = _batch(batch, remedy, outputs[0], header)._replace(dirty=dirty)
-    aside = _batch(batch, remedy, outputs[1], _header_aside(header)) if sets_aside else None
-    return Remedied(kept, aside, tuple(output.buffer for output in outputs))
+            output.add(rewrite.payload, chunk)
+    dirty = survey.seen(rewrite.action)
+    kept = _batch(batch, rewrite, outputs[0], header)._replace(dirty=dirty)
+    aside = _batch(batch, rewrite, outputs[1], _header_aside(header)) if sets_aside else None
+    return Rewritten(kept, aside, tuple(output.buffer for output in outputs))
 
 
 class _Output:
     """Records as they are written, behind the room for a header."""
 
-    def __init__(self, plan: Rewriting, remedy: Remedy, scratch: Scratch, room_bytes: int) -> None:
+    def __init__(
+        self, plan: Rewriting, rewrite: TimeRewrite, scratch: Scratch, room_bytes: int
+    ) -> None:
         self.plan = plan
         self.count = 0
         self.end = HEADER_BYTES
-        self.buffer = scratch.take(HEADER_BYTES + len(remedy.payload) + room_bytes)
+        self.buffer = scratch.take(HEADER_BYTES + len(rewrite.payload) + room_bytes)
         self.times = array("q", NO_TIMES)
-        self._limit_bytes = remedy.limit_bytes
-        self._remedy = remedy
+        self._limit_bytes = rewrite.limit_bytes
+        self._rewrite = rewrite
         self._scratch = scratch
 
     def add(self, payload: Buffer, chunk: Chunk) -> None:
@@ -144,13 +146,13 @@ class _Output:
 
     def packed(self) -> tuple[memoryview, Codec]:
         """The batch, its header still to be written, and the codec of its records."""
-        codec = self._remedy.codec if self.count else Codec.NONE
+        codec = self._rewrite.codec if self.count else Codec.NONE
         payload = memoryview(self.buffer)[HEADER_BYTES : self.end]
         if codec is Codec.NONE and self.plan.takes == BAD and self.count:
             return self._packed(deflate_lz4_pieces(payload, ASIDE_LZ4_LEVEL)), Codec.LZ4
         if codec is Codec.NONE:
             return memoryview(self.buffer)[: self.end], codec
-        return self._packed([deflate(codec, payload, self._remedy.level)]), codec
+        return self._packed([deflate(codec, payload, self._rewrite.level)]), codec
 
     def _packed(self, pieces: Iterable[bytes]) -> memoryview:
         """The pieces behind room for a header, in a buffer that takes the place of this one."""
@@ -165,12 +167,12 @@ class _Output:
         return memoryview(packed)[:end]
 
 
-def _changed(batch: CheckedBatch, remedy: Remedy) -> Rewriting:
-    now, low, high, *_ = remedy.limits
-    is_clamped = remedy.action is Action.CLAMPED
+def _changed(batch: CheckedBatch, rewrite: TimeRewrite) -> Rewriting:
+    now, low, high, *_ = rewrite.limits
+    is_clamped = rewrite.action is Action.CLAMPED
     return Rewriting(
         takes=ALL,
-        base_timestamp=_base_of(batch, remedy.limits),
+        base_timestamp=_base_of(batch, rewrite.limits),
         low=max(low, 0) if is_clamped else now,
         high=high if is_clamped else now,
         marks=_NOTHING[0],
@@ -243,12 +245,12 @@ def _header_aside(header: BatchHeader) -> BatchHeader:
 
 
 def _batch(
-    before: CheckedBatch, remedy: Remedy, output: _Output, header: BatchHeader
+    before: CheckedBatch, rewrite: TimeRewrite, output: _Output, header: BatchHeader
 ) -> CheckedBatch:
     """The batch that `output` makes, as a batch that passed the checks."""
     facts = _facts(output)
     data, codec = output.packed()
-    latest = facts.max_timestamp if output.count else remedy.limits.now
+    latest = facts.max_timestamp if output.count else rewrite.limits.now
     header = header._replace(
         length=len(data) - LENGTH_ENDS,
         attributes=header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | codec,
@@ -259,7 +261,7 @@ def _batch(
     )
     HEADER.pack_into(data, 0, *header)
     seal(data, 0, len(data))
-    flags = zone_flags(facts.min_timestamp, facts.max_timestamp, remedy.limits)
+    flags = zone_flags(facts.min_timestamp, facts.max_timestamp, rewrite.limits)
     return CheckedBatch(
         data, read_header(data), latest, facts, NO_TIMESTAMP, before.arrival_ms, flags
     )

@@ -145,8 +145,8 @@ class ProducerProof:
         """True when both transactions began alike; the first records may have been compacted
         away.
         """
-        in_log, told = mine.txn_first_offset, entry.txn_first_offset
-        return in_log == told or (not self._is_whole and 0 <= told <= in_log)
+        in_log, in_snapshot = mine.txn_first_offset, entry.txn_first_offset
+        return in_log == in_snapshot or (not self._is_whole and 0 <= in_snapshot <= in_log)
 
     def _read(self, offset: int) -> _Producers | None:
         name = segment_name(offset, SNAPSHOT)

@@ -284,7 +284,7 @@ class ZoneMap:
         """As `flush`, and the file's bytes are durable afterwards (its name: the caller's)."""
         self._write(durable=True)
 
-    def doubt_file(self) -> None:
+    def distrust_file(self) -> None:
         """Marks the whole file unverified: it may be in the page cache alone, so it is written
         again.
         """

@@ -130,10 +130,10 @@ async def test_a_disk_that_cannot_be_read_is_told_and_asked_again(
     faults = [DiskError("t-0", "read", "Input/output error", 5), ValueError("of our own")]
     really_settle = UnverifiedRange.settle
 
-    def settle(doubt: UnverifiedRange) -> None:
+    def settle(unverified: UnverifiedRange) -> None:
         if faults:
             raise faults.pop(0)
-        really_settle(doubt)
+        really_settle(unverified)
 
     monkeypatch.setattr(UnverifiedRange, "settle", settle)
     async with running_broker(data, SETTINGS) as broker:

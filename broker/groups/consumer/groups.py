@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 ROW_BYTES = 32  # of a record beside its key and value, at most
 
-Told = tuple[Heard, Deferred[None] | None]
+HeartbeatOutcome = tuple[Heard, Deferred[None] | None]
 """Answer to a member, and the write that has to be durable before."""
 
 
@@ -47,7 +47,9 @@ class ConsumerGroups:
 
     # --- heartbeats ---
 
-    def heartbeat(self, group: Group, consumer: ConsumerGroup, beat: ConsumerHeartbeat) -> Told:
+    def heartbeat(
+        self, group: Group, consumer: ConsumerGroup, beat: ConsumerHeartbeat
+    ) -> HeartbeatOutcome:
         """A member joins, or lives. The group is a consumer group, and has room."""
         check_expression(beat, consumer)
         member = self._member_of(consumer, beat)
@@ -98,7 +100,9 @@ class ConsumerGroups:
         consumer.replace(static, again)
         return again
 
-    def leave(self, group: Group, consumer: ConsumerGroup, beat: ConsumerHeartbeat) -> Told:
+    def leave(
+        self, group: Group, consumer: ConsumerGroup, beat: ConsumerHeartbeat
+    ) -> HeartbeatOutcome:
         """A member goes; a static one perhaps for a while only."""
         if beat.instance_id is None:
             member = consumer.member(beat.member_id)

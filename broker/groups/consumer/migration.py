@@ -79,7 +79,7 @@ class Migration:
         """A member after the upgrade: with its old assignment, in the group's generation."""
         metadata = member.metadata_of(group.protocol_name) or member.protocols[0].metadata
         subscription = read_subscription(metadata)
-        told = ids(read_assignment(member.assignment), self._around.image())
+        assigned = ids(read_assignment(member.assignment), self._around.image())
         return ConsumerMember(
             member_id=member.member_id,
             instance_id=member.instance_id,
@@ -92,7 +92,8 @@ class Migration:
             epoch=group.generation,
             previous_epoch=group.generation,
             assigned={
-                topic: dict.fromkeys(indexes, group.generation) for topic, indexes in told.items()
+                topic: dict.fromkeys(indexes, group.generation)
+                for topic, indexes in assigned.items()
             },
         )
 

@@ -59,7 +59,7 @@ def _range(broker: "HttpServices", asked: Asked) -> object:
             "records_at_most": found.records_at_most,
             "is_exact": found.is_exact,
             "is_empty": found.is_empty,
-            "doubtful": found.doubtful,
+            "doubtful": found.undecided,
             "estimated": found.estimated,
             "zones_counted": found.zones_counted,
             "zones_scanned": found.zones_scanned,

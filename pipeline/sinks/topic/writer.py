@@ -112,8 +112,8 @@ class TopicWriter:
         found = hashes % count
         given = np.full(len(found), -1)
         if records.partition is not None:
-            told = _of_rows(records.partition, rows)
-            given = told.fill_null(-1).to_numpy(zero_copy_only=False)
+            stated = _of_rows(records.partition, rows)
+            given = stated.fill_null(-1).to_numpy(zero_copy_only=False)
             if len(given) and given.max() >= count:
                 raise BadOption(
                     f"{topic} has {count} partitions, and a record asks for {given.max()}"
@@ -139,9 +139,11 @@ class TopicWriter:
             if is_done:
                 deadline = time.monotonic() + PATIENCE_SECONDS
             elif time.monotonic() > deadline:
-                told = [f"{topic}-{index} has no leader" for topic, index in self._leaderless[:3]]
-                all_told = "; ".join(told) or "nothing was taken"
-                raise BrokerRefused(f"{all_told}, for {PATIENCE_SECONDS} seconds")
+                reasons = [
+                    f"{topic}-{index} has no leader" for topic, index in self._leaderless[:3]
+                ]
+                text = "; ".join(reasons) or "nothing was taken"
+                raise BrokerRefused(f"{text}, for {PATIENCE_SECONDS} seconds")
 
     def _send_once(self) -> bool:
         """One request to each leader, the next batch of each partition in it; whether all went."""
@@ -237,6 +239,6 @@ def _taken(records: Outgoing, rows: Any) -> Outgoing:
 
 def _why(answer: Any) -> str:
     name = ErrorCode(answer.error_code).name
-    told = [each.batch_index_error_message for each in answer.record_errors or ()]
-    details = "; ".join(filter(None, (answer.error_message, *told[:3])))
+    reasons = [each.batch_index_error_message for each in answer.record_errors or ()]
+    details = "; ".join(filter(None, (answer.error_message, *reasons[:3])))
     return f"{name}{': ' if details else ''}{details}"

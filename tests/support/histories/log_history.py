@@ -21,7 +21,7 @@ from storage.validation.timestamp_policy import (
     ORIGIN_OFFSET,
     Origin,
     TooLarge,
-    remedied,
+    rewritten,
 )
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.histories.list_log import NO_TIME, Batch
@@ -69,7 +69,7 @@ class LogHistory(LogTwins):
         if code:
             self._refused(data, code, named)
         elif model.out_of_bounds(sent.times, now_ms) and model.has_remedy:
-            self._append_remedied(sent)
+            self._append_rewritten(sent)
         elif self._stored_bytes(data, codec) > self.config.segment_bytes:
             self._refused(data, RECORD_LIST_TOO_LARGE)
         else:
@@ -82,7 +82,7 @@ class LogHistory(LogTwins):
         result = self.log.append(memoryview(sent.data), acks_all=sent.acks_all, leader_epoch=0)
         self._stored(sent, batch, result)
 
-    def _append_remedied(self, sent: "_Sent") -> None:
+    def _append_rewritten(self, sent: "_Sent") -> None:
         """As a partition of the broker does: the rewrite first, then the batch that came of it."""
         if self._repeats(sent):
             return
@@ -90,7 +90,7 @@ class LogHistory(LogTwins):
             self.log.append(memoryview(sent.data), acks_all=sent.acks_all, leader_epoch=0)
         except MistimedBatch as mistimed:
             try:
-                cured = remedied(mistimed, ORIGIN, Scratch())
+                cured = rewritten(mistimed, ORIGIN, Scratch())
             except TooLarge:  # uncompressed records that fit no segment once they have headers
                 largest = len(sent.data) + HEADER_BYTES * len(sent.times)
                 assert largest > self.config.segment_bytes

@@ -80,7 +80,7 @@ def test_no_code_has_two_pages() -> None:
 @pytest.mark.parametrize("code", PAGES)
 def test_a_page_is_written_in_sentences(code: str) -> None:
     page = PAGES[code]
-    for text in (page.means, page.remedy):
+    for text in (page.means, page.advice):
         assert text.rstrip()[-1] in ".?!"
         assert "  " not in text
 

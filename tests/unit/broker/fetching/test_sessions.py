@@ -84,11 +84,11 @@ def test_a_session_keeps_to_names_or_to_ids(clock: SimClock) -> None:
 def test_changes_add_replace_and_forget(clock: SimClock) -> None:
     sessions = cache(clock)
     session = start(sessions, partitions=2)
-    session.partitions["t", NO_ID, 0].told_high_watermark = 7
+    session.partitions["t", NO_ID, 0].sent_high_watermark = 7
     sessions.update(session, [follow(0, offset=42), follow(9)], [("t", NO_ID, 1)])
     assert [each.index for each in session.partitions.values()] == [0, 9]
     kept = session.partitions["t", NO_ID, 0]
-    assert (kept.fetch_offset, kept.told_high_watermark) == (42, 7)
+    assert (kept.fetch_offset, kept.sent_high_watermark) == (42, 7)
     assert sessions.partition_count == 2
 
 

@@ -96,5 +96,5 @@ def test_a_hold_says_why_and_for_how_long(world: Watched) -> None:
     world.watch.look()
     world.clock.advance(1000)
     assert world.watch.hold is not None
-    doubt, left_ms = world.watch.hold
-    assert (doubt.because, doubt.ms, left_ms) == ("clock_stepped", DAY, HOLD - 1000)
+    cause, left_ms = world.watch.hold
+    assert (cause.because, cause.ms, left_ms) == ("clock_stepped", DAY, HOLD - 1000)

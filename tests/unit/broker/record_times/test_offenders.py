@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker.partitions.partition_services import Nobody
-from broker.record_times.offenders import MAX_CLIENT_ID, MAX_ENTRIES, TOLD_EVERY_MS, DirtyClients
+from broker.record_times.offenders import LOGGED_EVERY_MS, MAX_CLIENT_ID, MAX_ENTRIES, DirtyClients
 from broker.runtime.event_log import journal
 from broker.runtime.probes import BrokerProbes
 from storage.timestamps import Direction, Suspicion
@@ -136,7 +136,7 @@ def test_one_line_a_minute_says_how_many_it_did_not_tell(
     for _ in range(1000):
         court.found(count=10)
     assert [line["records"] for line in lines] == [10]
-    court.clock.advance(TOLD_EVERY_MS)
+    court.clock.advance(LOGGED_EVERY_MS)
     court.found(count=7)
     first, second = lines
     assert (first["event"], first["level"]) == ("dirty_timestamps", "warning")

@@ -14,7 +14,7 @@ from broker.runtime.lanes import DiskLane
 from broker.topics import catalog_file
 from broker.topics.catalog_file import CatalogState, TopicEntry
 from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
-from broker.topics.stored_settings import told, unset_key
+from broker.topics.stored_settings import stored_lines, unset_key
 from broker.transactions.producer_ids import FILE_NAME as IDS_FILE
 from broker.transactions.producer_ids import ProducerIds
 from config.errors import ConfigError
@@ -129,7 +129,7 @@ def test_taking_a_setting_back_keeps_the_file_sound() -> None:
 
 def test_no_new_checksum_vouches_for_a_changed_file() -> None:
     fs = disk_with(settings().decode().replace('"700"', '"500"'))
-    assert "its checksum is" in told(fs, "/data")
+    assert "its checksum is" in stored_lines(fs, "/data")
     with pytest.raises(ConfigError, match='take "checksum" out'):
         unset_key(fs, "/data", "index.interval.bytes", "t")
     assert '"500"' in fs.read_text(f"/data/{SETTINGS_FILE}")

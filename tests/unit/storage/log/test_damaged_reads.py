@@ -10,7 +10,7 @@ from protocol.records.record import read_records
 from protocol.records.scan import scan_batches
 from storage.errors import CorruptLog, StorageError
 from storage.files.file_slice import FetchData
-from storage.log import unverified_range as doubt
+from storage.log import unverified_range
 from storage.log.log import Log
 from storage.segment.verified_ranges import EVER, MAX_RANGES, SOUND, UNKNOWN, VerifiedRanges
 from storage.verify.scrub import SegmentScrub, scrubbable
@@ -49,10 +49,10 @@ def fetched(log: Log, offset: int, max_bytes: int = ALL) -> FetchData:
     """What a consumer gets, once doubts are settled."""
     for _ in range(3):
         data = log.read(offset, max_bytes, up_to=log.snapshot.high_watermark, min_one_batch=True)
-        if data.doubt is None:
+        if data.unverified is None:
             return data
-        data.doubt.settle()
-    pytest.fail("settling a doubt leads nowhere")
+        data.unverified.settle()
+    pytest.fail("settling a range leads nowhere")
 
 
 def values_from(log: Log, offset: int) -> tuple[list[bytes | None], ErrorCode | None]:
@@ -77,18 +77,18 @@ def flip(log: Log, at: int, bit: int = 2, segment: int = -1) -> None:
 
 
 def test_what_a_stop_left_is_checked_once(log: Log) -> None:
-    assert log.read(0, ALL, up_to=BATCHES, min_one_batch=True).doubt is not None
+    assert log.read(0, ALL, up_to=BATCHES, min_one_batch=True).unverified is not None
     assert fetched(log, 0).size_bytes == BATCHES * BATCH_BYTES
     for offset in (0, 7, BATCHES - 1):
-        assert log.read(offset, ALL, up_to=BATCHES, min_one_batch=True).doubt is None
+        assert log.read(offset, ALL, up_to=BATCHES, min_one_batch=True).unverified is None
 
 
 def test_only_what_is_wanted_is_checked(log: Log) -> None:
     fetched(log, 10, 3 * BATCH_BYTES + 5)
     assert log.snapshot.active.sound.ranges == ((10 * BATCH_BYTES, 14 * BATCH_BYTES),)
-    assert log.read(9, 10, up_to=BATCHES, min_one_batch=True).doubt is not None
-    assert log.read(13, 10, up_to=BATCHES, min_one_batch=True).doubt is None
-    assert log.read(14, 10, up_to=BATCHES, min_one_batch=True).doubt is not None
+    assert log.read(9, 10, up_to=BATCHES, min_one_batch=True).unverified is not None
+    assert log.read(13, 10, up_to=BATCHES, min_one_batch=True).unverified is None
+    assert log.read(14, 10, up_to=BATCHES, min_one_batch=True).unverified is not None
 
 
 def test_who_reads_on_has_more_checked_at_once(log: Log) -> None:
@@ -99,14 +99,14 @@ def test_who_reads_on_has_more_checked_at_once(log: Log) -> None:
 
 def test_what_recovery_read_is_not_checked_again(fs: SimFileSystem) -> None:
     log = reopened(stopped_and_started(fs), sim_env(fs=fs), UNCLEAN)
-    assert log.read(0, ALL, up_to=BATCHES, min_one_batch=True).doubt is None
+    assert log.read(0, ALL, up_to=BATCHES, min_one_batch=True).unverified is None
 
 
 def test_what_this_process_appends_is_not_checked(log: Log) -> None:
     append(log, 5000)
-    assert log.read(BATCHES, ALL, up_to=BATCHES + 1, min_one_batch=True).doubt is None
+    assert log.read(BATCHES, ALL, up_to=BATCHES + 1, min_one_batch=True).unverified is None
     assert fetched(log, BATCHES - 1, 2 * BATCH_BYTES).size_bytes > BATCH_BYTES
-    assert log.read(BATCHES - 1, ALL, up_to=BATCHES + 1, min_one_batch=True).doubt is None
+    assert log.read(BATCHES - 1, ALL, up_to=BATCHES + 1, min_one_batch=True).unverified is None
 
 
 def test_a_fetch_may_end_within_a_batch(log: Log) -> None:
@@ -135,12 +135,12 @@ def test_known_damage_is_not_read_again(log: Log) -> None:
         log.read(0, ALL, up_to=BATCHES, min_one_batch=True)
 
 
-@pytest.mark.parametrize("chunk_bytes", [doubt.CHUNK_BYTES, 100])
+@pytest.mark.parametrize("chunk_bytes", [unverified_range.CHUNK_BYTES, 100])
 def test_no_flipped_bit_reaches_a_consumer(
     fs: SimFileSystem, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
 ) -> None:
     """Whatever bit of the log it is: all records before it come, none that is not as written."""
-    monkeypatch.setattr(doubt, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(unverified_range, "CHUNK_BYTES", chunk_bytes)
     expected = [b"value %06d" % offset for offset in range(BATCHES)]
     dice = random.Random(11)
     log = stopped_and_started(fs)

@@ -84,11 +84,11 @@ def test_records_that_an_edge_may_have_parted_are_told() -> None:
         append(log, NOW)
         env_of(log).advance(100)  # all in one zone: it came between NOW and NOW + 400
     found = log.search.range_between(NOW, NOW + 200, clock=ARRIVAL)
-    assert (found.records, found.doubtful) == (0, 5)
+    assert (found.records, found.undecided) == (0, 5)
     found = log.search.range_between(NOW + 200, NOW + 500, clock=ARRIVAL)
-    assert (found.records, found.doubtful) == (5, 5)
-    assert log.search.range_between(NOW, NOW + 500, clock=ARRIVAL).doubtful == 0
-    assert log.search.range_between(NOW, NOW + 200, clock=RECORD).doubtful == 0
+    assert (found.records, found.undecided) == (5, 5)
+    assert log.search.range_between(NOW, NOW + 500, clock=ARRIVAL).undecided == 0
+    assert log.search.range_between(NOW, NOW + 200, clock=RECORD).undecided == 0
 
 
 def test_estimated_arrivals_are_told() -> None:

@@ -17,7 +17,7 @@ from storage.timestamps import Direction, Suspicion, bounds
 from storage.validation.checked_batch import MistimedBatch
 from storage.validation.dirty_timestamps import FAR_FUTURE_MS, Action, DirtyFinding
 from storage.validation.scratch import Scratch
-from storage.validation.timestamp_policy import Origin, Remedied, TooLarge, remedied
+from storage.validation.timestamp_policy import Origin, Rewritten, TooLarge, rewritten
 from storage.zones.gaps import GAP_BITS
 from storage.zones.zone_map import DIRTY_FUTURE, DIRTY_PAST, UNTIMED
 from tests.support.disk.simdisk import SimFileSystem
@@ -38,14 +38,14 @@ def policy_log(policy: str, env: Env | None = None, **changed: object) -> Log:
     return open_log(env or sim_env(), horolog_timestamp_policy=policy, **BOUNDS, **changed)
 
 
-def remedy(log: Log, times: list[int], origin: Origin = ORIGIN, **batch: object) -> Remedied:
+def rewrite(log: Log, times: list[int], origin: Origin = ORIGIN, **batch: object) -> Rewritten:
     """The batch as the log wants it; not stored yet."""
     with pytest.raises(MistimedBatch) as caught:
         append(log, *times, **batch)
-    return remedied(caught.value, origin, Scratch())
+    return rewritten(caught.value, origin, Scratch())
 
 
-def store(log: Log, made: Remedied) -> AppendResult:
+def store(log: Log, made: Rewritten) -> AppendResult:
     return log.append(made.batch, acks_all=False, leader_epoch=0)
 
 
@@ -73,7 +73,7 @@ TIMES = [NOW, NOW * 1000, NOW - 5, NOW // 1000, -1]
 )
 def test_changed_times_keep_what_was_claimed(policy: str, times: list[int], codec: Codec) -> None:
     log = policy_log(policy)
-    result = store(log, remedy(log, TIMES, codec=codec, value=b"v" * 50))
+    result = store(log, rewrite(log, TIMES, codec=codec, value=b"v" * 50))
     batch = stored(log)
     header = read_header(batch)
     records = records_of(log)
@@ -117,7 +117,7 @@ def test_rejected_ones_are_told_with_the_refusal() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_batch_without_its_bad_records_keeps_its_offsets_and_sequences(codec: Codec) -> None:
     log = policy_log("quarantine")
-    made = remedy(
+    made = rewrite(
         log, TIMES, codec=codec, producer_id=7, producer_epoch=0, base_sequence=0, value=b"v" * 9
     )
     result = store(log, made)
@@ -133,7 +133,7 @@ def test_a_batch_without_its_bad_records_keeps_its_offsets_and_sequences(codec: 
 def test_what_is_set_aside_says_whence_it_came(codec: Codec) -> None:
     log = policy_log("quarantine")
     append(log, NOW, NOW)
-    made = remedy(log, TIMES, codec=codec, key=b"k", value=b"v" * 50, transactional=True,
+    made = rewrite(log, TIMES, codec=codec, key=b"k", value=b"v" * 50, transactional=True,
                   producer_id=7, producer_epoch=0, base_sequence=0)  # fmt: skip
     assert made.aside is not None
     header = made.aside.header
@@ -161,7 +161,7 @@ def test_a_batch_that_loses_all_stays_as_an_empty_one() -> None:
     env = sim_env()
     log = policy_log("quarantine", env)
     append(log, NOW)
-    made = remedy(log, [0, 1, 2], producer_id=7, producer_epoch=3, base_sequence=0,
+    made = rewrite(log, [0, 1, 2], producer_id=7, producer_epoch=3, base_sequence=0,
                   codec=Codec.GZIP)  # fmt: skip
     result = store(log, made)
     append(log, NOW + 1)
@@ -189,7 +189,7 @@ def test_holes_and_empty_batches_survive_a_restart_and_are_searched(known: objec
     for round_ in range(400):
         at = clock.now_ms()
         times = [at, 0, at + 1, at * 1000] if round_ % 3 == 0 else [0, 1]
-        base = store(log, remedy(log, times)).base_offset
+        base = store(log, rewrite(log, times)).base_offset
         if round_ % 3 == 0:
             expected += [(at, base), (at + 1, base + 2)]
         clock.advance(500)
@@ -212,7 +212,7 @@ def _again(log: Log, env: Env, known: object) -> Log:
 def test_a_repeated_batch_is_known_before_anything_is_done_about_its_times(policy: str) -> None:
     log = policy_log(policy)
     how = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
-    first = store(log, remedy(log, TIMES, **how))
+    first = store(log, rewrite(log, TIMES, **how))
     again = append(log, *TIMES, **how)
     assert again.duplicate
     assert (again.base_offset, again.last_offset) == (first.base_offset, first.last_offset)
@@ -223,7 +223,7 @@ def test_a_repeated_batch_is_known_before_anything_is_done_about_its_times(polic
 
 def test_a_topic_with_a_codec_of_its_own_gets_it_in_the_same_go() -> None:
     log = policy_log("clamp", compression_type="zstd")
-    store(log, remedy(log, TIMES, codec=Codec.GZIP))
+    store(log, rewrite(log, TIMES, codec=Codec.GZIP))
     assert read_header(stored(log)).codec is Codec.ZSTD
     assert records_of(log)[1].timestamp == NOW + HOUR
 
@@ -233,7 +233,7 @@ def test_a_topic_with_a_codec_of_its_own_gets_it_in_the_same_go() -> None:
 def test_times_at_the_ends_of_64_bits(policy: str, base: int) -> None:
     log = policy_log(policy)
     near = base + 5 if base < 0 else base - 5
-    store(log, remedy(log, [base, near, base]))
+    store(log, rewrite(log, [base, near, base]))
     records = records_of(log)
     assert all(NOW - DAY <= record.timestamp <= NOW + HOUR for record in records)
     assert header_of(records[1], "horolog.claimed.timestamp") == str(near).encode()
@@ -259,7 +259,7 @@ def test_any_times_under_any_bounds(times: list[int], before: int, after: int, p
     if not any(bad):
         append(log, *reach)
         return
-    made = remedy(log, reach)
+    made = rewrite(log, reach)
     store(log, made)
     kept = {record.offset: record.timestamp for record in records_of(log)}
     if policy == "quarantine":
@@ -278,7 +278,7 @@ def test_a_clamped_time_is_never_before_1970() -> None:
         horolog_timestamp_policy="clamp",
         message_timestamp_before_max_ms=NOW + 1,  # the bound itself would mean: no time
     )
-    store(log, remedy(log, [-2, NOW]))
+    store(log, rewrite(log, [-2, NOW]))
     assert records_of(log)[0].timestamp == 0
 
 
@@ -295,7 +295,7 @@ def test_a_compacted_topic_wants_keys_under_every_policy() -> None:
 def test_headers_that_make_a_batch_enormous_are_refused() -> None:
     log = policy_log("quarantine", max_decompressed_message_bytes=5000)
     with pytest.raises(TooLarge, match="5000 bytes"):
-        remedy(log, [0] * 100, codec=Codec.ZSTD)
+        rewrite(log, [0] * 100, codec=Codec.ZSTD)
 
 
 def test_log_append_time_asks_no_questions() -> None:
@@ -372,7 +372,7 @@ def test_the_zone_map_says_what_was_stored(times: list[int], flags: int) -> None
 @pytest.mark.parametrize("policy", ["clamp", "restamp", "quarantine"])
 def test_mended_batches_leave_the_zone_map_clean(policy: str) -> None:
     log = policy_log(policy)
-    store(log, remedy(log, [0, NOW * 1000, NOW]))
+    store(log, rewrite(log, [0, NOW * 1000, NOW]))
     zone = zone_of(log)
     assert zone.flags == 0
     assert NOW - DAY <= zone.min_timestamp <= zone.max_timestamp <= NOW + HOUR
@@ -410,6 +410,6 @@ def _dirty(act: Callable[[], AppendResult], log: Log) -> tuple[DirtyFinding, ...
     except InvalidRecordError as error:
         dirty = error.dirty
     except MistimedBatch as mistimed:
-        dirty = store(log, remedied(mistimed, ORIGIN, Scratch())).dirty
+        dirty = store(log, rewritten(mistimed, ORIGIN, Scratch())).dirty
     assert dirty is not None
     return dirty.findings
