@@ -8,7 +8,7 @@ Unlike other readers of a zone map (`storage.zones.proof` has the rule that they
 unpacked every record, and holds the bounds against the times that producers claimed.
 """
 
-from storage.verify.batch import ProvenBatch
+from storage.verify.batch import NO_TIMESTAMP, ProvenBatch
 from storage.verify.report import PartitionReport
 from storage.zones.gaps import Gap, GapTimes, gap_of
 from storage.zones.proof import allows
@@ -37,6 +37,7 @@ class ZoneProof:
         self._records = 0
         self._uncovered = 0
         self._is_misplaced = False
+        self._bounds = GapTimes(NO_TIMESTAMP, NO_TIMESTAMP, 0)
 
     def add(self, batch: ProvenBatch) -> None:
         """The next batch."""
@@ -69,6 +70,7 @@ class ZoneProof:
         self._end()
         self._current += 1
         zone = self._zones[self._current]
+        self._bounds = GapTimes(zone.min_timestamp, zone.max_timestamp, zone.flags)
         self._records = 0
         self._is_misplaced = (zone.position, zone.first_offset) != (
             batch.position,
@@ -102,7 +104,7 @@ class ZoneProof:
         low, high = batch.min_claimed, batch.max_claimed
         if zone.flags & UNREAD or not batch.is_read:
             return
-        if not allows(GapTimes(zone.min_timestamp, zone.max_timestamp, zone.flags), low, high):
+        if not allows(self._bounds, low, high):
             self._wrong(
                 f"times from {low} to {high} at offset {batch.base_offset} leave its bounds, "
                 f"{zone.min_timestamp} to {zone.max_timestamp}"
