@@ -294,19 +294,22 @@ class BrokerConfig:
         "log.flush.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),
         60_000,
-        doc="Interval at which the recovery points are written.",
+        doc="Interval at which the recovery points are written. They, the log start offsets and "
+        "the high watermarks are written together, at the shortest of their three intervals.",
     )
     log_flush_start_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.start.offset.checkpoint.interval.ms",
         millis(1, INT_MAX),
         60_000,
-        doc="Interval at which the log start offsets are written.",
+        doc="Interval at which the log start offsets are written, or a shorter one: see "
+        "log.flush.offset.checkpoint.interval.ms.",
     )
     replica_high_watermark_checkpoint_interval_ms: int = broker_key(
         "replica.high.watermark.checkpoint.interval.ms",
         millis(1, INT_MAX),
         5000,
-        doc="Interval at which the high watermarks are written.",
+        doc="Interval at which the high watermarks are written, or a shorter one: see "
+        "log.flush.offset.checkpoint.interval.ms.",
     )
     log_retention_check_interval_ms: int = broker_key(
         "log.retention.check.interval.ms",
