@@ -91,7 +91,10 @@ def last_stable_offset(directory: str, end_offset: int) -> int:
 
 
 def log_end_offset(directory: str, listing: PartitionListing | None = None) -> int:
-    """The offset behind the last whole and sound batch."""
+    """The offset behind the last whole and sound batch.
+
+    Unlike a broker's start it takes a torn tail for the end, and repairs nothing.
+    """
     listing = listing or look_at(FILES, directory)
     if not listing.logs:
         return 0
