@@ -26,7 +26,7 @@ COUNTS = ("offsets", "holes", "read", "records", "quarantine", "dead_letters", "
 
 @click.command("archive", short_help="Archive topics to Parquet, Delta, Iceberg, exactly once.")
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from, over the wire.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
 @click.option(
     "--topic", "topics", multiple=True, required=True, help="Topic to archive; may be repeated."
 )

@@ -49,15 +49,17 @@ SHOWN_KEY = 40
     "--limit-bytes",
     type=int,
     default=0,
+    show_default=True,
     metavar="N",
-    help="Exit with 10 above this many pinned bytes.",
+    help="Number of pinned bytes without an alarm.",
 )
 @click.option(
     "--limit-ms",
     type=int,
     default=0,
+    show_default=True,
     metavar="N",
-    help="Exit with 10 when a segment is overdue for longer.",
+    help="Time that a segment may be overdue without an alarm.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
@@ -80,8 +82,9 @@ def command(
     they have been overdue, the segment and the record in the way, until when, and what would be
     removed at once if age were measured from arrival (horolog.retention.clock=arrival).
 
-    Exit status: 10 when more is pinned, or for longer, than the limits allow. A broker may be at
-    work in the directories; those of a Kafka are judged by record time.
+    Exit status: 10 when more than --limit-bytes are pinned and a segment is overdue for longer than
+    --limit-ms. A broker may be at work in the directories; those of a Kafka are judged by record
+    time.
     """
     from storage.posix import real_env
 

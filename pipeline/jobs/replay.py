@@ -54,7 +54,7 @@ class Replayed(NamedTuple):
 
 @click.command("replay", short_help="Write records of a time range to a topic, times kept.")
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from, over the wire.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
 @click.option("--topic", required=True, help="Topic to read.")
 @click.option("--from-ms", type=int, metavar="MS", help="First record time, in ms, included.")
 @click.option(

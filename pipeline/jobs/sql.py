@@ -18,7 +18,7 @@ MOST_ROWS = 1000
 
 @click.command("sql", short_help="Query topics in SQL.")
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from, over the wire.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
 @click.option(
     "--topic", "topics", multiple=True, required=True, help="Topic to query; may be repeated."
 )
