@@ -9,7 +9,6 @@ time was meant to be is found by `protocol.records.mistimed`.
 from enum import StrEnum
 from typing import NamedTuple
 
-NO_TIMESTAMP = -1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 

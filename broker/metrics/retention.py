@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from broker.metrics.declare import Sample, counter, gauge, one
 from broker.metrics.partitions import LABELS, series
+from protocol.records.batch import NO_TIMESTAMP
 from storage.log.lifecycle import limits_of
-from storage.retention.plan import NO_TIME
 
 if TYPE_CHECKING:
     from broker.metrics.view import MetricsView
@@ -47,7 +47,7 @@ def _horizon_seconds(broker: "MetricsView") -> Iterable[Sample]:
 
     def horizon(log: "Log") -> float | None:
         limits = limits_of(log.config)
-        by_age = now_ms - limits.retention_ms if limits.retention_ms >= 0 else NO_TIME
+        by_age = now_ms - limits.retention_ms if limits.retention_ms >= 0 else NO_TIMESTAMP
         latest = max(by_age, limits.before_ms)
         return latest / 1000 if limits.deletes and latest >= 0 else None
 

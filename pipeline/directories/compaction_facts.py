@@ -6,6 +6,7 @@ and of nothing that is not on the disk yet.
 
 from pipeline.directories.partitions import LocalPartition
 from pipeline.directories.segment_facts import partition_facts
+from protocol.records.batch import NO_TIMESTAMP
 from storage.env import FileSystem
 from storage.errors import CorruptLog, FileMissing
 from storage.files.checkpoints import OffsetCheckpoint
@@ -17,7 +18,7 @@ from storage.files.layout import (
     segment_name,
 )
 from storage.retention.cleanability import CleaningFacts, SegmentAge, age_of, began_ms
-from storage.retention.plan import NO_TIME, SegmentFacts
+from storage.retention.plan import SegmentFacts
 from storage.scan.batch_walk import batch_at
 from storage.zones.rows import ROW_BYTES, sound_zones
 
@@ -38,13 +39,13 @@ def cleaning_facts(fs: FileSystem, partition: LocalPartition) -> CleaningFacts:
     active = facts.segments[-1].base_offset if facts.segments else start
     return CleaningFacts(
         start, end, -1 if checkpoint is None else checkpoint, watermark, ages, active,
-        horizons.offsets.get(partition.name, NO_TIME),
+        horizons.offsets.get(partition.name, NO_TIMESTAMP),
     )  # fmt: skip
 
 
 def _age(fs: FileSystem, path: str, facts: SegmentFacts) -> SegmentAge:
     if not facts.size_bytes:
-        return age_of(facts, NO_TIME)
+        return age_of(facts, NO_TIMESTAMP)
     first = _first_time(fs, f"{path}/{segment_name(facts.base_offset, LOG)}", facts.size_bytes)
     arrival = _first_arrival(fs, f"{path}/{segment_name(facts.base_offset, ZONES)}")
     return age_of(facts, began_ms(first, facts.modified_ms if arrival is None else arrival))
@@ -55,7 +56,7 @@ def _first_time(fs: FileSystem, path: str, size: int) -> int:
     try:
         return batch_at(file, 0, size).max_timestamp
     except CorruptLog:
-        return NO_TIME
+        return NO_TIMESTAMP
     finally:
         file.close()
 

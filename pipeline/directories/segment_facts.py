@@ -13,6 +13,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
+from protocol.records.batch import NO_TIMESTAMP
 from storage.env import File, FileSystem
 from storage.errors import CorruptLog, FileMissing
 from storage.files.layout import LOG, OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
@@ -20,7 +21,7 @@ from storage.files.partition_listing import PartitionListing, look_at
 from storage.index.offset_search import OffsetSearch, indexed_batch
 from storage.index.sparse_index import used_bytes
 from storage.index.time_index import TimeIndex
-from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts
+from storage.retention.plan import LogFacts, SegmentFacts
 from storage.scan.batch_walk import BatchPlace, batches, find_timestamp
 from storage.zones.proof import begin_of
 from storage.zones.rows import (
@@ -132,12 +133,12 @@ def _facts(
     """The segment's facts, and the offset after it as far as this was looked for."""
     entry = listing.logs[base]
     timed = _last_time(fs, f"{path}/{segment_name(base, TIME_INDEX)}")
-    largest, end_offset = (NO_TIME if timed is None else timed.timestamp_ms), base
+    largest, end_offset = (NO_TIMESTAMP if timed is None else timed.timestamp_ms), base
     if is_last or timed is None:
         behind, end_offset = _tail(fs, path, base, entry.size_bytes, timed)
         largest = max(largest, behind)
     arrival = _last_arrival(fs, f"{path}/{segment_name(base, ZONES)}", entry.mtime_ms)
-    if is_last and arrival != NO_TIME:
+    if is_last and arrival != NO_TIMESTAMP:
         arrival = max(arrival, entry.mtime_ms)  # the open zone is not in the file yet
     return SegmentFacts(base, entry.size_bytes, largest, arrival, entry.mtime_ms), end_offset
 
@@ -166,9 +167,9 @@ def _last_arrival(fs: FileSystem, path: str, modified_ms: int) -> int:
     try:
         zones, _ = sound_zones(_tail_bytes(fs, path, ROW_BYTES))
     except FileMissing:
-        return NO_TIME
+        return NO_TIMESTAMP
     if not zones or zones[0].flags & UNREAD:
-        return NO_TIME
+        return NO_TIMESTAMP
     return latest_arrival(zones[0].last_arrival_ms, zones[0].flags, modified_ms)
 
 
@@ -193,7 +194,7 @@ def _tail(
     complete, and tells their times. Kafka's indexes are complete, and it has no zone map.
     """
     zones_path = f"{path}/{segment_name(base, ZONES)}"
-    since = timed if fs.exists(zones_path) else _TimeEntry(NO_TIME, _ANY_SIZE)
+    since = timed if fs.exists(zones_path) else _TimeEntry(NO_TIMESTAMP, _ANY_SIZE)
     file = fs.open(f"{path}/{segment_name(base, LOG)}", write=False)
     try:
         begin = _position_of(fs, path, base, file, limit, since)
@@ -240,7 +241,7 @@ def _begins_at(file: File, zone: Zone, base: int, limit: int) -> bool:
 
 
 def _walked(file: File, position: int, limit: int, base: int) -> tuple[int, int]:
-    end_offset, largest = base, NO_TIME
+    end_offset, largest = base, NO_TIMESTAMP
     with suppress(CorruptLog):  # a batch that is being written
         for place in batches(file, position, limit):
             largest = max(largest, place.max_timestamp)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.records.batch import NO_TIMESTAMP
 from protocol.records.mistimed import BAD_VERDICTS, TALLY_COLUMNS, VERDICTS, Limits, judge_times
 from storage.timestamps import Direction
 from storage.validation.dirty_timestamps import reasons
 
 DAY_MS = 86_400_000
-NO_TIME = -1
 _OUTLINE_NUMBERS, _TIME_AT = 8, 6
 _AT_ONCE = 65_536
 _REASONS = reasons()
@@ -37,7 +37,7 @@ def is_good(times: Times, limits: TimeLimits) -> Mask | None:
         return None
     if int(times.min()) >= max(0, limits.low_ms) and int(times.max()) <= limits.high_ms:
         return None
-    good: Mask = (times >= limits.low_ms) & (times <= limits.high_ms) & (times != NO_TIME)
+    good: Mask = (times >= limits.low_ms) & (times <= limits.high_ms) & (times != NO_TIMESTAMP)
     return None if good.all() else good
 
 

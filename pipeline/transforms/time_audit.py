@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from pipeline.decode.arrays import numbers_of
 from pipeline.decode.schemas import ALL_COLUMNS
-from pipeline.transforms.event_time import NO_TIME, TimeLimits, Times, reasons_of
+from pipeline.transforms.event_time import TimeLimits, Times, reasons_of
 from pipeline.transforms.histogram import count_into, quantile
+from protocol.records.batch import NO_TIMESTAMP
 
 READ = pa.schema(
     [
@@ -82,7 +83,7 @@ class AuditedClock:
 
     def add(self, times: Times, arrivals: Times) -> None:
         """Count records."""
-        timed = times != NO_TIME
+        timed = times != NO_TIMESTAMP
         known = timed & (arrivals != _UNKNOWN)
         self.count += len(times)
         self.untimed += int(len(times) - timed.sum())
@@ -205,7 +206,7 @@ class PartitionAudit:
                 int(offsets[at]), int(times[at]), int(skews[index]),
                 reasons[index] or "out of bounds", int(producers[at]), _hash(keys[at].as_py()),
             )  # fmt: skip
-            if found.time_ms != NO_TIME:
+            if found.time_ms != NO_TIMESTAMP:
                 (self.future if found.skew_ms < 0 else self.past).append(found)
         self.future = nlargest(KEPT_OUTLIERS, self.future, key=lambda each: -each.skew_ms)
         self.past = nlargest(KEPT_OUTLIERS, self.past, key=lambda each: each.skew_ms)

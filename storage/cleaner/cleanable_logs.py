@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from config.topic import TopicConfig
+from protocol.records.batch import NO_TIMESTAMP
 from storage.env import FileSystem
 from storage.errors import DiskError
 from storage.files.checkpoints import OffsetCheckpoint
@@ -25,7 +26,7 @@ from storage.retention.cleanability import (
     judge,
 )
 from storage.retention.limits import cleaning_limits_of
-from storage.retention.plan import NO_TIME, SegmentFacts
+from storage.retention.plan import SegmentFacts
 from storage.segment.segment import UNKNOWN, Segment
 from storage.segment.times import learn_first_times, learn_times
 
@@ -78,7 +79,7 @@ class CleanerOffsets:
         name = log.topic, log.partition
         self.first_dirty = {**self.first_dirty, name: first_dirty}
         horizons = {key: value for key, value in self.horizons.items() if key != name}
-        self.horizons = horizons if horizon_ms == NO_TIME else {**horizons, name: horizon_ms}
+        self.horizons = horizons if horizon_ms == NO_TIMESTAMP else {**horizons, name: horizon_ms}
         self._save()
 
     def forget(self, name: Name) -> None:
@@ -137,7 +138,7 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
         min(bound, unsynced),
         ages,
         snapshot.active.base_offset,
-        offsets.horizons.get(name, NO_TIME),
+        offsets.horizons.get(name, NO_TIMESTAMP),
     )
 
 
@@ -171,7 +172,7 @@ def verdict_on(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict:
             log.config,
             snapshot.log_start_offset,
             offsets.first_dirty.get(name),
-            verdict.deadline_ms if verdict.deadline_ms != NO_TIME else UNLIMITED_MS,
+            verdict.deadline_ms if verdict.deadline_ms != NO_TIMESTAMP else UNLIMITED_MS,
             verdict,
         )
     return verdict
@@ -202,7 +203,7 @@ def _is_known(segment: Segment) -> bool:
 
 
 def _ageless(segment: Segment) -> SegmentAge:
-    return SegmentAge(segment.base_offset, segment.size_bytes, NO_TIME, NO_TIME)
+    return SegmentAge(segment.base_offset, segment.size_bytes, NO_TIMESTAMP, NO_TIMESTAMP)
 
 
 def _age_of(segment: Segment) -> SegmentAge:

@@ -8,13 +8,13 @@ zones of which nothing stayed vanish. Record times are those of what stayed.
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from protocol.records.batch import NO_TIMESTAMP
 from storage.zones.gaps import GAP_BITS
 from storage.zones.rows import pack_row
 from storage.zones.zone_map import (
     ARRIVAL_ESTIMATED,
     LOG_APPEND_TIME,
     MIN_TIMED_ZONE_BYTES,
-    NO_TIMESTAMP,
     UNREAD,
     UNTIMED,
     Zone,

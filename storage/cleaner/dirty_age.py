@@ -9,10 +9,10 @@ unknown.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from protocol.records.batch import NO_TIMESTAMP
 from storage.cleaner.cleanable_logs import CleanerOffsets, began_of, is_compacted
 from storage.log.log import Log
 from storage.retention.cleanability import UNLIMITED_MS, first_dirty_offset
-from storage.retention.plan import NO_TIME
 from storage.segment.segment import UNKNOWN, Segment
 from storage.segment.times import learn_first_times
 
@@ -30,7 +30,7 @@ class DirtyAge(NamedTuple):
 
     def delay_ms(self, now_ms: int) -> int:
         """For how long the record has been overdue; 0 if it is not."""
-        return max(0, now_ms - self.deadline_ms) if self.deadline_ms != NO_TIME else 0
+        return max(0, now_ms - self.deadline_ms) if self.deadline_ms != NO_TIMESTAMP else 0
 
 
 def has_bound(log: Log) -> bool:
@@ -42,9 +42,9 @@ def dirty_age(log: Log, offsets: CleanerOffsets) -> DirtyAge:
     """The oldest dirty record of a log."""
     segments = [segment for segment, _ in _dirty(log, offsets)]
     known = [began_of(segment) for segment in segments if _is_known(segment)]
-    oldest = min((began for began in known if began > 0), default=NO_TIME)
-    deadline = NO_TIME
-    if oldest != NO_TIME and has_bound(log):
+    oldest = min((began for began in known if began > 0), default=NO_TIMESTAMP)
+    deadline = NO_TIMESTAMP
+    if oldest != NO_TIMESTAMP and has_bound(log):
         deadline = oldest + log.config.max_compaction_lag_ms
     return DirtyAge(oldest, deadline, len(known) == len(segments))
 

@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from protocol.records.batch import NO_TIMESTAMP
 from storage.errors import CorruptIndex, InvalidOffset
 from storage.index.sparse_index import (
     MAX_RELATIVE_OFFSET,
@@ -18,8 +19,6 @@ from storage.index.sparse_index import (
     big_endian,
     is_rising,
 )
-
-NO_TIMESTAMP = -1
 
 _HIGH_WORD, _LOW_WORD = (1, 0) if sys.byteorder == "little" else (0, 1)
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from storage.retention.plan import NO_TIME, SegmentFacts, arrival_of
+from protocol.records.batch import NO_TIMESTAMP
+from storage.retention.plan import SegmentFacts, arrival_of
 
 UNLIMITED_MS = 2**63 - 1
 
@@ -41,7 +42,7 @@ def began_ms(first_timestamp: int, first_arrival_ms: int) -> int:
 def age_of(facts: SegmentFacts, oldest_ms: int) -> SegmentAge:
     """The age of a closed segment that began at `oldest_ms`; an empty one has none."""
     if not facts.size_bytes:
-        return SegmentAge(facts.base_offset, 0, NO_TIME, NO_TIME)
+        return SegmentAge(facts.base_offset, 0, NO_TIMESTAMP, NO_TIMESTAMP)
     newest = arrival_of(facts)
     if facts.record_ms >= 0:
         newest = min(newest, facts.record_ms)
@@ -60,7 +61,7 @@ class CleaningFacts(NamedTuple):
     segments: Sequence[SegmentAge]
     """The closed ones, in order."""
     active_base: int
-    horizon_ms: int = NO_TIME
+    horizon_ms: int = NO_TIMESTAMP
     """Time when the first tombstone that the last run left may go (ms); -1 if it left none."""
 
 
@@ -128,7 +129,7 @@ def judge(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -> Verdict:
     clean_bytes = sum(segment.size_bytes for segment in segments[:first])
     uncleanable, cleanable_bytes, blocker = _reach(facts, limits, first, now_ms)
     deadline = _deadline(segments[first:], limits.max_lag_ms)
-    delay = max(0, now_ms - deadline) if deadline != NO_TIME else 0
+    delay = max(0, now_ms - deadline) if deadline != NO_TIMESTAMP else 0
     uncleanable = max(uncleanable, first_dirty)
     because = blocker
     if cleanable_bytes:
@@ -191,9 +192,9 @@ def _horizon_is_due(facts: CleaningFacts, limits: CleaningLimits, now_ms: int) -
 
 def _deadline(dirty: Sequence[SegmentAge], max_lag_ms: int) -> int:
     if max_lag_ms == UNLIMITED_MS:
-        return NO_TIME
-    oldest = min((each.oldest_ms for each in dirty if each.oldest_ms > 0), default=NO_TIME)
-    return oldest + max_lag_ms if oldest != NO_TIME else NO_TIME
+        return NO_TIMESTAMP
+    oldest = min((each.oldest_ms for each in dirty if each.oldest_ms > 0), default=NO_TIMESTAMP)
+    return oldest + max_lag_ms if oldest != NO_TIMESTAMP else NO_TIMESTAMP
 
 
 def _holding(facts: CleaningFacts, offset: int) -> int:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-NO_TIME = -1
-
 
 class RetentionClock(StrEnum):
     """`horolog.retention.clock`: what a segment's age is measured from."""

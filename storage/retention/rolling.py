@@ -15,7 +15,6 @@ from enum import StrEnum
 from storage.env import Rng
 from storage.index.sparse_index import MAX_RELATIVE_OFFSET
 
-NO_TIMESTAMP = -1
 SHORTEST_PART = 100
 
 

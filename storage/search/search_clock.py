@@ -10,9 +10,8 @@ One function, `time_of`, is the rule for searches, ranges and tests. Millisecond
 
 from enum import StrEnum
 
+from protocol.records.batch import NO_TIMESTAMP
 from storage.zones.rows import Zone
-
-NO_TIME = -1
 
 
 class SearchClock(StrEnum):
@@ -35,7 +34,7 @@ def time_of(clock: SearchClock, timestamp: int, zone: Zone, *, is_stamped: bool)
     arrival = zone.last_arrival_ms
     if is_stamped:
         arrival = min(max(timestamp, zone.first_arrival_ms), arrival)
-    if clock is ARRIVAL or timestamp == NO_TIME:
+    if clock is ARRIVAL or timestamp == NO_TIMESTAMP:
         return arrival
     return min(timestamp, arrival)
 

@@ -5,7 +5,8 @@ to look: run it on a lane. DiskError, CorruptLog. Readers of a directory that ha
 estimate the same from a few bytes of each file (`pipeline.directories.segment_facts`).
 """
 
-from storage.retention.plan import NO_TIME, LogFacts, SegmentFacts
+from protocol.records.batch import NO_TIMESTAMP
+from storage.retention.plan import LogFacts, SegmentFacts
 from storage.scan.batch_walk import batch_at
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segment import UNKNOWN, IndexRules, Segment
@@ -32,9 +33,9 @@ def learn_times(segment: Segment, limit: int, indexes: TrustedIndexes, rules: In
     if not _takes_appends(segment):
         last = segment.arrival_by(zones)
         if zones.row_count and zones.zone(zones.row_count - 1).flags & UNREAD:
-            last = NO_TIME  # what is known is the modification time
+            last = NO_TIMESTAMP  # what is known is the modification time
         with indexes.gate:
-            if not _takes_appends(segment) and segment.last_arrival_ms in {UNKNOWN, NO_TIME}:
+            if not _takes_appends(segment) and segment.last_arrival_ms in {UNKNOWN, NO_TIMESTAMP}:
                 segment.last_arrival_ms = last
 
 

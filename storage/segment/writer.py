@@ -9,6 +9,7 @@ Semantics 1.3, 1.4 and 3.
 from collections.abc import Callable
 
 from config.topic import TopicConfig
+from protocol.records.batch import NO_TIMESTAMP
 from storage.errors import DiskError
 from storage.files.layout import LOG
 from storage.index.sparse_index import MAX_RELATIVE_OFFSET
@@ -18,7 +19,6 @@ from storage.segment.segment import IndexRules, Segment
 from storage.validation.checked_batch import CheckedBatch
 
 FOREVER = 1 << 62
-NO_TIME = -1
 RESERVE_FROM = 4 * 1024 * 1024  # smaller segments reserve nothing: there may be thousands
 MAX_RESERVE_BYTES = 32 * 1024 * 1024
 
@@ -51,7 +51,7 @@ class SegmentWriter:
         self._monotonic = monotonic
         self._indexes = segment.indexes or segment.make_indexes(IndexRules.of(config))
         segment.indexes = self._indexes
-        if segment.max_timestamp == NO_TIME and self._indexes.times.entries:
+        if segment.max_timestamp == NO_TIMESTAMP and self._indexes.times.entries:
             self._indexes.times.truncate_to(segment.base_offset)  # what KIP-33 gives closed ones
         self._file = segment.held or segment.files.fs.open(segment.path_of(LOG), create=True)
         segment.held = self._file

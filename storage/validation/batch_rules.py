@@ -18,6 +18,7 @@ from protocol.records.batch import (
     HEADER_BYTES,
     LENGTH_ENDS,
     LOG_APPEND_TIME,
+    NO_TIMESTAMP,
     BatchHeader,
     CorruptBatch,
     InvalidRecords,
@@ -51,7 +52,6 @@ from storage.validation.unpacking import Work, inflate_within
 TIMESTAMP_SUMMARY = "One or more records have been rejected due to invalid timestamp"
 SHOWN_RECORD_ERRORS = 3
 INLINE_COMPRESSED_BYTES = 32 * 1024
-NO_TIMESTAMP = -1
 _new = tuple.__new__
 
 _LOG_APPEND_TIME_CLAIMED = (

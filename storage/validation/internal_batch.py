@@ -3,12 +3,10 @@
 They are made well, so nothing is judged: the walk over their records gathers what indexes need.
 """
 
-from protocol.records.batch import HEADER_BYTES, MAX_INT64, MIN_INT64, read_header
+from protocol.records.batch import HEADER_BYTES, MAX_INT64, MIN_INT64, NO_TIMESTAMP, read_header
 from protocol.records.compression import Codec, inflate
 from protocol.records.walk import check_records
 from storage.validation.checked_batch import CheckedBatch
-
-NO_TIMESTAMP = -1
 
 
 def own_batch(batch: bytearray, now_ms: int) -> CheckedBatch:

@@ -3,14 +3,12 @@
 from typing import NamedTuple
 
 from protocol.errors import DecodeError
-from protocol.records.batch import CODEC_MASK, HEADER_BYTES
+from protocol.records.batch import CODEC_MASK, HEADER_BYTES, NO_TIMESTAMP
 from protocol.records.compression import codec_of, inflate
 from protocol.records.scan import BatchRow
 from protocol.records.walk import check_records
 from storage.timestamps import INT64_MAX, INT64_MIN
 from storage.zones.gaps import Gap
-
-NO_TIMESTAMP = -1
 
 
 class ProvenBatch(NamedTuple):

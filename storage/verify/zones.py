@@ -8,7 +8,8 @@ Unlike other readers of a zone map (`storage.zones.proof` has the rule that they
 unpacked every record, and holds the bounds against the times that producers claimed.
 """
 
-from storage.verify.batch import NO_TIMESTAMP, ProvenBatch
+from protocol.records.batch import NO_TIMESTAMP
+from storage.verify.batch import ProvenBatch
 from storage.verify.report import PartitionReport
 from storage.zones.gaps import Gap, GapTimes, gap_of
 from storage.zones.proof import allows

@@ -10,6 +10,7 @@ Rows with `LOG_APPEND_TIME` have none: their records are found by the broker's t
 
 from typing import NamedTuple
 
+from protocol.records.batch import NO_TIMESTAMP
 from protocol.records.gaps import NO_EDGES, Edges
 from storage.zones.rows import DIRTY_FUTURE, DIRTY_PAST
 
@@ -18,7 +19,6 @@ _HIGH_SHIFT, _HIGH_MASK = 14, 0x3F  # bits of the upper part's size
 GAP_BITS = _LOW_MASK << _LOW_SHIFT | _HIGH_MASK << _HIGH_SHIFT
 JOINED_WITH_CARE = GAP_BITS | DIRTY_FUTURE | DIRTY_PAST
 """Flags of a zone or batch whose times may leave a gap to those of another."""
-NO_TIMESTAMP = -1
 
 
 class Gap(NamedTuple):

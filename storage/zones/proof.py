@@ -7,8 +7,8 @@ of this is looked at, and what follows when it is not so.
 
 from collections.abc import Iterator
 
+from protocol.records.batch import NO_TIMESTAMP
 from storage.scan.batch_walk import BatchPlace, Readable, batch_at, batches
-from storage.timestamps import NO_TIMESTAMP
 from storage.zones.gaps import GapTimes
 from storage.zones.rows import UNREAD
 

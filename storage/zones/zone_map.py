@@ -14,6 +14,7 @@ One writer; readers of any thread see closed zones whole and the open one as of 
 
 from collections.abc import Iterator
 
+from protocol.records.batch import NO_TIMESTAMP
 from storage import locks
 from storage.env import FileSystem
 from storage.errors import FileMissing
@@ -48,7 +49,6 @@ __all__ = [
     "estimate_arrival",
 ]
 
-NO_TIMESTAMP = -1
 MIN_TIMED_ZONE_BYTES = 4096
 MAX_ROWS = 1 << 31
 

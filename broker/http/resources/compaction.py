@@ -12,12 +12,12 @@ from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.topics import find_partitions, find_topic
 from config.quantities import Instant, instant, instant_or_none
+from protocol.records.batch import NO_TIMESTAMP
 from storage.cleaner.cleanable_logs import facts_of, is_compacted, learn_ages
 from storage.cleaner.dirty_age import DirtyAge, dirty_age, learn_dirty_age
 from storage.log.lifecycle import roll_deadline
 from storage.retention.cleanability import CleaningFacts, CleanReason, Verdict, judge
 from storage.retention.limits import cleaning_limits_of
-from storage.retention.plan import NO_TIME
 
 if TYPE_CHECKING:
     from broker.http.port.services import HttpServices
@@ -133,7 +133,7 @@ def _learn(broker: "HttpServices", log: "Log") -> None:
 
 def _oldest(age: DirtyAge, now_ms: int) -> dict[str, object] | None:
     """The oldest record that no run has seen; of a segment clean in part, its first record."""
-    if age.oldest_ms == NO_TIME:
+    if age.oldest_ms == NO_TIMESTAMP:
         return None
     return {"time": instant(age.oldest_ms), "age_ms": max(0, now_ms - age.oldest_ms)}
 

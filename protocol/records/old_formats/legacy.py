@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from protocol.records.batch import CODEC_MASK, LOG_APPEND_TIME, CorruptBatch, InvalidRecords
+from protocol.records.batch import (
+    CODEC_MASK,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    CorruptBatch,
+    InvalidRecords,
+)
 from protocol.records.compression import (
     DEFAULT_LIMIT_BYTES,
     Buffer,
@@ -26,7 +32,6 @@ CRC_STARTS = 16
 MAGIC_POSITION = 16
 OVERHEAD_BYTES = (14, 22)  # by format: what a message takes after offset and size
 KEY_POSITION = (18, 26)
-NO_TIMESTAMP = -1
 OUTER, INNER = "the set", "a compressed set"  # what errors call them
 
 HEAD = Struct(">qiIbb")  # offset, size, CRC, magic, attributes

@@ -9,9 +9,9 @@ import zlib
 from collections.abc import Iterable
 from struct import Struct
 
-from protocol.records.batch import LOG_APPEND_TIME
+from protocol.records.batch import LOG_APPEND_TIME, NO_TIMESTAMP
 from protocol.records.compression import Buffer, Codec, deflate
-from protocol.records.old_formats.legacy import CRC_STARTS, NO_TIMESTAMP, OFFSET_AND_SIZE_BYTES
+from protocol.records.old_formats.legacy import CRC_STARTS, OFFSET_AND_SIZE_BYTES
 from protocol.records.old_formats.lz4_header import with_wrong_checksum
 
 _V0 = Struct(">qiIbb")

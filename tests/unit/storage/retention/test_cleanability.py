@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from config.topic import TopicConfig
+from protocol.records.batch import NO_TIMESTAMP
 from storage.retention.cleanability import (
     UNLIMITED_MS,
     CleaningFacts,
@@ -20,7 +21,7 @@ from storage.retention.cleanability import (
     judge,
 )
 from storage.retention.limits import cleaning_limits_of
-from storage.retention.plan import NO_TIME, SegmentFacts
+from storage.retention.plan import SegmentFacts
 
 NOW, HOUR = 1_700_000_000_000, 3_600_000
 LIMITS = CleaningLimits(0.5, 0, UNLIMITED_MS)
@@ -101,7 +102,7 @@ def test_a_record_that_waited_too_long_makes_the_log_overdue() -> None:
 def test_times_of_zero_and_below_say_nothing_about_age() -> None:
     unknown = aged(aged(facts(9, 9), 0, 0, 0), 1, -1, -1)
     found = judge(unknown, CleaningLimits(1.0, 0, HOUR), NOW)
-    assert (found.delay_ms, found.deadline_ms) == (0, NO_TIME)
+    assert (found.delay_ms, found.deadline_ms) == (0, NO_TIMESTAMP)
 
 
 def test_what_is_overdue_but_blocked_shows_its_delay_and_waits() -> None:
@@ -144,7 +145,7 @@ def test_ten_thousand_logs_are_judged_in_no_more_than_linear_time() -> None:
 
 @pytest.mark.parametrize(
     ("first", "arrival", "began"),
-    [(100, 200, 100), (200, 100, 100), (0, 100, 100), (NO_TIME, 100, 100)],
+    [(100, 200, 100), (200, 100, 100), (0, 100, 100), (NO_TIMESTAMP, 100, 100)],
 )
 def test_a_segment_begins_with_the_earlier_of_time_and_arrival(
     first: int, arrival: int, began: int
@@ -154,7 +155,13 @@ def test_a_segment_begins_with_the_earlier_of_time_and_arrival(
 
 @pytest.mark.parametrize(
     ("record", "arrival", "newest"),
-    [(100, 200, 100), (200, 100, 100), (NO_TIME, 100, 100), (900, NO_TIME, 300), (0, 100, 0)],
+    [
+        (100, 200, 100),
+        (200, 100, 100),
+        (NO_TIMESTAMP, 100, 100),
+        (900, NO_TIMESTAMP, 300),
+        (0, 100, 0),
+    ],
 )
 def test_its_newest_record_came_or_claims_to_be_of_then(
     record: int, arrival: int, newest: int
@@ -164,7 +171,9 @@ def test_its_newest_record_came_or_claims_to_be_of_then(
 
 
 def test_an_empty_segment_has_no_age() -> None:
-    assert age_of(SegmentFacts(7, 0, 100, 100, 300), 50) == SegmentAge(7, 0, NO_TIME, NO_TIME)
+    assert age_of(SegmentFacts(7, 0, 100, 100, 300), 50) == SegmentAge(
+        7, 0, NO_TIMESTAMP, NO_TIMESTAMP
+    )
 
 
 def test_of_lags_that_contradict_one_another_the_maximum_wins() -> None:
