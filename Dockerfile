@@ -1,4 +1,4 @@
-# The image holds what runs and nothing that builds: Python and a shell from Debian, the broker with its walkers compiled.
+# The image has only what runs: Python and a shell from Debian, and the broker with compiled walkers. Nothing in it builds.
 #   docker build -t horolog .                    (--network=host where package registries are reached that way)
 #   docker run -p 9092:9092 horolog
 FROM debian:bookworm-slim AS build
@@ -6,7 +6,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
         binutils gcc libc6-dev python3.11 python3.11-dev python3.11-venv \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-# Libraries by their hashes (scripts/lock). Compiled, the walkers do without Cython; libraries keep their compiled halves only.
+# Libraries are checked by their hashes (scripts/lock). Compiled walkers do not need Cython; sources of compiled libraries are removed.
 COPY config/container/build.lock config/container/requirements.lock /locks/
 RUN python3.11 -m venv /opt/build && python3.11 -m venv --without-pip /opt/horolog \
     && /opt/build/bin/pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes -r /locks/build.lock \
@@ -15,7 +15,7 @@ RUN python3.11 -m venv /opt/build && python3.11 -m venv --without-pip /opt/horol
     && cd /opt/horolog/lib/python3.11/site-packages \
     && find . -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.c' -o -name '*.pyi' -o -name '_cffi*.so' | xargs rm -f \
     && find . -name '*.so' -exec strip --strip-unneeded {} +
-# What is compiled takes longest and changes least: the wheel below takes it from build/.
+# Compiling takes longest and its sources change least, so it has a layer of its own; the wheel below takes the result from build/.
 COPY pyproject.toml .
 COPY protocol protocol
 RUN touch README.md && /opt/build/bin/python -c 'from setuptools import setup; setup()' -q build_ext \
