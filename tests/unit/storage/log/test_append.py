@@ -132,6 +132,21 @@ def test_a_compacted_topic_wants_keys() -> None:
     assert [index for index, _ in error.record_errors] == [1, 2]
 
 
+def test_a_record_without_key_is_bad_for_that_whatever_its_time() -> None:
+    log = open_log(cleanup_policy=frozenset({"compact"}), message_timestamp_after_max_ms=HOUR)
+    rows = [(NOW, b"k", b"v"), (NOW + 2 * HOUR, None, b"v")]
+    error = refusal(lambda: append_bytes(log, build_batch(rows)))
+    assert isinstance(error, InvalidRecordError)
+    assert error.code == ErrorCode.INVALID_RECORD
+    assert [index for index, _ in error.record_errors] == [1]
+
+    error = refusal(lambda: append_bytes(log, build_batch([*rows, (NOW + 2 * HOUR, b"k", b"v")])))
+    assert isinstance(error, InvalidRecordError)
+    assert error.code == ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in error.record_errors] == [1, 2]
+    assert "key" in error.record_errors[0][1]
+
+
 def test_log_append_time_takes_any_claim_and_stamps() -> None:
     env = sim_env()
     log = open_log(env, message_timestamp_type="LogAppendTime", message_timestamp_after_max_ms=0)
