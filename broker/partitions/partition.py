@@ -65,17 +65,24 @@ class Partition:
     @property
     def earliest_epoch(self) -> int:
         """The epoch at the log start; -1 when that is no longer known (semantics.md 5.2)."""
-        earliest = self.log.epochs.earliest
-        if earliest is None:
+        epochs = self.log.epochs
+        if epochs.earliest is None:
             return self.log.leader_epoch
-        start = self.log.snapshot.log_start_offset
-        return earliest.epoch if earliest.start_offset <= start else -1
+        epoch = epochs.epoch_at(self.log.snapshot.log_start_offset)
+        return -1 if epoch is None else epoch
 
     def epoch_end_offset(self, epoch: int) -> EpochEnd:
-        """End of `epoch`; the present one, even if it wrote nothing yet, ends at the end."""
+        """End of `epoch`; the present one, even if it wrote nothing yet, ends at the end.
+
+        One that ended before the log start ends there (semantics.md 9.2).
+        """
+        snapshot = self.log.snapshot
         if epoch == self.log.leader_epoch:
-            return EpochEnd(epoch, self.log.snapshot.log_end_offset)
-        return self.log.epochs.end_offset_of(epoch, self.log.snapshot.log_end_offset)
+            return EpochEnd(epoch, snapshot.log_end_offset)
+        found = self.log.epochs.end_offset_of(epoch, snapshot.log_end_offset)
+        if 0 <= found.end_offset <= snapshot.log_start_offset:
+            return EpochEnd(epoch, snapshot.log_start_offset)
+        return found
 
     def __repr__(self) -> str:
         """As the directory is called: topic-index."""

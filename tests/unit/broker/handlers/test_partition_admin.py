@@ -109,6 +109,24 @@ async def test_epochs_that_nobody_knows(world: World) -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+async def test_epochs_that_ended_before_the_log_start_end_there(world: World) -> None:
+    await filled(world)
+    epochs = world.partition().log.epochs
+    for epoch, start in ((2, 2), (3, 4)):
+        epochs.assign(epoch, start)
+    epochs.save()
+    world = world.restarted()
+    assert world.partition().epoch_end_offset(0) == (0, 2)
+
+    await delete(world, 3)
+    partition = world.partition()
+    assert partition.earliest_epoch == 2
+    assert partition.epoch_end_offset(0) == (0, 3)
+    assert partition.epoch_end_offset(1) == (1, 3), "as by Kafka, which has forgotten epoch 0"
+    assert partition.epoch_end_offset(2) == (2, 4)
+    assert partition.epoch_end_offset(3) == (3, 6)
+
+
 async def epoch_end(
     world: World, epoch: int, *, current: int = -1, topic: str = "t", version: int = 4
 ) -> Any:
