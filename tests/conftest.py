@@ -17,16 +17,7 @@ settings.register_profile("full", deadline=None)
 settings.load_profile("fast")
 
 ROOT = Path(__file__).resolve().parents[1]
-ALONE = (
-    "tests/integration/test_cli_top.py",
-    "tests/integration/test_disk_full.py",
-    "tests/integration/test_http_under_attack.py",
-    "tests/integration/test_inflating_batches.py",
-    "tests/integration/test_memory_at_metrics.py",
-    "tests/conformance/test_low_disk_clients.py",
-    "tests/soak/",
-    "tests/unit/protocol/records/test_others_run.py",
-)
+ALONE = tuple((ROOT / "tests" / "alone.txt").read_text().split())
 """What measures time, or a machine's disk and memory."""
 HEAVY = {
     "spark": r"\bspark: |pyspark|support\.spark\.(cluster_driver|spark_|stream_driver)",
@@ -36,12 +27,13 @@ HEAVY = {
 """What a module says that starts a Spark, a Java machine or a browser: one of each at a time."""
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """What is in `ALONE` has its mark; what one core does alone begins first, for it ends last."""
     for item in items:
         if item.nodeid.startswith(ALONE):
             item.add_marker("alone")
+    yield  # those that are not asked for are left out
     items.sort(key=lambda item: _group_of(item.nodeid.partition("::")[0]).startswith("tests/"))
 
 
