@@ -29,6 +29,7 @@ from broker.topics.catalog_file import FILE_NAME, CatalogState, TopicEntry, pars
 from broker.topics.metadata_image import MetadataImage, TopicImage, image_of
 from broker.topics.names import fault_in_name, internal_topics, is_left_alone
 from broker.topics.new_topic import NewTopic
+from broker.topics.replaced_file import ReplacedFile
 from broker.topics.stored_settings import FILE_NAME as CONFIG_FILE_NAME
 from config.errors import ConfigError
 from config.sealed_json import KEY as CHECKSUM
@@ -52,7 +53,12 @@ class TopicCatalog:
         self._logs = log_manager
         self._lane = lane
         self._make_partition: Callable[[Log], Partition]
+        making_room = log_manager.ballast.making_room
+        self._topics_file = ReplacedFile(env.fs, self._path(FILE_NAME), making_room)
+        self._settings_file = ReplacedFile(env.fs, self._path(CONFIG_FILE_NAME), making_room)
         self._deleted: frozenset[UUID] = frozenset()
+        self._stored: Mapping[str, TopicEntry] = {}
+        """Topics of the file, as it was written last."""
         self.image: MetadataImage = MetadataImage()
         self.internal_topics = internal_topics(config.broker_config.horolog_audit_topic)
         """Clients may read them, and neither write nor make, change or delete them."""
@@ -62,14 +68,14 @@ class TopicCatalog:
         """Before any log is opened: the settings that clients changed while it ran last. Raises
         ConfigError.
         """
-        path = self._path(CONFIG_FILE_NAME)
-        if self._env.fs.exists(path):
+        stored = self._settings_file.read()
+        if stored is not None:
             try:
-                self._config.restore(self._env.fs.read_text(path))
+                self._config.restore(stored.decode())
             except ConfigError as error:
                 advice = ": horolog config unset, with that key, takes back what is stored"
                 text = error.message + advice * (error.key != CHECKSUM)
-                raise ConfigError(error.key, text, where=path) from error
+                raise ConfigError(error.key, text, where=self._settings_file.path) from error
 
     def load(self, make_partition: Callable[[Log], Partition]) -> None:
         """Joins the stored topics with the logs on the disk, after these are open. Blocks.
@@ -98,21 +104,24 @@ class TopicCatalog:
     async def create(self, new: Sequence[NewTopic]) -> None:
         """Makes topics that were judged possible; durable when this returns. Hold `changing`.
 
-        Raises StorageError when the disk refuses; then none of them exists.
+        Raises StorageError when the disk refuses; then none of them exists. One that the next start
+        may find all the same keeps its settings.
         """
         if not new:
             return
         settings = self._config.serialise()
         for topic in new:
+            self._config.remove_topic(topic.name)  # what a refused one has left
             if topic.overrides:
                 self._config.set_topic(topic.name, topic.overrides)
         changed_settings = self._config.serialise()
         try:
-            if changed_settings != settings:
+            if not self._settings_file.holds(changed_settings.encode()):
                 await self._lane.run(self._write_settings, changed_settings)
             images = await self._lane.run(self._make_topics, new)
         except StorageError:
-            self._config.restore(settings)
+            if not self._may_be_stored(new):
+                self._config.restore(settings)
             raise
         self.image = self.image.with_topics(images)
 
@@ -124,15 +133,21 @@ class TopicCatalog:
     async def delete(self, names: Sequence[str]) -> None:
         """Deletes topics and their settings; durable when this returns. Hold `changing`.
 
-        Raises StorageError when the decision cannot be stored; then they stay. What fails after
-        that is finished by the next start.
+        Raises StorageError when the decision cannot be stored; then they stay, and where the next
+        start may find it stored all the same, they take no more records. What fails after that is
+        finished by the next start.
         """
         if not names:
             return
         topics = [self.image.topics[name] for name in names]
         remaining = self.image.without(names)
         deleted = self._deleted | {topic.topic_id for topic in topics}
-        await self._lane.run(self._write_state, _state_of(remaining, deleted))
+        try:
+            await self._lane.run(self._write_state, _state_of(remaining, deleted))
+        except StorageError as error:
+            if self._topics_file.is_unknown:
+                _take_offline(topics, error)
+            raise
         self.image = remaining
         for topic in topics:
             for each in topic.partitions:
@@ -242,24 +257,35 @@ class TopicCatalog:
         if orphans:
             self._write_settings(self._config.serialise())
 
+    def _may_be_stored(self, new: Sequence[NewTopic]) -> bool:
+        """True when the next start may find topics that could not be made."""
+        return self._topics_file.is_unknown or any(each.name in self._stored for each in new)
+
     def _read_state(self) -> CatalogState | None:
-        path = self._path(FILE_NAME)
-        return parse(self._env.fs.read_bytes(path)) if self._env.fs.exists(path) else None
+        content = self._topics_file.read()
+        if content is None:
+            return None
+        state = parse(content)
+        self._stored = state.topics
+        return state
 
     def _write_state(self, state: CatalogState) -> None:
-        self._write_file(FILE_NAME, render(state))
-        self._deleted = state.deleted
+        self._topics_file.write(render(state))
+        self._deleted, self._stored = state.deleted, state.topics
 
     def _write_settings(self, text: str) -> None:
-        self._write_file(CONFIG_FILE_NAME, text.encode())
-
-    def _write_file(self, name: str, data: bytes) -> None:
-        """Also on a full disk: deleting topics makes room."""
-        write = partial(self._env.fs.write_atomically, self._path(name), data)
-        self._logs.ballast.making_room(write)
+        self._settings_file.write(text.encode())
 
     def _path(self, name: str) -> str:
         return f"{self._lane.log_dir}/{name}"
+
+
+def _take_offline(topics: Iterable[TopicImage], error: StorageError) -> None:
+    """Records that were acknowledged now might be gone with the topic at the next start."""
+    for topic in topics:
+        for each in topic.partitions:
+            each.log.fail(error)
+            each.writer.went_offline()
 
 
 def _state_of(image: MetadataImage, deleted: frozenset[UUID]) -> CatalogState:

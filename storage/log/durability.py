@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from config.topic import TopicConfig
 from storage.env import Clock
-from storage.errors import DiskError, FileMissing
+from storage.errors import DiskError, FileMissing, StorageError
 from storage.files import synced_mark
 from storage.files.partition_files import PartitionFiles
 from storage.segment.log_snapshot import LogSnapshot, Place
@@ -59,7 +59,7 @@ class Durability:
         self.durable_offset = durable_offset
         self.recovery_point = durable_offset
         """Below it the index files are durable as well: recovery need not look there."""
-        self.failed: DiskError | None = None
+        self.failed: StorageError | None = None
         self.first_dirty_at: float | None = None
         """Since when (monotonic seconds) something is unsynced; None if nothing is."""
         self._gated: deque[tuple[int, Place]] = deque()
@@ -101,6 +101,10 @@ class Durability:
     def dirty_bytes(self) -> int:
         """Bytes that were written and not synced yet."""
         return self._total_bytes - self._synced.total_bytes
+
+    def fail(self, error: StorageError) -> None:
+        """Ends writes, as a failed sync does. On the loop."""
+        self.failed = self.failed or error
 
     def reached(self, offset: int) -> None:
         """Notes that everything below `offset` is durable. On the loop, at any time."""

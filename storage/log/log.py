@@ -14,7 +14,7 @@ from uuid import UUID
 from config.topic import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from storage.env import Env
-from storage.errors import CorruptLog, DiskError, LogOffline, NoSpace
+from storage.errors import CorruptLog, DiskError, LogOffline, NoSpace, StorageError
 from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
@@ -107,9 +107,16 @@ class Log:
         return f"Log({self.topic}-{self.partition}, {begin}..{end})"
 
     @property
-    def failed(self) -> DiskError | None:
-        """The first fsync error. It is final: the log takes no more writes until it is reopened."""
+    def failed(self) -> StorageError | None:
+        """The first fsync error, or what `fail` was given.
+
+        It is final: the log takes no more writes until it is reopened.
+        """
         return self.durability.failed
+
+    def fail(self, error: StorageError) -> None:
+        """Take no more writes until it is reopened: what they need elsewhere is not durable."""
+        self.durability.fail(error)
 
     @property
     def durable_offset(self) -> int:

@@ -134,6 +134,7 @@ class SimFileSystem:
         self.on_call: Callable[[int], None] | None = None
         self.on_mutation: Callable[[str, str], None] | None = None  # gets the call and its path
         self.fail_at: tuple[int, str] | None = None  # that call fails: eio, enospc, short
+        self.fail_at_each: set[int] = set()  # those calls fail: eio
         self.cold_paths: set[str] = set()  # what `read_into_if_cached` does not find in the cache
         self.capacity_bytes = capacity_bytes
         self._clock = clock
@@ -379,6 +380,8 @@ class SimFileSystem:
     def _maybe_fail(self, operation: str, path: str) -> None:
         if self.fail_at is not None and self.fail_at[0] == self.calls:
             raise _error_of(self.fail_at[1], operation, path)
+        if self.calls in self.fail_at_each:
+            raise _error_of("eio", operation, path)
         for fault in self._faults:
             if fault.operation != operation or fault.path_part not in path or not fault.times:
                 continue
