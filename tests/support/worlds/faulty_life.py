@@ -88,6 +88,18 @@ class FaultyLife(BrokerLife):
         with suppress(KafkaError, StorageError):
             await super().make_groups()
 
+    async def delete(self, name: str) -> None:
+        """A topic that takes records after its deletion was refused stays."""
+        await super().delete(name)
+        fact = self.ledger.topics[name]
+        topic = fact.latest
+        if fact.is_settled or topic is None:
+            return
+        with suppress(IndexError, KafkaError, StorageError):
+            is_taken = await self._send(topic, 0, self._row(topic), 1)
+            if is_taken:
+                fact.answered()
+
     # --- idempotent producers ---
 
     async def write(self, topic: TopicFacts, *, acks: int = -1) -> None:
