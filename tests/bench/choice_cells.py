@@ -6,6 +6,7 @@ In this process, on a simulated disk: it is a matter of memory and arithmetic al
 import time
 from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
 
 from broker.tasks.cleaner import judge_all
 from protocol.records.builder import build_batch
@@ -28,7 +29,7 @@ def measure(_: Peer, scale: Scale) -> Mapping[str, float]:
     return {name: _choice_ms(count, lags) for name, lags in (("plain", {}), ("lags", LIMITS))}
 
 
-def _choice_ms(count: int, lags: Mapping[str, int]) -> float:
+def _choice_ms(count: int, lags: Mapping[str, Any]) -> float:
     clock = SimClock(NOW_MS)
     env = sim_env(clock=clock)
     offsets = CleanerOffsets(env.fs, "/data")
@@ -43,7 +44,7 @@ def _choice_ms(count: int, lags: Mapping[str, int]) -> float:
     return min(took) * 1000 * PARTITIONS / count
 
 
-def _log(env, number: int, lags: Mapping[str, int]) -> Log:  # type: ignore[no-untyped-def]
+def _log(env: Any, number: int, lags: Mapping[str, Any]) -> Log:
     compact = frozenset({"compact"})
     log = open_log(env, path=f"/data/t-{number}", cleanup_policy=compact, **lags)
     for _ in range(CLOSED_SEGMENTS):

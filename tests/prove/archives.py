@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from pipeline.sinks.archive import run as archive
 from pipeline.sinks.archive.run import Wishes
 from tests.prove import Outcome, Work, spread
 from tests.support.spark.archives import VALUES, opened, rows_of, run
@@ -57,7 +56,7 @@ def _run(kind: str, root: Path, end: int, dice: random.Random, *, dies_at: int |
         VALUES,
     )
     with (
-        patch.object(archive.time, "time_ns", lambda: now_ms * 1_000_000),
+        patch("pipeline.sinks.archive.run.time.time_ns", lambda: now_ms * 1_000_000),
         opened(kind, root) as target,
     ):
         if dies_at is not None:

@@ -75,7 +75,7 @@ class Life:
 
     def _cut(self, address: str, cut: int) -> None:
         dice = random.Random(self.seed * 1000 + cut)
-        movers = Movers(address, self.promises, dice.random())
+        movers = Movers(address, self.promises, dice.getrandbits(32))
         movers.begin()
         for writer in self.writers:
             writer.go_on()
@@ -138,7 +138,7 @@ def make_topics(address: str) -> None:
 class Cuts(NamedTuple):
     """What the cuts of one kind of file system came to."""
 
-    count: int
+    made: int
     lives: int
     findings: tuple[str, ...]
 
@@ -166,9 +166,9 @@ def prove(work: Work) -> Outcome:
     results = dict(
         zip(kinds, spread(work, partial(cuts_of, work.seed, wanted), kinds), strict=True)
     )
-    told = {**missing, **{kind: str(result.count) for kind, result in results.items()}}
+    told = {**missing, **{kind: str(result.made) for kind, result in results.items()}}
     return Outcome(
-        sum(result.count for result in results.values()),
+        sum(result.made for result in results.values()),
         "power cuts",
         f"{work.seed}-{work.seed + max(result.lives for result in results.values()) - 1}",
         tuple(finding for result in results.values() for finding in result.findings),

@@ -56,11 +56,11 @@ class Admin:
         finally:
             connection.close()
 
-    def get(self, path: str, **parameters: object) -> Any:
+    def get(self, path: str, **parameters: Any) -> Any:
         """The content of an answer that has to be a good one."""
         return self._good(self.ask("GET", path, **parameters))
 
-    def post(self, path: str, **parameters: object) -> Any:
+    def post(self, path: str, **parameters: Any) -> Any:
         """As `get`, for a change."""
         return self._good(self.ask("POST", path, **parameters))
 

@@ -27,10 +27,13 @@ def written(bootstrap: str, topic: str, values: list[bytes]) -> None:
     """Writes them all with acks=all to partition 0; AssertionError for one that is refused."""
     refused: list[KafkaError] = []
     producer = Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 20_000})
+
+    def judge(error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            refused.append(error)
+
     for value in values:
-        producer.produce(
-            topic, value, partition=0, on_delivery=lambda error, _: error and refused.append(error)
-        )
+        producer.produce(topic, value, partition=0, on_delivery=judge)
     assert producer.flush(PATIENCE_SECONDS) == 0
     assert not refused
 

@@ -74,7 +74,7 @@ def some_records(choice: random.Random) -> bytes | None:
     return choice.choice([None, b"", bytes(batch), bytes(batch), bytes(batch) * 2])
 
 
-SEQUENCES: list[dict[str, int]] = [
+SEQUENCES: list[dict[str, Any]] = [
     {},
     {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0},
     {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0},

@@ -83,8 +83,8 @@ class Checked:
         same("ElectLeaders", found, {ErrorCode.ELECTION_NOT_NEEDED})
         moved = [{"name": self.topic, "partitions": [{"partition_index": 0, "replicas": [1]}]}]
         answer = await self._ask("AlterPartitionReassignments", 1, topics=moved)
-        found = answer.error_code, answer.responses[0].partitions[0].error_code
-        same("AlterPartitionReassignments", found, (0, 0))
+        codes = answer.error_code, answer.responses[0].partitions[0].error_code
+        same("AlterPartitionReassignments", codes, (0, 0))
         moving = await self._ask("ListPartitionReassignments", 0)
         same("ListPartitionReassignments", (moving.error_code, moving.topics), (0, []))
 
@@ -136,11 +136,11 @@ class Checked:
         who = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
         stored = await self._produce(12, batch(b"d", at=self.now_ms, base_sequence=0, **who))
         same("Produce of an idempotent producer", (stored.error_code, stored.base_offset), (0, 3))
-        asked = {"name": self.topic, "partition_indexes": [0]}
-        active = await self._ask("DescribeProducers", 0, topics=[asked])
+        place = {"name": self.topic, "partition_indexes": [0]}
+        active = await self._ask("DescribeProducers", 0, topics=[place])
         part = active.topics[0].partitions[0]
-        found = part.error_code, [each.producer_id for each in part.active_producers]
-        same("DescribeProducers", found, (0, [made.producer_id]))
+        known = part.error_code, [each.producer_id for each in part.active_producers]
+        same("DescribeProducers", known, (0, [made.producer_id]))
 
     async def _settings(self) -> None:
         one = {"resource_type": TOPIC, "resource_name": self.topic}

@@ -168,8 +168,8 @@ class CrashWorld:
         assert list(found) == list(range(start, end)), "a hole"
         for offset, value in ledger.durable.items():
             assert offset < start or found.get(offset) == value, f"offset {offset} is lost"
-        for offset, value in found.items():
-            assert value in ledger.values[offset], f"offset {offset} was never written like that"
+        for offset, stored in found.items():
+            assert stored in ledger.values[offset], f"offset {offset} was never written like that"
         self._judge_life(disk, log, start, end)
 
     def _judge_life(self, disk: SimFileSystem, log: Log, start: int, end: int) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
 from confluent_kafka import (
     Consumer,
@@ -84,8 +85,9 @@ def _read(consumer: Consumer, place: TopicPartition) -> list[Message]:
     while True:
         message = consumer.poll(PATIENCE_SECONDS)
         assert message is not None, f"{place} has no end"
-        if message.error():
-            assert message.error().name() == "_PARTITION_EOF", message.error()
+        error = message.error()
+        if error is not None:
+            assert error.name() == "_PARTITION_EOF", error
             return messages
         messages.append(message)
 
@@ -98,7 +100,7 @@ def _summary(messages: list[Message], *, newest_only: bool) -> dict[str, object]
     return {"records": len(rows), "sha256": whole, "first": rows[:1], "last": rows[-1:]}
 
 
-def _row(message: Message) -> tuple[object, ...]:
+def _row(message: Any) -> tuple[object, ...]:
     kind, stamp = message.timestamp()
     when = stamp if kind == 1 else "arrival"
     text = [(part or b"").decode() for part in (message.key(), message.value())]
@@ -135,7 +137,7 @@ def _quotas(client: WireClient) -> list[object]:
     ]  # fmt: skip
 
 
-def _transactions(client: WireClient) -> list[object]:
+def _transactions(client: WireClient) -> list[Any]:
     states = client.call(ListTransactionsRequest(), 0).transaction_states
     return sorted((t.transactional_id, t.producer_id, t.transaction_state) for t in states)
 

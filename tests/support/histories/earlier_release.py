@@ -12,7 +12,9 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -165,10 +167,10 @@ def alter(admin: AdminClient, kind: ResourceType, name: str, key: str, value: st
     done(admin.incremental_alter_configs([resource]))
 
 
-def done(futures: Mapping[object, object]) -> None:
+def done(futures: Mapping[Any, "Future[Any]"]) -> None:
     """Waits for answers of an admin client; raises the first error."""
     for each in futures.values():
-        each.result(PATIENCE_SECONDS)  # type: ignore[attr-defined]
+        each.result(PATIENCE_SECONDS)
 
 
 def main(horolog: str) -> int:

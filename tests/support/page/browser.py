@@ -56,7 +56,12 @@ def watched_page(browser: "Browser", origin: str, **how: Any) -> Iterator["Page"
     seen: list[str] = []
     page.on("pageerror", lambda error: seen.append(f"exception: {error}"))
     page.on("console", lambda said: seen.append(said.text) if said.type == "error" else None)
-    page.on("dialog", lambda dialog: (seen.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+
+    def dismiss(dialog: Any) -> None:
+        seen.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     page.on(
         "request",
         lambda asked: None if asked.url.startswith(origin) else seen.append(f"asks {asked.url}"),

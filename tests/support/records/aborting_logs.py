@@ -5,6 +5,7 @@ given up. Compaction changes nothing for whoever wants the last committed value 
 """
 
 import random
+from typing import Any
 
 from protocol.records.batch import iter_headers
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
@@ -27,10 +28,14 @@ from tests.support.records.cleaning import COMPACT, MEMORY, verdict
 from tests.support.records.logs import UNCLEAN, append, make_durable, open_log
 
 NOW = 1_700_000_000_000
-SETTINGS = {"cleanup_policy": COMPACT, "segment_bytes": 700, "delete_retention_ms": 1}
+SETTINGS: dict[str, Any] = {
+    "cleanup_policy": COMPACT,
+    "segment_bytes": 700,
+    "delete_retention_ms": 1,
+}
 PRODUCERS = 3
 AT_THE_TURN = -1
-NO_CHECKPOINTS = {
+NO_CHECKPOINTS: dict[str, dict[Any, Any]] = {
     name: {} for name in (LOG_START_OFFSETS_FILE, HIGH_WATERMARKS_FILE, RECOVERY_POINTS_FILE)
 }
 

@@ -5,6 +5,7 @@ Each seed gives one log on a simulated disk and the list of (time, offset) that 
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
@@ -83,7 +84,7 @@ def make_time_log(seed: int, *, batches: int = 60) -> TimeLog:
     clock = SimClock(NOW)
     fs = SimFileSystem(clock=clock)
     env = Env(clock, fs, SeededRng(seed))
-    settings = {
+    settings: dict[str, Any] = {
         "segment_bytes": dice.choice((1700, 2500, 1 << 20, 1 << 20)),
         "index_interval_bytes": dice.choice((0, 1, 100, 400, 4096)),
         "segment_index_bytes": dice.choice((36, 120, 10_485_760)),

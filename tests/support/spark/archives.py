@@ -53,8 +53,8 @@ def table_of(kind: str, root: Path, table: TableKind) -> pa.Table:
     if kind == "delta":
         if not DeltaTable.is_deltatable(str(place)):
             return pa.table({})
-        table = DeltaTable(str(place))
-        return pa.table(table.to_pyarrow_table())
+        delta = DeltaTable(str(place))
+        return pa.table(delta.to_pyarrow_table())
     return ds.dataset(place, partitioning="hive").to_table() if place.exists() else pa.table({})
 
 

@@ -42,7 +42,7 @@ def row_at(offset: int) -> Row | None:
     if offset % 50 == 13:
         bad = (-1, 0, when // 1000, when + 29 * 365 * DAY_MS, when * 1000, -DAY_MS)
         when, table = bad[offset // 50 % len(bad)], "quarantine"
-    value = json.dumps({"n": offset, "text": "x" * (offset % 90)}).encode()
+    value: bytes | None = json.dumps({"n": offset, "text": "x" * (offset % 90)}).encode()
     if offset % 30 == 4:
         value = b"no JSON" if offset % 60 == 4 else b'{"n": "many"}'
         table = "dead_letters" if table == "records" else table

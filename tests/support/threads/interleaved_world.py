@@ -64,7 +64,7 @@ WATCHED = (
 )  # fmt: skip
 """Source files in which threads change places."""
 SEGMENT_BYTES = (250, 600, 600, 3000)
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     **NO_BOUNDS,
     "index_interval_bytes": 100,
     "horolog_zone_bytes": 200,
@@ -170,7 +170,7 @@ class InterleavedWorld:
         self.commit = GroupCommit(
             loop,
             self.clock.monotonic,
-            SimpleNamespace(synced=lambda seconds, error: None),  # type: ignore[arg-type]
+            SimpleNamespace(synced=lambda seconds, error: None),
             interval_seconds=0.1,
             interval_bytes=1 << 20,
             flush_bytes=1 << 30,
@@ -194,7 +194,7 @@ class InterleavedWorld:
 
     # --- requests ---
 
-    def _batch(self, options: dict[str, int], *, is_open: bool = False) -> tuple[memoryview, int]:
+    def _batch(self, options: dict[str, Any], *, is_open: bool = False) -> tuple[memoryview, int]:
         self.counter += 1
         value = b"<%d>" % self.counter + bytes(self.dice.randrange(60))
         time = NOW + self.counter

@@ -187,13 +187,16 @@ class BrokerLife:
         fact = self.ledger.topics[name]
         if not fact.is_settled:
             return
-        offsets = [each for place, each in self.ledger.offsets.items() if place[1] == name]
+        offsets: list[Fact[Any]] = [
+            each for place, each in self.ledger.offsets.items() if place[1] == name
+        ]
         fact.ask(None)
         for each in offsets:
             each.ask(None)
         code = await self.world.delete_topic(name)
         await self.settle()
-        for each in (fact, *offsets):
+        facts: list[Fact[Any]] = [fact, *offsets]
+        for each in facts:
             if self.agreed(each, code == 0):
                 each.answered()
 
@@ -417,7 +420,8 @@ class BrokerLife:
             facts[place].ask(offset if how == COMMIT else facts[place].latest)
         code = await producer.end(commit=how == COMMIT)
         await self.settle()
-        for fact in (transaction.outcome, *facts.values()):
+        asked: list[Fact[Any]] = [transaction.outcome, *facts.values()]
+        for fact in asked:
             if self.agreed(fact, code == 0):
                 fact.answered()
         await self.world.rests()

@@ -94,9 +94,13 @@ def content(node: NodeProcess, topic: str, partitions: int) -> list[Row]:
     while any(here < end for here, end in zip(at, ends, strict=True)):
         for message in consumer.consume(500, 0.1):
             assert not message.error(), message.error()
-            where = message.partition(), message.offset()
-            at[where[0]] = where[1] + 1
-            rows.append(Row(*where, message.timestamp()[1], message.key(), message.value()))
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            at[partition] = offset + 1
+            rows.append(
+                Row(partition, offset, message.timestamp()[1], message.key(), message.value())
+            )
     consumer.close()
     return sorted(rows, key=lambda row: row[:2])
 

@@ -233,7 +233,7 @@ def leave(world: GroupWorld, *who: tuple[str, str | None], group_id: str = GROUP
 async def group_world(**settings: str) -> GroupWorld:
     """A broker with topic "t" of two partitions; what is written counts as durable at once."""
     settings = {"horolog_durability": "os", "offsets_topic_num_partitions": "2", **settings}
-    world = GroupWorld(**settings)
+    world = GroupWorld(None, 0, **settings)
     await world.make_topic("t", 2)
     await world.broker.groups.topic.make()
     return world

@@ -222,8 +222,8 @@ async def last_offsets(talk: Talk, dice: random.Random) -> None:
     listed = {"name": "t", "partitions": [{"partition_index": 0, "timestamp": at}] * 3}
     await talk.ask("ListOffsets", 7, replica_id=-1, topics=[listed] * 2)
     epochs = {"partition": 0, "leader_epoch": dice.choice((2**31 - 1, -(2**31), -1, 1))}
-    asked = {"topic": "t", "partitions": [epochs] * 2}
-    await talk.ask("OffsetForLeaderEpoch", 4, topics=[asked] * 2)
+    named = {"topic": "t", "partitions": [epochs] * 2}
+    await talk.ask("OffsetForLeaderEpoch", 4, topics=[named] * 2)
     if at >= 0:
         cut = {"name": "t", "partitions": [{"partition_index": 0, "offset": at}] * 2}
         await talk.ask("DeleteRecords", 2, topics=[cut], timeout_ms=1000)

@@ -30,7 +30,7 @@ class LiveBroker:
         self.data_dir = data_dir
         self.http = Admin(process.facts["http"])
         self.http.post("/api/clock/freeze")
-        servers = {"bootstrap.servers": process.bootstrap}
+        servers: dict[str, str | int | float | bool] = {"bootstrap.servers": process.bootstrap}
         self.admin = AdminClient(servers)
         self.producer = Producer({**servers, "linger.ms": 0, "batch.num.messages": 1})
         self.consumer = Consumer({**servers, "group.id": "unused", "enable.auto.commit": False})

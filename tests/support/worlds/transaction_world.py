@@ -137,7 +137,7 @@ class TransactionWorld(World):
         answer = (await self.call(request, 7)).topics[0].partitions[0]
         return answer.committed_offset, answer.error_code
 
-    def stable(self, topic: str = "t", partition: int = 0) -> int:
+    def stable_offset(self, topic: str = "t", partition: int = 0) -> int:
         """The last stable offset."""
         return self.partition(topic, partition).log.snapshot.last_stable_offset
 
@@ -250,7 +250,7 @@ class Producer:
 
 async def transaction_world(partitions: int = 2, **settings: str) -> TransactionWorld:
     """With the topic `t`."""
-    world = TransactionWorld(**settings)
+    world = TransactionWorld(None, 0, **settings)
     await world.make_topic(partitions=partitions)
     return world
 

@@ -9,7 +9,7 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
 from protocol.apis import create_topics, fetch, produce
@@ -133,10 +133,10 @@ def sum_of(scraped: str, name: str, **labels: str) -> float:
 
 
 def produce_to(
-    client: WireClient, records: object, *, topic: str = "t", partition: int = 0, **fields: object
+    client: WireClient, records: Any, *, topic: str = "t", partition: int = 0, **fields: Any
 ) -> produce.PartitionProduceResponse:
     """The answer to one batch; `version` and the request's fields by name."""
-    version = int(fields.pop("version", 9))  # type: ignore[call-overload]
+    version = int(fields.pop("version", 9))
     data = produce.PartitionProduceData(index=partition, records=records)
     topics = [produce.TopicProduceData(name=topic, partition_data=[data])]
     request = produce.ProduceRequest(
@@ -148,7 +148,7 @@ def produce_to(
 
 
 def fetch_from(
-    client: WireClient, *, topic: str = "t", partition: int = 0, offset: int = 0, **fields: object
+    client: WireClient, *, topic: str = "t", partition: int = 0, offset: int = 0, **fields: Any
 ) -> fetch.FetchResponse:
     """The answer to a fetch of one partition, which waits for nothing unless asked to."""
     wanted = fetch.FetchPartition(
@@ -156,14 +156,14 @@ def fetch_from(
         fetch_offset=offset,
         partition_max_bytes=fields.pop("partition_max_bytes", MIB),
     )
-    version = int(fields.pop("version", 12))  # type: ignore[call-overload]
+    version = int(fields.pop("version", 12))
     topics = [fetch.FetchTopic(topic=topic, partitions=[wanted])]
     request = fetch.FetchRequest(**{"max_wait_ms": 0, "min_bytes": 1, "topics": topics, **fields})
     answer: fetch.FetchResponse = client.call(request, version)
     return answer
 
 
-def small_batch(*values: bytes, **how: object) -> bytearray:
+def small_batch(*values: bytes, **how: Any) -> bytearray:
     """A batch of the present time, one record per value."""
     now = int(time.time() * 1000)
     key = how.pop("key", None)

@@ -33,12 +33,12 @@ async def test_committed_records_are_read_aborted_ones_are_not(
     for number, commit in enumerate([True, False, True]):
         assert await one.write(b"%d" % number) == 0
         assert await one.write(b"also %d" % number, 1) == 0
-        assert world.stable() < world.partition().log.snapshot.high_watermark
+        assert world.stable_offset() < world.partition().log.snapshot.high_watermark
         assert await one.end(commit=commit) == 0
         await world.rests()
     assert await world.committed() == [b"0", b"2"]
     assert await world.committed(partition=1) == [b"also 0", b"also 2"]
-    assert world.stable() == world.partition().log.snapshot.log_end_offset == 6
+    assert world.stable_offset() == world.partition().log.snapshot.log_end_offset == 6
 
 
 async def test_list_offsets_of_committed_records_ends_where_they_do(
@@ -63,7 +63,7 @@ async def test_the_next_owner_fences_the_one_before(world: TransactionWorld, ver
     new = await producer(world, version=version)
     assert new.producer_id == old.producer_id
     assert new.epoch > old.epoch
-    assert world.stable() == 2, "what was open is aborted"
+    assert world.stable_offset() == 2, "what was open is aborted"
     assert await old.send(b"zombie") == ErrorCode.INVALID_PRODUCER_EPOCH
     assert await old.join(0) == [ErrorCode.PRODUCER_FENCED]
     assert await old.join(0, api_version=1) == [ErrorCode.INVALID_PRODUCER_EPOCH]
@@ -161,9 +161,9 @@ async def test_a_transaction_ends_when_its_time_is_over(
     one = await producer(world, version=version)
     await one.write(b"late")
     await world.passes(TIMEOUT_MS - 1)
-    assert world.stable() == 0
+    assert world.stable_offset() == 0
     await world.passes(1)
-    assert world.stable() == 2
+    assert world.stable_offset() == 2
     assert await one.send(b"more") == ErrorCode.INVALID_PRODUCER_EPOCH
     assert await one.end() == ErrorCode.PRODUCER_FENCED
     assert await one.end(commit=False) == ErrorCode.PRODUCER_FENCED
@@ -189,7 +189,7 @@ async def test_a_transaction_goes_on_over_a_kill(world: TransactionWorld, versio
     one = await producer(world, version=version)
     await one.write(b"before")
     one.world = again = await world.reborn()
-    assert again.stable() == 0
+    assert again.stable_offset() == 0
     assert await one.write(b"after") == 0
     assert await one.end() == 0
     await again.rests()
@@ -202,9 +202,9 @@ async def test_what_a_kill_left_open_ends_when_its_time_is_over(world: Transacti
     world.clock.advance(TIMEOUT_MS // 2)
     again = await world.reborn()
     await again.passes(TIMEOUT_MS // 2 - 1)
-    assert again.stable() == 0
+    assert again.stable_offset() == 0
     await again.passes(1)
-    assert again.stable() == 2
+    assert again.stable_offset() == 2
     assert await again.committed() == []
 
 
@@ -449,7 +449,7 @@ async def test_a_transaction_that_no_id_knows_of_is_aborted_at_the_start(
                     world.fs.open(f"/data/{name.name}/{file.name}").truncate(0)
     again = await world.reborn()
     for index in range(2):
-        assert again.stable(partition=index) == 2
+        assert again.stable_offset(partition=index) == 2
         assert await again.committed(partition=index) == []
     assert again.broker.transactions.steps.ended == {"orphaned": 2}
 
