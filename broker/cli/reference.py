@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from broker.metrics.catalogue import CATALOGUE
+from broker.metrics.catalogue import CATALOGUE, KAFKA_CATALOGUE
 from broker.metrics.declare import Catalogue, Durations, Metric, Spread
-from broker.metrics.exporter_names import EXPORTER_METRICS
-from broker.metrics.kafka_names import KAFKA_METRICS
 
 if TYPE_CHECKING:
     from broker.http.port.route import HttpRoute
@@ -33,9 +31,7 @@ def marked_tables() -> dict[str, dict[str, str]]:
         "docs/operations.md": {"not by clients": fixed_table()},
         "docs/reference/metrics.md": {
             "metrics": metrics_table(CATALOGUE),
-            "metrics in Kafka's names": metrics_table(
-                Catalogue((*KAFKA_METRICS, *EXPORTER_METRICS))
-            ),
+            "metrics in Kafka's names": metrics_table(KAFKA_CATALOGUE),
         },
         "docs/reference/cli.md": {"commands": commands()},
         "docs/reference/http-api.md": {"paths": paths_table()},
@@ -71,13 +67,13 @@ def api_table() -> str:
 def metrics_table(catalogue: Catalogue) -> str:
     """Markdown: every metric with its type and labels."""
     head = "| metric | type | labels | what it tells |\n|---|---|---|---|\n"
-    rows: list[Metric | Durations | Spread] = [
+    rows: list[Metric[Any] | Durations[Any] | Spread[Any]] = [
         *catalogue.metrics, *catalogue.durations, *catalogue.spreads,
     ]  # fmt: skip
     return head + "".join(map(_metric_row, rows))
 
 
-def _metric_row(each: Metric | Durations | Spread) -> str:
+def _metric_row(each: Metric[Any] | Durations[Any] | Spread[Any]) -> str:
     kind = each.kind if isinstance(each, Metric) else "histogram"
     name = f"{each.name}_total" if kind == "counter" else each.name
     labels = ", ".join(f"`{label}`" for label in each.labels)

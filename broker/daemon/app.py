@@ -180,9 +180,8 @@ class Broker:
     def _scraped(self, path: str) -> tuple[str, bytes]:
         """On a thread; loads the library of metrics with the first scrape."""
         from broker.metrics.scrape import Scrape
-        from broker.metrics.view import MetricsView
 
-        return Scrape(bound(MetricsView, self.services)).text(path)
+        return Scrape(self.services).text(path)
 
 
 def _by_name(listeners: Iterable[Listener]) -> dict[str, Endpoint]:

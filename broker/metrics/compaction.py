@@ -6,28 +6,41 @@ second whether or not a cleaner lives. Sizes and shares are those of the cleaner
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from broker.metrics.partitions import LABELS, series
+from broker.tasks.cleaner import Cleaner
 from broker.tasks.cleaner_tally import LastChoice, LastRun
+from broker.topics.topic_catalog import TopicCatalog
 from storage.cleaner.dirty_age import dirty_age, has_bound
+from storage.directory.log_manager import LogManager
+from storage.env import Clock
 
 if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
     from storage.log.log import Log
     from storage.retention.cleanability import Verdict
+
+
+class CompactionView(NamedTuple):
+    """Services that metrics of compaction read."""
+
+    topics: TopicCatalog
+    logs: LogManager
+    cleaner: Cleaner
+    clock: Clock
+
 
 STUCK = "stuck"
 
 
-def _delays(broker: "MetricsView") -> Iterable[Sample]:
-    now_ms, offsets = broker.clock.now_ms(), broker.logs.cleaner_offsets
+def _delays(view: CompactionView) -> Iterable[Sample]:
+    now_ms, offsets = view.clock.now_ms(), view.logs.cleaner_offsets
 
     def delay(log: "Log") -> float | None:
         return dirty_age(log, offsets).delay_ms(now_ms) / 1000 if has_bound(log) else None
 
-    return series(broker, delay, max)
+    return series(view.topics, delay, max)
 
 
 def _of_verdict(
@@ -35,32 +48,32 @@ def _of_verdict(
     text: str,
     read: "Callable[[Verdict], float]",
     merge: Callable[[float, float], float],
-) -> Metric:
+) -> Metric[CompactionView]:
     """A gauge of each compacted partition, as of the cleaner's last look."""
 
-    def samples(broker: "MetricsView") -> Iterable[Sample]:
-        verdicts = broker.cleaner.verdicts
+    def samples(view: CompactionView) -> Iterable[Sample]:
+        verdicts = view.cleaner.verdicts
 
         def value(log: "Log") -> float | None:
             verdict = verdicts.get(log)
             return None if verdict is None else read(verdict)
 
-        return series(broker, value, merge)
+        return series(view.topics, value, merge)
 
     return gauge(name, text, LABELS, samples)
 
 
-def _eligible(broker: "MetricsView") -> float:
-    return sum(verdict.is_eligible for verdict in broker.cleaner.verdicts.values())
+def _eligible(view: CompactionView) -> float:
+    return sum(verdict.is_eligible for verdict in view.cleaner.verdicts.values())
 
 
-def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[MetricsView], Iterable[Sample]]":
+def _uncleanable(read: "Callable[[Log], int]") -> Callable[[CompactionView], Iterable[Sample]]:
     """Sums over the backed off logs, by the reason; a log counts for one reason."""
 
-    def samples(broker: "MetricsView") -> Iterable[Sample]:
+    def samples(view: CompactionView) -> Iterable[Sample]:
         found: dict[tuple[str, ...], float] = {}
-        aside = broker.cleaner.set_aside
-        for topic in broker.topics.image.topics.values():
+        aside = view.cleaner.set_aside
+        for topic in view.topics.image.topics.values():
             for partition in topic.partitions:
                 log = partition.log
                 because = STUCK if log.compaction.is_stuck else None
@@ -73,24 +86,24 @@ def _uncleanable(read: "Callable[[Log], int]") -> "Callable[[MetricsView], Itera
     return samples
 
 
-def _failures(broker: "MetricsView") -> Iterable[Sample]:
-    return [((kind,), float(count)) for kind, count in broker.cleaner.tally.failures.items()]
+def _failures(view: CompactionView) -> Iterable[Sample]:
+    return [((kind,), float(count)) for kind, count in view.cleaner.tally.failures.items()]
 
 
-def _most_of_choices(read: Callable[[LastChoice], float]) -> "Callable[[MetricsView], float]":
-    return lambda broker: max(map(read, broker.cleaner.tally.choices.values()), default=0.0)
+def _most_of_choices(read: Callable[[LastChoice], float]) -> Callable[[CompactionView], float]:
+    return lambda view: max(map(read, view.cleaner.tally.choices.values()), default=0.0)
 
 
-def _most_of_runs(read: Callable[[LastRun], float]) -> "Callable[[MetricsView], float]":
-    return lambda broker: max(map(read, broker.cleaner.tally.runs.values()), default=0.0)
+def _most_of_runs(read: Callable[[LastRun], float]) -> Callable[[CompactionView], float]:
+    return lambda view: max(map(read, view.cleaner.tally.runs.values()), default=0.0)
 
 
-def _sum_of_choices(broker: "MetricsView") -> float:
-    choices: Mapping[int, LastChoice] = broker.cleaner.tally.choices
+def _sum_of_choices(view: CompactionView) -> float:
+    choices: Mapping[int, LastChoice] = view.cleaner.tally.choices
     return sum(each.due_by_lag for each in choices.values())
 
 
-COMPACTION_METRICS = (
+COMPACTION_METRICS: tuple[Metric[CompactionView], ...] = (
     gauge(
         "horolog_log_cleaner_max_compaction_delay_seconds",
         "Time for which the latest of all logs had been overdue (max.compaction.lag.ms) when a "
@@ -145,7 +158,7 @@ COMPACTION_METRICS = (
         "horolog_log_cleaner_runs",
         "Successful runs over a log.",
         (),
-        one(lambda broker: broker.cleaner.tally.ended_runs),
+        one(lambda view: view.cleaner.tally.ended_runs),
     ),
     counter(
         "horolog_log_cleaner_failures",
@@ -157,19 +170,19 @@ COMPACTION_METRICS = (
         "horolog_log_cleaner_read_bytes",
         "Bytes of logs that compaction has read, both passes.",
         (),
-        one(lambda broker: broker.cleaner.tally.read_bytes),
+        one(lambda view: view.cleaner.tally.read_bytes),
     ),
     counter(
         "horolog_log_cleaner_written_bytes",
         "Bytes of logs that compaction has written.",
         (),
-        one(lambda broker: broker.cleaner.tally.written_bytes),
+        one(lambda view: view.cleaner.tally.written_bytes),
     ),
     counter(
         "horolog_log_cleaner_removed_records",
         "Records that compaction has removed.",
         (),
-        one(lambda broker: broker.cleaner.tally.removed_records),
+        one(lambda view: view.cleaner.tally.removed_records),
     ),
     gauge(
         "horolog_log_cleaner_map_utilisation_ratio",
@@ -193,6 +206,6 @@ COMPACTION_METRICS = (
         "horolog_log_cleaner_dead_threads",
         "Cleaners whose last round ended in an error of the program's own.",
         (),
-        one(lambda broker: broker.cleaner.tally.dead_threads),
+        one(lambda view: view.cleaner.tally.dead_threads),
     ),
 )

@@ -4,77 +4,104 @@ Names follow the Prometheus guide: prefix, base units, `_total` for counters. `r
 time on a thread: it copies what may change under it before it iterates.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import Any, Generic, TypeVar
 
 from broker.runtime.probes import LATENCY_BUCKETS, Histogram
 
-if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
-
 Sample = tuple[tuple[str, ...], float]
+T = TypeVar("T")
+"""Services that a metric reads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Generic[T]):
     """A counter or gauge: one value per combination of label values."""
 
     kind: str
     name: str
     help: str
     labels: tuple[str, ...]
-    read: "Callable[[MetricsView], Iterable[Sample]]"
+    read: Callable[[T], Iterable[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
-class Durations:
+class Durations(Generic[T]):
     """A histogram of seconds per combination of label values."""
 
     name: str
     help: str
     labels: tuple[str, ...]
-    read: "Callable[[MetricsView], Iterable[tuple[tuple[str, ...], Histogram]]]"
+    read: Callable[[T], Iterable[tuple[tuple[str, ...], Histogram]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Generic[T]):
     """A histogram of anything: counts by bound, not cumulative, the last one beyond all bounds."""
 
     name: str
     help: str
     labels: tuple[str, ...]
     bounds: tuple[float, ...]
-    read: "Callable[[MetricsView], Iterable[tuple[tuple[str, ...], Sequence[int]]]]"
+    read: Callable[[T], Iterable[tuple[tuple[str, ...], Sequence[int]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Generic[T]):
+    """Metrics that read the same services: a NamedTuple, bound once."""
+
+    services: type[T]
+    metrics: tuple[Metric[T], ...] = ()
+    durations: tuple[Durations[T], ...] = ()
+    spreads: tuple[Spread[T], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """All metrics that one path answers with."""
 
-    metrics: tuple[Metric, ...]
-    durations: tuple[Durations, ...] = ()
-    spreads: tuple[Spread, ...] = ()
+    families: tuple[Family[Any], ...]
+
+    @property
+    def metrics(self) -> tuple[Metric[Any], ...]:
+        """Its counters and gauges."""
+        return tuple(each for family in self.families for each in family.metrics)
+
+    @property
+    def durations(self) -> tuple[Durations[Any], ...]:
+        """Its histograms of seconds."""
+        return tuple(each for family in self.families for each in family.durations)
+
+    @property
+    def spreads(self) -> tuple[Spread[Any], ...]:
+        """Its other histograms."""
+        return tuple(each for family in self.families for each in family.spreads)
 
 
 def counter(
-    name: str, text: str, labels: tuple[str, ...], read: "Callable[[MetricsView], Iterable[Sample]]"
-) -> Metric:
+    name: str, text: str, labels: tuple[str, ...], read: Callable[[T], Iterable[Sample]]
+) -> Metric[T]:
     """A number that only grows; `name` without the `_total` that readers see."""
     return Metric("counter", name, text, labels, read)
 
 
 def gauge(
-    name: str, text: str, labels: tuple[str, ...], read: "Callable[[MetricsView], Iterable[Sample]]"
-) -> Metric:
+    name: str, text: str, labels: tuple[str, ...], read: Callable[[T], Iterable[Sample]]
+) -> Metric[T]:
     """A number as it is at the scrape."""
     return Metric("gauge", name, text, labels, read)
 
 
-def one(read: "Callable[[MetricsView], float]") -> "Callable[[MetricsView], Iterable[Sample]]":
+def one(read: Callable[[T], float]) -> Callable[[T], Iterable[Sample]]:
     """The reader of a metric without labels."""
-    return lambda broker: [((), read(broker))]
+    return lambda services: [((), read(services))]
+
+
+def labelled(values: Mapping[str, int]) -> Iterable[Sample]:
+    """The samples of a metric with one label, by its value."""
+    return [((label,), float(value)) for label, value in dict(values).items()]
 
 
 BUCKETS_SHOWN = tuple(range(5, LATENCY_BUCKETS, 2))  # every second power of two from 32 us on

@@ -9,18 +9,25 @@ read there.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from broker.groups.classic.group import GroupState
 from broker.groups.consumer.group import ConsumerState
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing, standings
-from broker.metrics.declare import Sample, counter, gauge, one
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from broker.runtime.probes import OTHERS
+from broker.topics.topic_catalog import TopicCatalog
 from storage.errors import StorageError
 from storage.search.segment_access import NotInMemory
 
-if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
+
+class GroupView(NamedTuple):
+    """Services that metrics of groups read."""
+
+    groups: GroupCoordinator
+    topics: TopicCatalog
+
 
 MAX_EXACT = 1000
 STATES = tuple(
@@ -31,10 +38,12 @@ STATES = tuple(
 LABELS = ("group", "topic", "partition")
 
 
-def by_place(broker: "MetricsView", read: Callable[[Standing], int]) -> Iterable[Sample]:
+def by_place(
+    groups: GroupCoordinator, topics: TopicCatalog, read: Callable[[Standing], int]
+) -> Iterable[Sample]:
     """A number of each committed offset, by group, topic and partition, as bounded as above."""
-    standing = list(standings(broker.groups.groups, broker.topics.image))
-    if _is_exact(broker):
+    standing = list(standings(groups.groups, topics.image))
+    if _is_exact(groups):
         return [
             ((each.group, each.topic, str(each.partition)), float(read(each))) for each in standing
         ]
@@ -49,19 +58,15 @@ def by_place(broker: "MetricsView", read: Callable[[Standing], int]) -> Iterable
     return list(found.items())
 
 
-def lag_seconds(broker: "MetricsView") -> Iterable[Sample]:
+def lag_seconds(groups: GroupCoordinator, topics: TopicCatalog) -> Iterable[Sample]:
     """By group, topic, partition and clock; none when there are too many."""
-    if not _is_exact(broker):
+    if not _is_exact(groups):
         return []
-    return [
-        sample
-        for each in standings(broker.groups.groups, broker.topics.image)
-        for sample in _times(each)
-    ]
+    return [sample for each in standings(groups.groups, topics.image) for sample in _times(each)]
 
 
-def _is_exact(broker: "MetricsView") -> bool:
-    return broker.groups.commits.stored <= MAX_EXACT
+def _is_exact(groups: GroupCoordinator) -> bool:
+    return groups.commits.stored <= MAX_EXACT
 
 
 def _times(standing: Standing) -> Iterable[Sample]:
@@ -75,52 +80,52 @@ def _times(standing: Standing) -> Iterable[Sample]:
     yield (*labels, "arrival"), lag.arrival_ms / 1000
 
 
-def _states(broker: "MetricsView") -> Iterable[Sample]:
-    found = Counter(group.state_name for group in list(broker.groups.groups.values()))
+def _states(view: GroupView) -> Iterable[Sample]:
+    found = Counter(group.state_name for group in list(view.groups.groups.values()))
     return [((state,), found[state]) for state in STATES]
 
 
-def _members(broker: "MetricsView") -> float:
-    return sum(group.member_count for group in list(broker.groups.groups.values()))
+def _members(view: GroupView) -> float:
+    return sum(group.member_count for group in list(view.groups.groups.values()))
 
 
-GROUP_METRICS = (
+GROUP_METRICS: tuple[Metric[GroupView], ...] = (
     gauge("horolog_groups", "Groups by their state.", ("state",), _states),
     gauge("horolog_group_members", "Members of all groups.", (), one(_members)),
     gauge(
         "horolog_group_members_bytes",
         "Memory for metadata and assignments of members of all groups.",
         (),
-        one(lambda broker: broker.groups.footprint.total_bytes),
+        one(lambda view: view.groups.footprint.total_bytes),
     ),
     gauge(
         "horolog_group_committed_offsets",
         "Offsets that groups have committed.",
         (),
-        one(lambda broker: broker.groups.commits.stored),
+        one(lambda view: view.groups.commits.stored),
     ),
     counter(
         "horolog_group_generations",
         "Generations of groups that began.",
         (),
-        one(lambda broker: broker.groups.rebalances.count + broker.groups.consumers.count),
+        one(lambda view: view.groups.rebalances.count + view.groups.consumers.count),
     ),
     counter(
         "horolog_group_records_unreadable",
         "Records of groups that could not be read back at the start.",
         (),
-        one(lambda broker: broker.groups.loading.unreadable_records),
+        one(lambda view: view.groups.loading.unreadable_records),
     ),
     gauge(
         "horolog_consumer_lag_records",
         "Offsets between what a group has committed and the high watermark.",
         LABELS,
-        lambda broker: by_place(broker, lambda each: each.records),
+        lambda view: by_place(view.groups, view.topics, lambda each: each.records),
     ),
     gauge(
         "horolog_consumer_lag_seconds",
         "Time from the record that a group reads next to the newest one, by either clock.",
         (*LABELS, "clock"),
-        lag_seconds,
+        lambda view: lag_seconds(view.groups, view.topics),
     ),
 )

@@ -7,39 +7,51 @@ type and labels that those rules give; what has no meaning on one node has its c
 from collections import Counter
 from collections.abc import Callable, Iterable
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from broker.metrics.partitions import per_partition
 from broker.metrics.process import disk_bytes
 from broker.metrics.topics import traffic
-from broker.runtime.probes import TopicTraffic
+from broker.runtime.probes import BrokerProbes, TopicTraffic
+from broker.server.server import Server
+from broker.topics.topic_catalog import TopicCatalog
+from protocol.api import Api
 
 if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
     from storage.log.log import Log
+
+
+class KafkaView(NamedTuple):
+    """Services that metrics in the names of Kafka read."""
+
+    probes: BrokerProbes
+    topics: TopicCatalog
+    server: Server
+    served: tuple[Api, ...]
+
 
 ALL_TOPICS = ""
 
 
-def _meter(bean: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric:
+def _meter(bean: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric[KafkaView]:
     """One of BrokerTopicMetrics: of each topic, and of all under the empty name, as Kafka does."""
 
-    def samples(broker: "MetricsView") -> Iterable[Sample]:
-        total = float(broker.probes.of_all_topics(read))
-        return [*traffic(broker, read), ((ALL_TOPICS,), total)]
+    def samples(view: KafkaView) -> Iterable[Sample]:
+        total = float(view.probes.of_all_topics(read))
+        return [*traffic(view.probes, read), ((ALL_TOPICS,), total)]
 
     return counter(f"kafka_server_brokertopicmetrics_{bean}", text, ("topic",), samples)
 
 
-def _partitions(broker: "MetricsView") -> float:
-    return broker.topics.image.partition_count
+def _partitions(view: KafkaView) -> float:
+    return view.topics.image.partition_count
 
 
-def _offline(broker: "MetricsView") -> float:
+def _offline(view: KafkaView) -> float:
     return sum(
         partition.log.failed is not None
-        for topic in broker.topics.image.topics.values()
+        for topic in view.topics.image.topics.values()
         for partition in topic.partitions
     )
 
@@ -48,25 +60,25 @@ def _at_least_in_sync(log: "Log") -> float:
     return float(log.config.min_insync_replicas <= 1)
 
 
-def _connections(broker: "MetricsView") -> Iterable[Sample]:
-    found = Counter(dict.fromkeys(broker.server.listeners, 0))
-    peers = [getattr(each, "peer", None) for each in tuple(broker.server.connections)]
+def _connections(view: KafkaView) -> Iterable[Sample]:
+    found = Counter(dict.fromkeys(view.server.listeners, 0))
+    peers = [getattr(each, "peer", None) for each in tuple(view.server.connections)]
     found.update(peer.listener_name for peer in peers if peer is not None)
     return [((name, "0"), number) for name, number in found.items()]
 
 
-def _requests(broker: "MetricsView") -> Iterable[Sample]:
-    for api in broker.served:
-        latency = broker.probes.latency[api.key]
+def _requests(view: KafkaView) -> Iterable[Sample]:
+    for api in view.served:
+        latency = view.probes.latency[api.key]
         if latency.count:
             yield (api.name,), latency.count
 
 
-def _truth(name: str, text: str, number: float) -> Metric:
+def _truth(name: str, text: str, number: float) -> Metric[KafkaView]:
     return gauge(name, text, (), one(lambda _: number))
 
 
-_TRAFFIC = (
+_TRAFFIC: tuple[Metric[KafkaView], ...] = (
     _meter("bytesin", "Bytes appended.", lambda t: t.bytes_in),
     _meter("bytesout", "Bytes of records fetched.", lambda t: t.bytes_out),
     _meter("messagesin", "Records appended.", lambda t: t.records_in),
@@ -80,7 +92,7 @@ _TRAFFIC = (
     _meter("failedfetchrequests", "Reads that failed.", lambda t: t.failed_reads),
 )
 
-_NODE = (
+_NODE: tuple[Metric[KafkaView], ...] = (
     gauge("kafka_server_replicamanager_leadercount", "Partitions led.", (), one(_partitions)),
     gauge("kafka_server_replicamanager_partitioncount", "Partitions.", (), one(_partitions)),
     _truth(
@@ -111,13 +123,13 @@ _NODE = (
         "kafka_network_socketserver_networkprocessoravgidle_percent",
         "Share of the last second in which the event loop had nothing to do (0 to 1).",
         (),
-        one(lambda broker: broker.probes.loop_idle_ratio),
+        one(lambda view: view.probes.loop_idle_ratio),
     ),
     gauge(
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
         "The same: one loop does both.",
         (),
-        one(lambda broker: broker.probes.loop_idle_ratio),
+        one(lambda view: view.probes.loop_idle_ratio),
     ),
     gauge(
         "kafka_server_kafkaserver_linux_disk_read_bytes",
@@ -140,7 +152,7 @@ _NODE = (
     counter("kafka_network_requestmetrics_requests", "Requests answered.", ("request",), _requests),
 )
 
-_PARTITIONS = (
+_PARTITIONS: tuple[Metric[KafkaView], ...] = (
     per_partition(
         "kafka_cluster_partition_replicascount", "Replicas: one node.", lambda _: 1.0, max
     ),
@@ -183,4 +195,4 @@ _PARTITIONS = (
     ),
 )
 
-KAFKA_METRICS = (*_TRAFFIC, *_NODE, *_PARTITIONS)
+KAFKA_METRICS: tuple[Metric[KafkaView], ...] = (*_TRAFFIC, *_NODE, *_PARTITIONS)

@@ -1,25 +1,28 @@
 """The account of memory, by class."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from broker.metrics.declare import Sample, counter, gauge
+from broker.metrics.declare import Metric, Sample, counter, gauge
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
 
-if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
+
+class MemoryView(NamedTuple):
+    """The service that metrics of memory read."""
+
+    memory: MemoryAccount
 
 
 def _by_class(
     read: Callable[[MemoryAccount, MemoryClass], int],
-) -> "Callable[[MetricsView], Iterable[Sample]]":
-    def samples(broker: "MetricsView") -> Iterable[Sample]:
-        return [((kind.value,), float(read(broker.memory, kind))) for kind in MemoryClass]
+) -> Callable[[MemoryView], Iterable[Sample]]:
+    def samples(view: MemoryView) -> Iterable[Sample]:
+        return [((kind.value,), float(read(view.memory, kind))) for kind in MemoryClass]
 
     return samples
 
 
-MEMORY_METRICS = (
+MEMORY_METRICS: tuple[Metric[MemoryView], ...] = (
     gauge(
         "horolog_memory_used_bytes",
         "Memory that clients make the broker hold, by what it is for.",

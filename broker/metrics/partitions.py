@@ -6,18 +6,35 @@ stays bounded whatever clients create.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from broker.metrics.declare import Metric, Sample, gauge
 from broker.runtime.probes import MAX_TOPICS, OTHERS
+from broker.topics.topic_catalog import TopicCatalog
 from storage.retention.plan import RetentionClock
 
 if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
     from storage.log.log import Log
 
 MAX_EXACT = 1000
 LABELS = ("topic", "partition")
+
+
+class HasTopics(Protocol):
+    """Services of which gauges of logs read the topics."""
+
+    @property
+    def topics(self) -> TopicCatalog:
+        """The topics, and with them the logs."""
+
+
+H = TypeVar("H", bound=HasTopics)
+
+
+class LogView(NamedTuple):
+    """The service that gauges of logs read."""
+
+    topics: TopicCatalog
 
 
 def per_partition(
@@ -25,18 +42,18 @@ def per_partition(
     text: str,
     value: "Callable[[Log], float | None]",
     merge: Callable[[float, float], float],
-) -> Metric:
+) -> Metric[H]:
     """A gauge of each log; None has no series. `merge` joins two partitions of a topic."""
-    return gauge(name, text, LABELS, lambda broker: series(broker, value, merge))
+    return gauge(name, text, LABELS, lambda view: series(view.topics, value, merge))
 
 
 def series(
-    broker: "MetricsView",
+    topics: TopicCatalog,
     value: "Callable[[Log], float | None]",
     merge: Callable[[float, float], float],
 ) -> Iterable[Sample]:
     """The samples of such a gauge, for those that need more than the log to read it."""
-    image = broker.topics.image
+    image = topics.image
     exact = image.partition_count <= MAX_EXACT
     found: dict[tuple[str, ...], float] = {}
     for position, topic in enumerate(image.topics.values()):
@@ -89,7 +106,7 @@ def _effective_max_seconds(log: "Log") -> float | None:
             return max(record, arrival)
 
 
-PARTITION_METRICS = (
+PARTITION_METRICS: tuple[Metric[LogView], ...] = (
     per_partition(
         "horolog_log_start_offset",
         "First offset of the log.",

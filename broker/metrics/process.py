@@ -2,8 +2,17 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from broker.metrics.declare import Sample, counter, gauge, one
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.runtime.probes import BrokerProbes
+
+
+class ProcessView(NamedTuple):
+    """The service that metrics of the process read."""
+
+    probes: BrokerProbes
+
 
 OWN_INPUT_OUTPUT = Path("/proc/self/io")  # of the system, not on the data's disk
 
@@ -18,7 +27,7 @@ def disk_bytes(direction: str) -> Iterable[Sample]:
     return [((), float(told[f"{direction}_bytes"]))]
 
 
-PROCESS_METRICS = (
+PROCESS_METRICS: tuple[Metric[ProcessView], ...] = (
     counter(
         "horolog_process_disk_read_bytes",
         "Bytes that this process has made the disk read.",
@@ -35,24 +44,24 @@ PROCESS_METRICS = (
         "horolog_event_loop_busy_seconds",
         "CPU time of the event loop's thread, which serves all clients.",
         (),
-        one(lambda broker: broker.probes.loop_busy_seconds),
+        one(lambda view: view.probes.loop_busy_seconds),
     ),
     gauge(
         "horolog_event_loop_idle_ratio",
         "Share of the last second in which the event loop had nothing to do.",
         (),
-        one(lambda broker: broker.probes.loop_idle_ratio),
+        one(lambda view: view.probes.loop_idle_ratio),
     ),
     gauge(
         "horolog_event_loop_lag_seconds",
         "Delay of the event loop when last measured.",
         (),
-        one(lambda broker: broker.probes.loop_lag_seconds),
+        one(lambda view: view.probes.loop_lag_seconds),
     ),
     gauge(
         "horolog_event_loop_lag_max_seconds",
         "Largest delay of the event loop since the start.",
         (),
-        one(lambda broker: broker.probes.loop_lag_max_seconds),
+        one(lambda view: view.probes.loop_lag_max_seconds),
     ),
 )

@@ -1,30 +1,36 @@
 """Metrics of quotas: how many limits there are, and whom they hold back (never by name)."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from broker.metrics.declare import Sample, counter, gauge, one
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.quotas.service import Quotas
+from broker.server.server import Server
 
-if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
+
+class QuotaView(NamedTuple):
+    """Services that metrics of quotas read."""
+
+    quotas: Quotas
+    server: Server
 
 
-def _throttled_requests(broker: "MetricsView") -> Iterable[Sample]:
-    counts = dict(broker.quotas.throttled.requests)
+def _throttled_requests(view: QuotaView) -> Iterable[Sample]:
+    counts = dict(view.quotas.throttled.requests)
     return [((key,), float(count)) for key, count in counts.items()]
 
 
-def _throttled_seconds(broker: "MetricsView") -> Iterable[Sample]:
-    sums = dict(broker.quotas.throttled.milliseconds)
+def _throttled_seconds(view: QuotaView) -> Iterable[Sample]:
+    sums = dict(view.quotas.throttled.milliseconds)
     return [((key,), total / 1000) for key, total in sums.items()]
 
 
-QUOTA_METRICS = (
+QUOTA_METRICS: tuple[Metric[QuotaView], ...] = (
     gauge(
         "horolog_quota_entities",
         "Users and clients, and defaults of these, that a quota was set for.",
         (),
-        one(lambda broker: len(broker.quotas.table.entries)),
+        one(lambda view: len(view.quotas.table.entries)),
     ),
     counter(
         "horolog_quota_throttled_requests",
@@ -42,6 +48,6 @@ QUOTA_METRICS = (
         "horolog_quota_muted_connections",
         "Connections that are not read because the client is over its quota.",
         (),
-        one(lambda broker: sum(each.is_muted for each in tuple(broker.server.connections))),
+        one(lambda view: sum(each.is_muted for each in tuple(view.server.connections))),
     ),
 )

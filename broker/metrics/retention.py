@@ -2,48 +2,62 @@
 
 from collections.abc import Iterable
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from broker.metrics.declare import Sample, counter, gauge, one
+from broker.guards.clock_guard import ClockWatch
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
 from broker.metrics.partitions import LABELS, series
+from broker.tasks.retention import Retention
+from broker.tasks.rolling import Rolling
+from broker.topics.topic_catalog import TopicCatalog
 from protocol.records.batch import NO_TIMESTAMP
+from storage.env import Clock
 from storage.log.lifecycle import limits_of
 
 if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
     from storage.log.log import Log
 
 
-def _overdue_seconds(broker: "MetricsView") -> Iterable[Sample]:
-    now_ms = broker.clock.now_ms()
+class RetentionView(NamedTuple):
+    """Services that metrics of retention read."""
+
+    topics: TopicCatalog
+    retention: Retention
+    rolling: Rolling
+    clock: Clock
+    clock_watch: ClockWatch
+
+
+def _overdue_seconds(view: RetentionView) -> Iterable[Sample]:
+    now_ms = view.clock.now_ms()
 
     def overdue(log: "Log") -> float:
-        verdict = broker.retention.verdicts.get(log)
+        verdict = view.retention.verdicts.get(log)
         deadline = None if verdict is None else verdict.next_deadline_ms
         return 0.0 if deadline is None else max(0.0, (now_ms - deadline) / 1000)
 
-    return series(broker, overdue, max)
+    return series(view.topics, overdue, max)
 
 
-def _blocked_segments(broker: "MetricsView") -> Iterable[Sample]:
+def _blocked_segments(view: RetentionView) -> Iterable[Sample]:
     def blocked(log: "Log") -> float:
-        verdict = broker.retention.verdicts.get(log)
+        verdict = view.retention.verdicts.get(log)
         return 0.0 if verdict is None else float(verdict.overdue_segments)
 
-    return series(broker, blocked, add)
+    return series(view.topics, blocked, add)
 
 
-def _oldest_seconds(broker: "MetricsView") -> Iterable[Sample]:
+def _oldest_seconds(view: RetentionView) -> Iterable[Sample]:
     def oldest(log: "Log") -> float | None:
-        verdict = broker.retention.verdicts.get(log)
+        verdict = view.retention.verdicts.get(log)
         oldest_ms = None if verdict is None else verdict.oldest_ms
         return None if oldest_ms is None else oldest_ms / 1000
 
-    return series(broker, oldest, min)
+    return series(view.topics, oldest, min)
 
 
-def _horizon_seconds(broker: "MetricsView") -> Iterable[Sample]:
-    now_ms = broker.clock.now_ms()
+def _horizon_seconds(view: RetentionView) -> Iterable[Sample]:
+    now_ms = view.clock.now_ms()
 
     def horizon(log: "Log") -> float | None:
         limits = limits_of(log.config)
@@ -51,15 +65,15 @@ def _horizon_seconds(broker: "MetricsView") -> Iterable[Sample]:
         latest = max(by_age, limits.before_ms)
         return latest / 1000 if limits.deletes and latest >= 0 else None
 
-    return series(broker, horizon, max)
+    return series(view.topics, horizon, max)
 
 
-def _stepped(broker: "MetricsView") -> Iterable[Sample]:
-    watch = broker.clock_watch
+def _stepped(view: RetentionView) -> Iterable[Sample]:
+    watch = view.clock_watch
     return [(("forward",), watch.ahead_ms / 1000), (("backward",), watch.back_ms / 1000)]
 
 
-RETENTION_METRICS = (
+RETENTION_METRICS: tuple[Metric[RetentionView], ...] = (
     gauge(
         "horolog_log_oldest_timestamp_seconds",
         "The time that retention judges the oldest segment by: of its newest record, or when that "
@@ -90,19 +104,19 @@ RETENTION_METRICS = (
         "horolog_retention_removed_segments",
         "Segments removed since the start.",
         (),
-        one(lambda broker: broker.retention.removed_segments),
+        one(lambda view: view.retention.removed_segments),
     ),
     counter(
         "horolog_retention_removed_bytes",
         "Bytes of the segments removed since the start.",
         (),
-        one(lambda broker: broker.retention.removed_bytes),
+        one(lambda view: view.retention.removed_bytes),
     ),
     counter(
         "horolog_broker_clock_steps",
         "Jumps of the wall clock since the start.",
         (),
-        one(lambda broker: broker.clock_watch.steps),
+        one(lambda view: view.clock_watch.steps),
     ),
     counter(
         "horolog_broker_clock_step_seconds",
@@ -114,12 +128,12 @@ RETENTION_METRICS = (
         "horolog_clock_hold",
         "1 while nothing is removed or rolled by time, because the wall clock is unverified.",
         (),
-        one(lambda broker: float(broker.clock_watch.is_held)),
+        one(lambda view: float(view.clock_watch.is_held)),
     ),
     counter(
         "horolog_rolled_by_time_segments",
         "Segments that the timer ended since the start.",
         (),
-        one(lambda broker: broker.rolling.rolled_segments),
+        one(lambda view: view.rolling.rolled_segments),
     ),
 )

@@ -4,34 +4,33 @@ Both end with what the metrics library tells of the process; it is imported here
 """
 
 import time
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
-from broker.metrics.catalogue import CATALOGUE
-from broker.metrics.declare import Catalogue, cumulative, summed
-from broker.metrics.exporter_names import EXPORTER_METRICS
-from broker.metrics.kafka_names import KAFKA_METRICS
+from broker.metrics.catalogue import CATALOGUE, KAFKA_CATALOGUE
+from broker.metrics.declare import Family, cumulative, summed
 from broker.metrics.text import CONTENT_TYPE, buckets, header, plain
-
-if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
+from broker.server.services import bound
 
 PAUSE_SECONDS, PAUSE_EVERY = 0.0005, 16_384  # characters
 CATALOGUES = {
     "metrics": CATALOGUE,
-    "metrics/kafka": Catalogue((*KAFKA_METRICS, *EXPORTER_METRICS)),
+    "metrics/kafka": KAFKA_CATALOGUE,
 }
 
 
 class Scrape:
     """Answer to a scrape, computed each time."""
 
-    def __init__(self, broker: "MetricsView") -> None:
-        """Reads `broker` at each scrape."""
-        self._broker = broker
+    def __init__(self, services: object) -> None:
+        """Each family of metrics gets those of `services` that it names."""
+        self._families = {
+            path: [(each, bound(each.services, services)) for each in catalogue.families]
+            for path, catalogue in CATALOGUES.items()
+        }
         self._process = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=self._process)
 
@@ -40,7 +39,7 @@ class Scrape:
 
         It pauses now and then.
         """
-        parts = list(_unhurried(_lines(CATALOGUES[path], self._broker)))
+        parts = list(_unhurried(_lines(self._families[path])))
         return CONTENT_TYPE, "".join(parts).encode() + generate_latest(self._process)
 
 
@@ -55,16 +54,18 @@ def _unhurried(parts: Iterable[str]) -> Iterator[str]:
             written = 0
 
 
-def _lines(catalogue: Catalogue, broker: "MetricsView") -> Iterator[str]:
-    for metric in catalogue.metrics:
-        name = f"{metric.name}_total" if metric.kind == "counter" else metric.name
-        yield header(name, metric.kind, metric.help)
-        yield from plain(name, metric.labels, metric.read(broker))
-    for each in catalogue.durations:
-        yield header(each.name, "histogram", each.help)
-        for values, held in each.read(broker):
-            yield buckets(each.name, each.labels, values, cumulative(held), held.sum_seconds)
-    for spread in catalogue.spreads:
-        yield header(spread.name, "histogram", spread.help)
-        for values, counts in spread.read(broker):
-            yield buckets(spread.name, spread.labels, values, summed(spread.bounds, counts), None)
+def _lines(families: Sequence[tuple[Family[Any], Any]]) -> Iterator[str]:
+    for family, services in families:
+        for metric in family.metrics:
+            name = f"{metric.name}_total" if metric.kind == "counter" else metric.name
+            yield header(name, metric.kind, metric.help)
+            yield from plain(name, metric.labels, metric.read(services))
+        for each in family.durations:
+            yield header(each.name, "histogram", each.help)
+            for values, held in each.read(services):
+                yield buckets(each.name, each.labels, values, cumulative(held), held.sum_seconds)
+        for spread in family.spreads:
+            yield header(spread.name, "histogram", spread.help)
+            for values, counts in spread.read(services):
+                shown = summed(spread.bounds, counts)
+                yield buckets(spread.name, spread.labels, values, shown, None)

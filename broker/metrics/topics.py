@@ -6,61 +6,66 @@ their own, all others share those of `OTHERS`, which is no name that a topic can
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from broker.metrics.declare import Metric, Sample, Spread, counter, gauge, one
-from broker.runtime.probes import OTHERS, SKEW_BOUNDS_MS, TopicTraffic
-
-if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
+from broker.record_times.offenders import DirtyClients
+from broker.runtime.probes import OTHERS, SKEW_BOUNDS_MS, BrokerProbes, TopicTraffic
 
 
-def traffic(broker: "MetricsView", read: Callable[[TopicTraffic], int]) -> Iterable[Sample]:
+class TopicView(NamedTuple):
+    """Services that metrics of topics read."""
+
+    probes: BrokerProbes
+    dirty_clients: DirtyClients
+
+
+def traffic(probes: BrokerProbes, read: Callable[[TopicTraffic], int]) -> Iterable[Sample]:
     """A number of each topic that had traffic since the start, and of all others together."""
-    others = broker.probes.other_topics
-    live = broker.probes.topics.copy()
+    others = probes.other_topics
+    live = probes.topics.copy()
     found = [((name,), float(read(each))) for name, each in live.items() if each is not others]
     if len(live) > len(found) or read(others):
         found.append(((OTHERS,), float(read(others))))
     return found
 
 
-def _of_traffic(name: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric:
-    return counter(name, text, ("topic",), lambda broker: traffic(broker, read))
+def _of_traffic(name: str, text: str, read: Callable[[TopicTraffic], int]) -> Metric[TopicView]:
+    return counter(name, text, ("topic",), lambda view: traffic(view.probes, read))
 
 
-def _damaged(broker: "MetricsView") -> Iterable[Sample]:
+def _damaged(view: TopicView) -> Iterable[Sample]:
     """Only topics that were hit have a series."""
-    return [sample for sample in traffic(broker, lambda t: t.damaged_reads) if sample[1]]
+    return [sample for sample in traffic(view.probes, lambda t: t.damaged_reads) if sample[1]]
 
 
-def _skews(broker: "MetricsView") -> Iterable[tuple[tuple[str, ...], list[int]]]:
-    shared = broker.probes.other_topics.skew
-    live = broker.probes.topics.copy()
+def _skews(view: TopicView) -> Iterable[tuple[tuple[str, ...], list[int]]]:
+    shared = view.probes.other_topics.skew
+    live = view.probes.topics.copy()
     found = [((name,), list(each.skew)) for name, each in live.items() if each.skew is not shared]
     if len(live) > len(found) or any(shared):
         found.append(((OTHERS,), list(shared)))
     return found
 
 
-def _dirty(broker: "MetricsView") -> Iterable[Sample]:
-    return list(broker.probes.dirty.copy().items())
+def _dirty(view: TopicView) -> Iterable[Sample]:
+    return list(view.probes.dirty.copy().items())
 
 
-def _clients(broker: "MetricsView") -> Iterable[Sample]:
-    entries = broker.dirty_clients.entries()
+def _clients(view: TopicView) -> Iterable[Sample]:
+    entries = view.dirty_clients.entries()
     known = {(guilt.topic, guilt.client_id, guilt.address) for guilt, _ in entries}
     return [((topic,), count) for topic, count in Counter(topic for topic, *_ in known).items()]
 
 
-def _last_seen(broker: "MetricsView") -> Iterable[Sample]:
+def _last_seen(view: TopicView) -> Iterable[Sample]:
     latest: dict[str, int] = {}
-    for guilt, evidence in broker.dirty_clients.entries():
+    for guilt, evidence in view.dirty_clients.entries():
         latest[guilt.topic] = max(latest.get(guilt.topic, 0), evidence.last_seen_ms)
     return [((topic,), at_ms / 1000) for topic, at_ms in latest.items()]
 
 
-TOPIC_METRICS = (
+TOPIC_METRICS: tuple[Metric[TopicView], ...] = (
     _of_traffic("horolog_topic_received_bytes", "Bytes appended.", lambda t: t.bytes_in),
     _of_traffic("horolog_topic_sent_bytes", "Bytes of records fetched.", lambda t: t.bytes_out),
     _of_traffic("horolog_topic_received_records", "Records appended.", lambda t: t.records_in),
@@ -108,11 +113,11 @@ TOPIC_METRICS = (
         "horolog_dirty_clients_forgotten",
         "Entries evicted from the list of clients with bad times.",
         (),
-        one(lambda broker: broker.dirty_clients.forgotten_entries),
+        one(lambda view: view.dirty_clients.forgotten_entries),
     ),
 )
 
-TOPIC_SPREADS = (
+TOPIC_SPREADS: tuple[Spread[TopicView], ...] = (
     Spread(
         "horolog_timestamp_skew_seconds",
         "Arrival minus record time of the latest record of each batch; below 0: in the future.",

@@ -6,21 +6,30 @@ stopped longest are shown.
 
 from collections.abc import Iterable
 from heapq import nlargest
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from broker.metrics.declare import Sample, counter, gauge, one
+from broker.groups.coordinator import GroupCoordinator
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.transactions.coordinator import TransactionCoordinator
+from storage.env import Clock
 
-if TYPE_CHECKING:
-    from broker.metrics.view import MetricsView
+
+class TransactionView(NamedTuple):
+    """Services that metrics of transactions read."""
+
+    transactions: TransactionCoordinator
+    groups: GroupCoordinator
+    clock: Clock
+
 
 MAX_EXACT = 1000
 ENDS = ("committed", "aborted", "timed_out", "fenced", "orphaned")
 
 
-def _ages(broker: "MetricsView") -> Iterable[Sample]:
-    now_ms = broker.clock.now_ms()
+def _ages(view: TransactionView) -> Iterable[Sample]:
+    now_ms = view.clock.now_ms()
     ages: dict[tuple[str, ...], float] = {}
-    for owner in list(broker.transactions.steps.open.values()):
+    for owner in list(view.transactions.steps.open.values()):
         facts = owner.facts
         age = max(now_ms - facts.started_ms, 0) / 1000
         for topic, index in facts.partitions:
@@ -29,23 +38,23 @@ def _ages(broker: "MetricsView") -> Iterable[Sample]:
     return nlargest(MAX_EXACT, ages.items(), key=lambda each: each[1])
 
 
-def _ended(broker: "MetricsView") -> Iterable[Sample]:
-    ended = dict(broker.transactions.steps.ended)
+def _ended(view: TransactionView) -> Iterable[Sample]:
+    ended = dict(view.transactions.steps.ended)
     return [((how,), float(ended.get(how, 0))) for how in ENDS]
 
 
-TRANSACTION_METRICS = (
+TRANSACTION_METRICS: tuple[Metric[TransactionView], ...] = (
     gauge(
         "horolog_transactional_ids",
         "Transactional ids that are remembered.",
         (),
-        one(lambda broker: len(broker.transactions.ids)),
+        one(lambda view: len(view.transactions.ids)),
     ),
     gauge(
         "horolog_transactions_open",
         "Transactions that have not ended.",
         (),
-        one(lambda broker: len(broker.transactions.steps.open)),
+        one(lambda view: len(view.transactions.steps.open)),
     ),
     gauge(
         "horolog_transaction_oldest_open_seconds",
@@ -64,12 +73,12 @@ TRANSACTION_METRICS = (
         "horolog_transaction_pending_offsets",
         "Offsets of groups that wait for the end of their transaction.",
         (),
-        one(lambda broker: len(broker.groups.pending)),
+        one(lambda view: len(view.groups.pending)),
     ),
     counter(
         "horolog_transaction_records_unreadable",
         "Records of transactions that could not be read back at the start.",
         (),
-        one(lambda broker: broker.transactions.loading.unreadable_records),
+        one(lambda view: view.transactions.loading.unreadable_records),
     ),
 )

@@ -7,8 +7,6 @@ import pytest
 
 from broker.daemon.app import Broker
 from broker.metrics.scrape import Scrape
-from broker.metrics.view import MetricsView
-from broker.server.services import bound
 from storage.posix import real_env
 from tests.support.worlds.app import client_of, running_broker
 from tests.support.worlds.compaction_world import (
@@ -29,7 +27,7 @@ CLEANER = "horolog_log_cleaner_"
 
 def told(broker: Broker, name: str) -> dict[str, float]:
     """The samples of a metric, by their labels as they are written."""
-    text = Scrape(bound(MetricsView, broker.services)).text()[1].decode()
+    text = Scrape(broker.services).text()[1].decode()
     rows = (line.rpartition(" ") for line in text.splitlines() if line.startswith(name))
     return {
         series.removeprefix(name): float(value) for series, _, value in rows

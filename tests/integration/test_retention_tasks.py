@@ -9,9 +9,7 @@ import pytest
 
 from broker.daemon.app import Broker
 from broker.metrics.scrape import Scrape
-from broker.metrics.view import MetricsView
 from broker.runtime.event_log import journal
-from broker.server.services import bound
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -74,7 +72,7 @@ def files(tmp_path: Path, pattern: str) -> list[str]:
 
 
 def metric(broker: Broker, name: str) -> float:
-    text = Scrape(bound(MetricsView, broker.services)).text()[1].decode()
+    text = Scrape(broker.services).text()[1].decode()
     (line,) = (each for each in text.splitlines() if each.startswith(name))
     return float(line.rpartition(" ")[2])
 

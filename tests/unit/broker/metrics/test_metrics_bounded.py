@@ -23,7 +23,7 @@ def image_of(topics: int, partitions: int) -> Any:
         for number in range(topics)
     }
     image = SimpleNamespace(topics=all_topics, partition_count=topics * partitions)
-    return SimpleNamespace(topics=SimpleNamespace(image=image))
+    return SimpleNamespace(image=image)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_of_too_many_groups_those_furthest_behind_are_shown(
     coordinator = SimpleNamespace(commits=commits, groups=all_groups)
     broker: Any = SimpleNamespace(groups=coordinator, topics=SimpleNamespace(image=None))
     monkeypatch.setattr(groups, "standings", lambda *_: [standing(n, n) for n in range(count)])
-    lags = dict(groups.by_place(broker, lambda each: each.records))
+    lags = dict(groups.by_place(broker.groups, broker.topics, lambda each: each.records))
     assert sum(lags.values()) == sum(range(count))
     members = {metric.name: metric for metric in exporter_names.EXPORTER_METRICS}
     shown = dict(members["kafka_consumergroup_members"].read(broker))
@@ -116,4 +116,4 @@ def test_of_too_many_groups_those_furthest_behind_are_shown(
         assert lags[OTHERS, OTHERS, "all"] == sum(range(7))
         assert len(lags) == len(shown) == groups.MAX_EXACT + 1
         assert shown[(OTHERS,)] == sum(range(7))
-        assert list(groups.lag_seconds(broker)) == []
+        assert list(groups.lag_seconds(broker.groups, broker.topics)) == []
