@@ -68,10 +68,9 @@ class TopicCatalog:
         """Before any log is opened: the settings that clients changed while it ran last. Raises
         ConfigError.
         """
-        stored = self._settings_file.read()
-        if stored is not None:
+        if self._settings_file.read() is not None:
             try:
-                self._config.restore(stored.decode())
+                self._config.restore(self._env.fs.read_text(self._settings_file.path))
             except ConfigError as error:
                 advice = ": horolog config unset, with that key, takes back what is stored"
                 text = error.message + advice * (error.key != CHECKSUM)
