@@ -7,7 +7,8 @@ for its header: the last one of each producer, so that its sequence survives.
 A tombstone, or a marker whose transaction has no data left, goes in two steps: the batch gets a
 delete horizon, now + `delete.retention.ms`, and at a pass after the horizon the record goes. The
 horizon takes the place of the base time in the header, so time deltas are rewritten; it never
-moves. Rules: semantics.md 8.3, 8.4.
+moves. A batch that the map of keys does not cover whole gets it at a later pass: the values that
+its tombstones delete may still be there. Rules: semantics.md 8.3, 8.4.
 """
 
 from array import array
@@ -123,11 +124,11 @@ class BatchCleaner:
         if not kept.count:
             return empty_batch(row, max_timestamp) if self._is_last_of_producer(row) else None
         waits = bool(kept.tombstones) or (may_go and bool(attributes & CONTROL))
-        if waits and horizon == NO_HORIZON:
+        if waits and horizon == NO_HORIZON and row[2] < self._mapped_before:
             rebased = self._with_horizon(row, records, kept)
             if rebased is not None:
                 return rebased
-        elif waits:
+        elif waits and horizon != NO_HORIZON:
             self._wait_for(horizon)
         if kept.count == count:
             return CleanedBatch(None, attributes, base_timestamp, max_timestamp, kept)

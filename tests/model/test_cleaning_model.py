@@ -32,6 +32,7 @@ class Model:
     def __init__(self, made: KeyedLog) -> None:
         self.rows = list(made.rows)
         self.horizons: dict[int, int] = {}  # by batch
+        self.ends = {row.batch: row.offset for row in sorted(made.rows, key=lambda row: row.offset)}
 
     def clean(self, first_dirty: int, mapped_before: int, now_ms: int) -> None:
         """One run that mapped the keys from `first_dirty` to before `mapped_before`."""
@@ -49,7 +50,7 @@ class Model:
 
         self.rows = [row for row in self.rows if stays(row)]
         for row in self.rows:
-            if row.value is None and row.segment < mapped_before:
+            if row.value is None and self.ends[row.batch] < mapped_before:
                 self.horizons.setdefault(row.batch, now_ms + KEEP)
 
 

@@ -33,13 +33,14 @@ def cleaner(
     aborted: Sequence[AbortedTxn] = (),
     producers: dict[int, LastOfProducer] | None = None,
     limit: int = 1 << 20,
+    mapped_before: int = 20_000,
 ) -> BatchCleaner:
     """One that knows later records of these keys."""
     keys = KeyMap(bytearray(ENTRY_BYTES * 100), 0.9, bytes(16))
     for key in later:
         keys.put(key, 10_000)
     transactions = CleanedTransactions(aborted)
-    return BatchCleaner(keys, 20_000, transactions, producers or {}, now, KEEP, limit)
+    return BatchCleaner(keys, mapped_before, transactions, producers or {}, now, KEEP, limit)
 
 
 def clean(batch: bytearray, by: BatchCleaner) -> tuple[CleanedBatch | None, bytes]:
@@ -140,6 +141,18 @@ def test_a_tombstone_gets_a_horizon_once_and_goes_when_that_has_passed() -> None
     assert [record.timestamp for record in left] == [2**40, 3]
     assert header.has_delete_horizon
     assert last.stats.next_horizon_ms == -1
+
+
+def test_a_tombstone_waits_from_the_run_on_that_has_mapped_its_key() -> None:
+    """The map was full within the batch: what the tombstone deletes is still there then."""
+    batch = build_batch([(NOW, b"a", None), (NOW, b"b", None)], base_offset=100)
+    early = cleaner(mapped_before=101)
+    assert clean(batch, early)[1] == batch
+    assert early.stats.next_horizon_ms == -1
+    late = cleaner(now=NOW + 5 * KEEP, mapped_before=102)
+    _, data = clean(batch, late)
+    assert parts(data)[0].base_timestamp == NOW + 6 * KEEP
+    assert len(parts(data)[1]) == 2
 
 
 @pytest.mark.parametrize("time", [-(2**63), 2**63 - 1])
