@@ -6,14 +6,15 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
         binutils gcc libc6-dev python3.11 python3.11-dev python3.11-venv \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-# Libraries are checked by their hashes (scripts/lock). Compiled walkers do not need Cython; sources of compiled libraries are removed.
+# Libraries are checked by their hashes (scripts/lock). Compiled walkers do not need Cython; sources of compiled libraries are removed,
+# and what zstandard has for PyPy (its _cffi); the _cffi_backend beside it is loaded by cryptography.
 COPY config/container/build.lock config/container/requirements.lock /locks/
 RUN python3.11 -m venv /opt/build && python3.11 -m venv --without-pip /opt/horolog \
     && /opt/build/bin/pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes -r /locks/build.lock \
     && /opt/build/bin/pip --python /opt/horolog/bin/python install --no-cache-dir --no-compile \
         --no-deps --only-binary :all: --require-hashes -r /locks/requirements.lock \
     && cd /opt/horolog/lib/python3.11/site-packages \
-    && find . -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.c' -o -name '*.pyi' -o -name '_cffi*.so' | xargs rm -f \
+    && find . -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.c' -o -name '*.pyi' -o -path './zstandard/_cffi*.so' | xargs rm -f \
     && find . -name '*.so' -exec strip --strip-unneeded {} +
 # Compiling takes longest and its sources change least, so it has a layer of its own; the wheel below takes the result from build/.
 COPY pyproject.toml .
@@ -37,13 +38,15 @@ COPY config/container /src
 RUN apt-get update && mkdir /tmp/packages && cd /tmp/packages && chmod 777 . && apt-get download \
         base-files netbase bash dash coreutils hostname sed \
         libc6 libacl1 libattr1 libcrypt1 libgcc-s1 libgmp10 libpcre2-8-0 libselinux1 libstdc++6 libtinfo6 \
-        libbz2-1.0 libexpat1 libffi8 liblzma5 libssl3 libuuid1 zlib1g \
+        libbz2-1.0 libexpat1 libffi8 liblzma5 libssl3 libuuid1 zlib1g openssl ca-certificates \
         python3.11-minimal libpython3.11-minimal libpython3.11-stdlib \
     && mkdir -p /root-fs/var/lib/dpkg/status.d \
     && for package in *.deb; do \
         dpkg-deb -x "$package" /root-fs && dpkg-deb -f "$package" >"/root-fs/var/lib/dpkg/status.d/${package%%_*}" || exit 1; \
     done \
-    && cd /root-fs/usr && rm -rf share/doc share/man share/info share/locale share/lintian share/bash-completion \
+    && cat /root-fs/usr/share/ca-certificates/mozilla/*.crt >/root-fs/etc/ssl/certs/ca-certificates.crt \
+    && cd /root-fs/usr && rm -rf sbin/update-ca-certificates share/ca-certificates \
+        share/doc share/man share/info share/locale share/lintian share/bash-completion \
         lib/*/gconv lib/python3.11/lib2to3 lib/python3.11/pydoc_data lib/python3.11/test \
     && chroot /root-fs python3.11 -m compileall -q --invalidation-mode unchecked-hash /usr/lib/python3.11 \
     && cd /root-fs \

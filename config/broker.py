@@ -4,23 +4,44 @@ The broker's defaults for topic settings (`log.retention.ms` and the like) are n
 from the declarations in `topic.py`. Names are Kafka's; a default that differs from Kafka's says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from config.declare import broker_key
 from config.endpoints import Address, HostPort, Listener, ListenerName, Listeners
 from config.quantities import LONG_MAX
+from config.security.oauth import OauthConfig
+from config.security.principals import Principals
+from config.security.protocols import (
+    KAFKAS_MAP,
+    PLAINTEXT,
+    SASL,
+    SSL,
+    TLS,
+    NamedProtocol,
+    ProtocolMap,
+)
+from config.security.sasl import IN_CLEAR, SaslMechanisms
+from config.security.tls import Block, TlsConfig
+from config.tier.url import OptionalTierUrl, TierUrl
 from config.values import (
     DOUBLE_MAX,
     INT_MAX,
     Choice,
     Decimal,
     Flag,
+    Number,
     Text,
     count,
     millis,
     size,
 )
+
+AUTHORIZERS = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
+"""Names of Kafka's authorizers, today's and the one before; ours answers as they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +78,13 @@ class BrokerConfig:
         importance="high",
         doc="Addresses that clients connect to; no host is every address, port 0 any free port.",
     )
+    listener_security_protocol_map: tuple[NamedProtocol, ...] = broker_key(
+        "listener.security.protocol.map",
+        ProtocolMap(),
+        KAFKAS_MAP,
+        doc="Protocols of listeners, by their names; SSL is TLS. Once it is changed, or any "
+        "listener is not PLAINTEXT, it must name every listener that is not called as a protocol.",
+    )
     advertised_listeners: tuple[Listener, ...] = broker_key(
         "advertised.listeners",
         Listeners(optional=True),
@@ -85,12 +113,20 @@ class BrokerConfig:
         Address("127.0.0.1", 9404),
         doc="Address of health, metrics and the admin API; empty serves none.",
     )
+    horolog_http_security_protocol: str = broker_key(
+        "horolog.http.security.protocol",
+        Choice((PLAINTEXT, SSL)),
+        PLAINTEXT,
+        doc="SSL serves health, metrics and the admin API over https, with the certificate of "
+        "listener.name.http.ssl.* or, without, of ssl.*.",
+    )
     horolog_http_token_file: str = broker_key(
         "horolog.http.token.file",
         Text(),
         "",
-        doc="File with the token that changes through the admin API need, and everything of it on "
-        "a listener that is not loopback. SIGHUP reads the file again.",
+        doc="File of tokens for changes through the admin API, and for all of it on a listener "
+        "that is not loopback: lines of ROLE:TOKEN (read, operate, admin), or a token alone. Read "
+        "again at SIGHUP.",
     )
     horolog_http_hosts: str = broker_key(
         "horolog.http.hosts",
@@ -105,6 +141,56 @@ class BrokerConfig:
         "",
         doc="The listener of administrators, one beside those of clients: 10 connections are kept "
         "for it, whatever max.connections and its relatives say; empty: none.",
+    )
+    authorizer_class_name: str = broker_key(
+        "authorizer.class.name",
+        Choice(("", *AUTHORIZERS)),
+        "",
+        importance="low",
+        doc="Kafka's name of its authorizer switches access control on: entries that kafka-acls "
+        "sets decide who may do what. Empty: everything is allowed to everybody.",
+    )
+    super_users: tuple[str, ...] = broker_key(
+        "super.users",
+        Principals(),
+        (),
+        importance="low",
+        doc="Users that may do everything, separated by semicolons: User:admin;User:CN=ops,O=us.",
+    )
+    allow_everyone_if_no_acl_found: bool = broker_key(
+        "allow.everyone.if.no.acl.found",
+        Flag(),
+        False,
+        importance="low",
+        doc="Allow what no entry is about, neither by the resource's name nor by a pattern.",
+    )
+    delegation_token_secret_key: str = broker_key(
+        "delegation.token.secret.key",
+        Block("any text"),
+        "",
+        sensitive=True,
+        doc="Secret that delegation tokens are made with. Another one ends the tokens that there "
+        "are. Empty: there are no tokens.",
+    )
+    delegation_token_max_lifetime_ms: int = broker_key(
+        "delegation.token.max.lifetime.ms",
+        millis(1),
+        604_800_000,
+        doc="A delegation token cannot be renewed beyond this age.",
+    )
+    delegation_token_expiry_time_ms: int = broker_key(
+        "delegation.token.expiry.time.ms",
+        millis(1),
+        86_400_000,
+        doc="A delegation token ends after this time unless it is renewed.",
+    )
+    delegation_token_expiry_check_interval_ms: int = broker_key(
+        "delegation.token.expiry.check.interval.ms",
+        millis(1),
+        3_600_000,
+        importance="low",
+        doc="Interval at which delegation tokens that have ended are removed. Nobody gets in by "
+        "one before that, either.",
     )
     auto_create_topics_enable: bool = broker_key(
         "auto.create.topics.enable",
@@ -132,6 +218,47 @@ class BrokerConfig:
         10_000,
         dynamic=True,
         doc="Partitions of all topics together, above which none is created.",
+    )
+    sasl_enabled_mechanisms: tuple[str, ...] = broker_key(
+        "sasl.enabled.mechanisms",
+        SaslMechanisms(),
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        doc="How clients of SASL listeners prove who they are; one listener's own: "
+        "listener.name.NAME.sasl.enabled.mechanisms. Kafka's default, GSSAPI, is not served.",
+    )
+    horolog_sasl_plaintext_allowed: bool = broker_key(
+        "horolog.sasl.plaintext.allowed",
+        Flag(),
+        False,
+        doc="Allow PLAIN and OAUTHBEARER on a SASL_PLAINTEXT listener that is not loopback, where "
+        "everybody on the way can read passwords and tokens.",
+    )
+    horolog_sasl_oauthbearer_unsecured: bool = broker_key(
+        "horolog.sasl.oauthbearer.unsecured",
+        Flag(),
+        False,
+        doc="Take OAUTHBEARER tokens without a signature, for tests, while all listeners are "
+        "loopback: anybody may be anybody (Kafka's default).",
+    )
+    connections_max_reauth_ms: int = broker_key(
+        "connections.max.reauth.ms",
+        millis(),
+        0,
+        doc="Clients of SASL listeners prove again who they are after so long; 0: never. Of one "
+        "listener: listener.name.NAME.KEY, of a mechanism: listener.name.NAME.MECHANISM.KEY.",
+    )
+    sasl_server_max_receive_size: int = broker_key(
+        "sasl.server.max.receive.size",
+        size(1024),
+        65_536,
+        doc="Largest request of a client that has not proven who it is (Kafka: 524,288).",
+    )
+    connection_failed_authentication_delay_ms: int = broker_key(
+        "connection.failed.authentication.delay.ms",
+        millis(),
+        100,
+        doc="The answer to a failed authentication waits so long, and then the connection is "
+        "closed; twice as long for each further failure from its address, up to 5 seconds.",
     )
     socket_request_max_bytes: int = broker_key(
         "socket.request.max.bytes",
@@ -282,6 +409,20 @@ class BrokerConfig:
         doc="Topic in which the broker notes who wrote which offsets with which times: a JSON row "
         "for each client, partition and interval. Internal: clients only read it. 256 MiB or a "
         "week at most; empty: none.",
+    )
+    horolog_security_audit_file: str = broker_key(
+        "horolog.security.audit.file",
+        Text(),
+        "",
+        doc="File of the security audit (changes, denials, failed log-ins, as JSON), readable to "
+        "its owner only; at 16 MiB it is rotated, ten older ones stay. Empty: standard error.",
+    )
+    horolog_security_audit_topic: str = broker_key(
+        "horolog.security.audit.topic",
+        Text(r"[A-Za-z0-9._-]{0,249}", "the name of a topic"),
+        "",
+        doc="Topic that gets the lines of the security audit, too. Only the broker writes or "
+        "changes it; readers need the right to read it.",
     )
     horolog_audit_interval_ms: int = broker_key(
         "horolog.audit.interval.ms",
@@ -604,11 +745,174 @@ class BrokerConfig:
         10_000,
         doc="Partitions of one transaction, at the most.",
     )
+    remote_log_storage_system_enable: bool = broker_key(
+        "remote.log.storage.system.enable",
+        Flag(),
+        False,
+        doc="Allow topics to have closed segments in an object store (remote.storage.enable); true "
+        "needs horolog.tier.url.",
+    )
+    horolog_tier_url: TierUrl | None = broker_key(  # noqa: RUF009 - a declaration
+        "horolog.tier.url",
+        OptionalTierUrl(),
+        None,
+        doc="Place of the tier: a bucket, and a prefix of all names in it, for this broker alone. "
+        "Credentials come from the environment, a profile or the machine's role.",
+    )
+    horolog_tier_allow_http: bool = broker_key(
+        "horolog.tier.allow.http",
+        Flag(),
+        False,
+        doc="Allow a store that is reached by http and not on loopback: everybody on the way can "
+        "read the data.",
+    )
+    horolog_tier_max_lag_ms: int = broker_key(
+        "horolog.tier.max.lag.ms",
+        Number(-LONG_MAX, LONG_MAX, "ms", unlimited=True),
+        -1,
+        doc="Longest time that a record of a tiered topic waits for the end of its segment, which "
+        "is then copied: what the loss of the disk can cost. -1: as the topic's settings say.",
+    )
+    horolog_tier_cache_dir: str = broker_key(
+        "horolog.tier.cache.dir",
+        Text(),
+        "",
+        doc="Directory for what was read from the tier, emptied at each start; empty: beside the "
+        "data directory.",
+    )
+    horolog_tier_cache_bytes: int = broker_key(
+        "horolog.tier.cache.bytes",
+        size(1_048_576, LONG_MAX),
+        4_294_967_296,
+        doc="Size of that directory at the most, in blocks of 1 MiB.",
+    )
+    remote_log_manager_task_interval_ms: int = broker_key(
+        "remote.log.manager.task.interval.ms",
+        millis(1),
+        30_000,
+        importance="low",
+        doc="Interval at which segments are copied to the tier and expired ones removed from it.",
+    )
+    remote_log_manager_copier_thread_pool_size: int = broker_key(
+        "remote.log.manager.copier.thread.pool.size",
+        count(1),
+        10,
+        dynamic=True,
+        doc="Partitions whose segments are copied to the tier at one time.",
+    )
+    remote_log_manager_expiration_thread_pool_size: int = broker_key(
+        "remote.log.manager.expiration.thread.pool.size",
+        count(1),
+        10,
+        dynamic=True,
+        doc="Partitions whose expired segments are removed from the tier at one time.",
+    )
+    remote_log_manager_copy_max_bytes_per_second: int = broker_key(
+        "remote.log.manager.copy.max.bytes.per.second",
+        size(1, LONG_MAX),
+        LONG_MAX,
+        dynamic=True,
+        doc="Bytes that are copied to the tier in a second, of all partitions together.",
+    )
+    remote_log_manager_fetch_max_bytes_per_second: int = broker_key(
+        "remote.log.manager.fetch.max.bytes.per.second",
+        size(1, LONG_MAX),
+        LONG_MAX,
+        dynamic=True,
+        doc="Bytes that are read from the tier in a second, of all partitions together.",
+    )
+    remote_log_reader_threads: int = broker_key(
+        "remote.log.reader.threads",
+        count(1),
+        10,
+        dynamic=True,
+        doc="Reads of the tier at one time.",
+    )
+    remote_log_reader_max_pending_tasks: int = broker_key(
+        "remote.log.reader.max.pending.tasks",
+        count(1),
+        100,
+        doc="Reads of the tier that wait for their turn, above which a fetch is answered with an "
+        "error that clients retry.",
+    )
+    remote_fetch_max_wait_ms: int = broker_key(
+        "remote.fetch.max.wait.ms",
+        millis(1, INT_MAX),
+        500,
+        dynamic=True,
+        doc="Time for which a fetch waits for the tier; after it, the answer is empty and the read "
+        "goes on.",
+    )
+    remote_list_offsets_request_timeout_ms: int = broker_key(
+        "remote.list.offsets.request.timeout.ms",
+        millis(1),
+        30_000,
+        dynamic=True,
+        doc="Time for which a search by time waits for the tier.",
+    )
     listener_max_connections: Mapping[str, int] = field(default_factory=dict)
     """By listener, of those with `listener.name.NAME.max.connections` (see `listener_keys`)."""
+    listener_tls: Mapping[str, TlsConfig] = field(default_factory=dict)
+    """By listener, of those that speak TLS; the HTTP port's name is HTTP."""
+    listener_sasl_mechanisms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By listener, of those with mechanisms of their own."""
+    listener_oauth: Mapping[str, OauthConfig] = field(default_factory=dict)
+    """By listener, of those that take OAUTHBEARER."""
+    listener_reauth_ms: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By listener with SASL and mechanism, of those with `connections.max.reauth.ms` of their own.
+    """
+    listener_of_key: Mapping[str, str] = field(default_factory=dict)
+    """The listener of each key that is set as `listener.name.NAME.KEY`."""
 
     @property
     def client_listeners(self) -> tuple[Listener, ...]:
         """The listeners that are opened: all but a controller's."""
         names = self.controller_listener_names.upper().replace(",", " ").split()
         return tuple(each for each in self.listeners if each.name not in names)
+
+    @property
+    def sasl_listeners(self) -> tuple[Listener, ...]:
+        """The listeners whose clients have to prove who they are."""
+        return tuple(each for each in self.client_listeners if self._speaks(each, SASL))
+
+    def mechanisms_of(self, listener: str) -> tuple[str, ...]:
+        """The ways in which clients of a SASL listener prove who they are."""
+        return self.listener_sasl_mechanisms.get(listener, self.sasl_enabled_mechanisms)
+
+    def longest_sessions_ms(self, listener: str) -> dict[str, int]:
+        """By mechanism, after how long clients prove their names again; 0: never."""
+        own, of_all = self.listener_reauth_ms, self.connections_max_reauth_ms
+        return {each: own.get((listener, each), of_all) for each in self.mechanisms_of(listener)}
+
+    def shows_passwords(self, listener: str) -> bool:
+        """True when secrets may be sent there as they are, and nobody said networks may see it."""
+        shown = not set(IN_CLEAR).isdisjoint(self.mechanisms_of(listener))
+        return shown and not self.horolog_sasl_plaintext_allowed
+
+    @property
+    def tls_listeners(self) -> tuple[Listener, ...]:
+        """The listeners whose bytes are encrypted."""
+        return tuple(each for each in self.client_listeners if self._speaks(each, TLS))
+
+    @property
+    def http_has_tls(self) -> bool:
+        """True when the HTTP port speaks https; its name among listeners is then HTTP."""
+        is_served = self.horolog_http_listener is not None
+        return is_served and self.horolog_http_security_protocol == SSL
+
+    def _speaks(self, listener: Listener, protocols: Collection[str]) -> bool:
+        return self.protocol_of(listener.name) in protocols
+
+    def protocol_of(self, listener: str) -> str | None:
+        """The protocol that a listener speaks; None when nothing names it."""
+        known = {each.listener: each.protocol for each in self.listener_security_protocol_map}
+        return known.get(listener)
+
+    @property
+    def is_secured(self) -> bool:
+        """True when some listener is not PLAINTEXT, or the map of protocols says more than names.
+
+        A listener without protocol is PLAINTEXT only where nothing at all is secured.
+        """
+        protocols = {self.protocol_of(each.name) or PLAINTEXT for each in self.client_listeners}
+        return self.listener_security_protocol_map != KAFKAS_MAP or protocols != {PLAINTEXT}

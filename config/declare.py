@@ -62,8 +62,12 @@ def broker_key(
     dynamic: bool = False,
     aliases: tuple[str, ...] = (),
     importance: str = "medium",
+    sensitive: bool = False,
 ) -> T:
-    """Declares a setting of the broker alone. Not `dynamic`: read once, at start."""
+    """Declares a setting of the broker alone. Not `dynamic`: read once, at start.
+
+    The value of a `sensitive` one is shown to nobody.
+    """
     return _declare(
         ConfigKey(
             name=name,
@@ -79,7 +83,7 @@ def broker_key(
             ),
             dynamic=dynamic,
             importance=importance,
-            sensitive=False,
+            sensitive=sensitive,
         ),
         default,
     )
@@ -100,7 +104,7 @@ def _keys_of(config_class: type) -> tuple[ConfigKey, ...]:
 
 
 def _declare(declared: ConfigKey, default: T) -> T:
-    return field(default=default, metadata={"key": declared})
+    return field(default=default, metadata={"key": declared}, repr=not declared.sensitive)
 
 
 def _spelling(name: str | Spelling, kind: ValueType[Any]) -> Spelling:
@@ -108,7 +112,9 @@ def _spelling(name: str | Spelling, kind: ValueType[Any]) -> Spelling:
 
 
 def _text(default: object) -> str:
-    """A default in the spelling that a user would write."""
+    """A default in the spelling that a user would write; None is the empty text."""
+    if default is None:
+        return ""
     if isinstance(default, bool):
         return "true" if default else "false"
     if isinstance(default, float):

@@ -12,7 +12,10 @@ from config.values import KafkaType
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """One of the values set for a key; the first of them is in force."""
+    """One of the values set for a key; the first of them is in force.
+
+    A key that topics alone have, without a default on the broker, has none but its own (as Kafka).
+    """
 
     name: str
     value: str | None
@@ -93,16 +96,18 @@ def _entry(key: ConfigKey, name: str, layers: Sequence[Layer]) -> Described:
     if name not in (key.name, key.broker_name):
         found = [each for each in found if each.setting.name == name]
     synonyms = [_synonym(key, each) for each in found]
-    synonyms.append(
-        Synonym(key.broker_name, None if key.sensitive else key.default_text, SettingSource.DEFAULT)
-    )
-    value = _in_own_unit(found[0].setting) if found else key.default_text
-    if found and name not in (key.name, key.broker_name):
-        value = found[0].setting.text
+    if key.on_broker:
+        default = None if key.sensitive else key.default_text
+        synonyms.append(Synonym(key.broker_name, default, SettingSource.DEFAULT))
+    value = key.default_text
+    if found:
+        best = found[0].setting
+        is_own = name in (key.name, key.broker_name) and not best.reference
+        value = _in_own_unit(best) if is_own else best.shown
     return Described(
         name=name,
         value=None if key.sensitive else value,
-        source=synonyms[0].source,
+        source=synonyms[0].source if synonyms else SettingSource.DEFAULT,
         read_only=not key.dynamic or is_pinned(key, layers),
         sensitive=key.sensitive,
         synonyms=tuple(synonyms),
@@ -114,7 +119,7 @@ def _entry(key: ConfigKey, name: str, layers: Sequence[Layer]) -> Described:
 
 
 def _synonym(key: ConfigKey, candidate: Candidate) -> Synonym:
-    value = None if key.sensitive else candidate.setting.text
+    value = None if key.sensitive else candidate.setting.shown
     return Synonym(candidate.setting.name, value, candidate.source)
 
 

@@ -5,7 +5,6 @@ Generated from the declarations; a test and `horolog config docs --check` hold t
 
 import textwrap
 
-from config.broker import BrokerConfig
 from config.declare import keys_of
 from config.key import ConfigKey
 from config.names import BROKER_KEYS, TOPIC_KEYS
@@ -26,7 +25,7 @@ def topic_table() -> str:
     """Markdown: the settings of a topic."""
     head = "| topic setting | default on the broker | default | allowed | what it does |\n"
     rows = (
-        f"| `{key.name}` | `{key.broker_name}` | {_default(key)} | {_allowed(key)} | {key.doc} |\n"
+        f"| `{key.name}` | {_on_broker(key)} | {_default(key)} | {_allowed(key)} | {key.doc} |\n"
         for key in TOPIC_KEYS
     )
     return head + "|---|---|---|---|---|\n" + "".join(rows)
@@ -46,7 +45,7 @@ def broker_table() -> str:
 def example_yaml() -> str:
     """The text of `config/server.yaml`."""
     parts = [_YAML_HEAD, "\n# --- the broker\n"]
-    parts += [_yaml_entry(key) for key in keys_of(BrokerConfig)]
+    parts += [_yaml_entry(key) for key in BROKER_KEYS]
     parts.append("\n# --- what a topic has unless it says otherwise\n")
     parts += [_yaml_entry(key) for key in keys_of(TopicConfig) if key.on_broker]
     return "".join(parts)
@@ -68,6 +67,10 @@ def _yaml_entry(key: ConfigKey) -> str:
     quoted = f"'{text}'" if not text or ":" in text or "," in text else text
     doc = textwrap.fill(key.doc, 100, initial_indent="# ", subsequent_indent="# ")
     return f"\n{doc}\n#{key.broker_name}: {quoted}\n"
+
+
+def _on_broker(key: ConfigKey) -> str:
+    return f"`{key.broker_name}`" if key.on_broker else "none"
 
 
 def _default(key: ConfigKey) -> str:

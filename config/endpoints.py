@@ -13,7 +13,6 @@ _LISTENER = re.compile(
 )
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d{1,9})", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
-SECURE_PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +131,7 @@ def _listener(text: str) -> Listener:
     match = _LISTENER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not NAME://host:port")
-    name = match[1].upper()
-    if name in SECURE_PROTOCOLS:
-        raise ValueError(
-            f"{name} is not served: listeners are PLAINTEXT, a proxy in front may end TLS"
-        )
-    return Listener(name, match[2].strip("[]"), _port(match[3]))
+    return Listener(match[1].upper(), match[2].strip("[]"), _port(match[3]))
 
 
 def _port(text: str) -> int:

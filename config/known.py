@@ -8,9 +8,15 @@ unless its value asks for something that is refused. A name moves out of here wh
 
 import re
 
-_TIERED = "tiered storage is not served by this version"
+_TIER = "the tier is at horolog.tier.url, whose client and metadata are built in"
+_TIER_RATES = "the rates of the tier are bounded without windows"
+_TIER_RETRIES = "what has failed is tried again in the next round"
+_TIER_CACHE = "one cache has indexes and records alike: horolog.tier.cache.bytes"
 _REPLICATION = "there is one node: nothing is replicated"
-_SECURITY = "there is no authentication and no TLS: leave it out, a proxy in front may end TLS"
+_SECURITY = "no class is loaded by its name"
+_SASL = "clients log in by SCRAM, PLAIN or OAUTHBEARER (sasl.enabled.mechanisms), in no other way"
+_JWT = "tokens are checked by sasl.oauthbearer.*, and no class is loaded by its name"
+_ENGINE = "TLS is OpenSSL's: there is no provider, algorithm or factory to choose"
 _QUOTAS = "quotas of users and clients are served, this is not"
 _QUORUM = "there is no controller quorum: one process is the whole cluster"
 _THREADS = "this broker has an event loop and lanes per disk instead of thread pools"
@@ -32,21 +38,31 @@ TOPIC_NOT_SERVED = {
     "unclean.leader.election.enable": _REPLICATION,
     "leader.replication.throttled.replicas": _REPLICATION,
     "follower.replication.throttled.replicas": _REPLICATION,
-    "remote.storage.enable": _TIERED,
-    "remote.log.copy.disable": _TIERED,
-    "remote.log.delete.on.disable": _TIERED,
-    "local.retention.ms": _TIERED,
-    "local.retention.bytes": _TIERED,
 }
+
+_OAUTH_CLASSES = (
+    r"jaas\.config$|(server|login)\.callback\.handler\.class$"
+    r"|oauthbearer\.jwt\.(retriever|validator)\.class$"
+)
+_SERVED_SASL = r"enabled\.mechanisms$|server\.max\.receive\.size$"
+_OAUTH_KEYS = r"oauthbearer\.(jwks|expected|clock|sub|scope)\."
+_OAUTH_PACKAGE = r"(org\.apache\.kafka\.common\.security\.oauthbearer\.(internals\.)?(secured\.)?"
+_CHECKS = r"(OAuthBearer(Validator|Login)CallbackHandler|(\w+)Jwt(Validator|Retriever))"
+_OF_OAUTH = r"(listener\.name\..+\.oauthbearer\.)?sasl\."
 
 _BROKER_NOT_SERVED = (
     (r"log\.preallocate", "files are never preallocated"),
     (r"log\.flush\.scheduler\.interval\.ms", "set log.flush.interval.ms alone"),
-    (r"(ssl|sasl|listener\.name|principal|authorizer|delegation)\..*|super\.users", _SECURITY),
-    (r"security\.(inter\.broker\.protocol|providers)|connections\.max\.reauth\.ms", _SECURITY),
-    (r"allow\.everyone\.if\.no\.acl\.found|early\.start\.listeners", _SECURITY),
-    (r"remote\.log\..*|rlmm\..*|log\.local\.retention\..*", _TIERED),
-    (r"quota\.(?!window\.).*|.*\.quota\..*|client\.quota\.callback\.class", _QUOTAS),
+    (rf"sasl\.(?!{_SERVED_SASL}|{_OAUTH_CLASSES}|{_OAUTH_KEYS}).*", _SASL),
+    (rf"listener\.name\.(?!.+\.oauthbearer\.sasl\.({_OAUTH_CLASSES})).+\.sasl\..*", _SASL),
+    (r"delegation\.token\.master\.key", "Kafka 4 removed it: set delegation.token.secret.key"),
+    (r"principal\..*|authorizer\.(?!class\.name).*", _SECURITY),
+    (r"security\.providers", _ENGINE),
+    (r"early\.start\.listeners", _SECURITY),
+    (
+        r"quota\.(?!window\.).*|(?!remote\.log\.).*\.quota\..*|client\.quota\.callback\.class",
+        _QUOTAS,
+    ),
     (r"max\.connection\.creation\.rate|max\.connections\.per\.ip\.overrides", _QUOTAS),
     (r"(leader|follower)\.replication\.throttled\.rate", _REPLICATION),
     (r"replica\.alter\.log\.dirs\..*", _REPLICATION),
@@ -56,7 +72,6 @@ _BROKER_NOT_SERVED = (
 
 _ANY = r".*"
 _ONE = r"1|-1"
-_PLAINTEXT_OR_ITSELF = r"(\s*([\w.-]+:PLAINTEXT|(SSL|SASL_SSL|SASL_PLAINTEXT):\3)\s*(,|$))*"
 _WITHOUT_EFFECT = (
     (r"log\.message\.format\.version", _ANY, _FORMATS),
     (r"log\.message\.downconversion\.enable", r"true", _FORMATS),
@@ -67,7 +82,13 @@ _WITHOUT_EFFECT = (
         _QUORUM,
     ),
     (r"inter\.broker\.(listener\.name|protocol\.version)|broker\.(session|heart).*", _ANY, _QUORUM),
-    (r"listener\.security\.protocol\.map", _PLAINTEXT_OR_ITSELF, _SECURITY),
+    (r"security\.inter\.broker\.protocol|ssl\.endpoint\..*", _ANY, _QUORUM),
+    (r"ssl\.protocol", r"TLSv1\.[23]|TLS", _ENGINE),
+    (r"ssl\.(provider|secure\.random\.implementation|engine\.factory\.class)", r"", _ENGINE),
+    (r"ssl\.keymanager\.algorithm", r"SunX509", _ENGINE),
+    (r"ssl\.trustmanager\.algorithm", r"PKIX", _ENGINE),
+    (rf"{_OF_OAUTH}jaas\.config", rf"{_OAUTH_PACKAGE}OAuthBearerLoginModule)\s.*;", _JWT),
+    (rf"{_OF_OAUTH}({_OAUTH_CLASSES.replace('$', '')})", rf"{_OAUTH_PACKAGE}{_CHECKS})", _JWT),
     (r"default\.replication\.factor", _ONE, _REPLICATION),
     (
         r"replica\.(fetch|lag|socket|selector)\..*|num\.replica\..*|leader\.imbalance\..*|auto\.leader\..*",
@@ -91,6 +112,15 @@ _WITHOUT_EFFECT = (
     (r"transaction\.state\.log\.(replication\.factor|min\.isr)", _ANY, _REPLICATION),
     (r"transaction\.partition\.verification\.enable", r"true", _VERIFIED),
     (r"transaction\.two\.phase\.commit\.enable", r"false", _TWO_PHASES),
+    (
+        r"remote\.log\.(storage\.manager|metadata)\..*|(rsm|rlmm)\.config\..*",
+        _ANY,
+        _TIER,
+    ),
+    (r"remote\.log\.manager\.(copy|fetch)\.quota\.window\..*", _ANY, _TIER_RATES),
+    (r"remote\.log\.manager\.task\.retry\..*", _ANY, _TIER_RETRIES),
+    (r"remote\.log\.index\.file\.cache\.total\.size\.bytes", _ANY, _TIER_CACHE),
+    (r"remote\.log\.manager\.(follower\.)?thread\.pool\.size", _ANY, _REPLICATION),
     (r"metric\.reporters|metrics\..*|auto\.include\.jmx\.reporter", _ANY, _JMX),
     (r"log\.dir\.failure\.timeout\.ms|controlled\.shutdown\..*", _ANY, _REPLICATION),
     (r"unstable\..*|telemetry\..*|client\.metrics\..*|log4j\..*", _ANY, _JMX),
@@ -100,7 +130,7 @@ _NOT_SETTINGS = re.compile(
     r"KAFKA_(HEAP_OPTS|OPTS|JMX_OPTS|JMX_PORT|JVM_PERFORMANCE_OPTS|GC_LOG_OPTS|DEBUG"
     r"|LOG4J_.*|TOOLS_LOG4J_.*|HOME|VERSION)"
     r"|(KAFKA|HOROLOG)_(SERVICE_(HOST|PORT.*)|PORT(_\d+_(TCP|UDP).*)?)"
-    r"|HOROLOG_HTTP(_TOKEN)?"  # where the command line finds a broker, and its token
+    r"|HOROLOG_(HTTP(_TOKEN|_CA_FILE)?|BOOTSTRAP|COMMAND_CONFIG)"  # for commands
 )
 
 

@@ -27,12 +27,21 @@ class SettingSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One name set in one place: the typed value, the text reported, where it was written."""
+    """One name set in one place: the typed value, its text, where it was written.
+
+    `reference`: what was written there, if that refers to a secret elsewhere; shown in its place.
+    """
 
     name: str
     value: Any
     text: str
     where: str = ""
+    reference: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The text as it may be shown."""
+        return self.reference or self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,12 @@ from config.errors import ConfigError, NotServedError
 from config.key import ConfigKey, Spelling
 from config.known import why_broker_key_is_not_served, why_topic_key_is_not_served
 from config.listener_keys import listener_key
+from config.security.oauth import OauthConfig
+from config.security.tls import TlsConfig
 from config.topic import TopicConfig
 
 TOPIC_KEYS = keys_of(TopicConfig)
-BROKER_KEYS = keys_of(BrokerConfig)
+BROKER_KEYS = (*keys_of(BrokerConfig), *keys_of(TlsConfig), *keys_of(OauthConfig))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,20 @@ def broker_name(name: str) -> Named:
         )
     elsewhere = _ON_TOPIC.get(name)
     if elsewhere is not None:
-        alias = f"log.{name}"  # an older name of a topic's setting has an older broker name
-        raise ConfigError(
-            name,
-            f"{name} is a setting of topics: its default on the broker is "
-            f"{alias if alias in _ON_BROKER else elsewhere.keys[0].broker_name}",
-        )
+        raise ConfigError(name, f"{name} is a setting of topics{_on_broker(name, elsewhere)}")
     raise ConfigError(name, _unknown(name, _ON_BROKER))
+
+
+def named_anywhere(name: str) -> Named:
+    """The keys that `name` sets on the broker, else on a topic; raises as `broker_name`."""
+    on_topic = _ON_TOPIC.get(name)
+    return broker_name(name) if on_topic is None or name in _ON_BROKER else on_topic
+
+
+def is_of_topics_alone(name: str) -> bool:
+    """True for a setting of topics that has no default on the broker."""
+    on_topic = _ON_TOPIC.get(name)
+    return on_topic is not None and not on_topic.keys[0].on_broker
 
 
 def known_broker_names() -> Iterable[str]:
@@ -91,6 +100,14 @@ def known_broker_names() -> Iterable[str]:
 def _on_topic(named: Named) -> str:
     key = named.keys[0]
     return f": on a topic it is {key.name}" if key.on_topic else ""
+
+
+def _on_broker(name: str, on_topic: Named) -> str:
+    key = on_topic.keys[0]
+    if not key.on_broker:
+        return ", without a default on the broker"
+    alias = f"log.{name}"  # an older name of a topic's setting has an older broker name
+    return f": its default on the broker is {alias if alias in _ON_BROKER else key.broker_name}"
 
 
 _A_LETTER_OFF = 0.95  # so near a name is meant, even one that the tables do not show

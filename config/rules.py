@@ -3,7 +3,13 @@
 from config.broker import BrokerConfig
 from config.endpoints import Listener
 from config.errors import ConfigError
+from config.security.oauth import ENDPOINT, LOOPBACK
+from config.security.oauth import what_is_missing as what_oauth_misses
+from config.security.protocols import HTTP, SASL_PLAINTEXT, SASL_SSL, SSL
+from config.security.tls import what_is_missing
 from config.topic import TopicConfig
+
+_HTTP_PROTOCOL = "horolog.http.security.protocol"
 
 
 def check_broker(config: BrokerConfig) -> None:
@@ -14,6 +20,7 @@ def check_broker(config: BrokerConfig) -> None:
             "controller.listener.names",
             "controller.listener.names leaves no listener for clients: add one to listeners",
         )
+    _check_protocols(config)
     names = {listener.name for listener in config.listeners}
     for advertised in config.advertised_listeners:
         if advertised.name not in names:
@@ -24,17 +31,39 @@ def check_broker(config: BrokerConfig) -> None:
             )
         _check_can_be_dialled("advertised.listeners", advertised)
     _check_admin_listener(config)
+    _check_passwords_are_hidden(config)
+    _check_oauth(config)
     for published in config.horolog_published_listeners:
         _check_can_be_dialled("horolog.published.listeners", published)
 
 
 def check_listener_keys(config: BrokerConfig) -> None:
-    """ConfigError when `listener.name.NAME.max.connections` is for a listener that is not there."""
+    """ConfigError when a `listener.name.NAME.KEY` is in vain: no such listener, no TLS, no SASL."""
     names = {listener.name for listener in config.client_listeners}
-    for name in config.listener_max_connections:
+    sasl_names = {listener.name for listener in config.sasl_listeners}
+    for key, name in config.listener_of_key.items():
+        if name == HTTP and HTTP not in names and ".ssl." in key:
+            _check_http_key(config, key)
+            continue
         if name not in names:
-            key = f"listener.name.{name.lower()}.max.connections"
             raise ConfigError(key, f"{key}: listeners has no {name}: {', '.join(sorted(names))}")
+        if _is_of_sasl(key) and name not in sasl_names:
+            raise ConfigError(
+                key,
+                f"{key}: {name} has no SASL: listener.security.protocol.map does not say "
+                f"{SASL_PLAINTEXT} or {SASL_SSL}",
+            )
+        if ".ssl." in key and name not in config.listener_tls:
+            raise ConfigError(
+                key, f"{key}: {name} has no TLS: listener.security.protocol.map does not say {SSL}"
+            )
+
+
+def _check_http_key(config: BrokerConfig, key: str) -> None:
+    if not config.http_has_tls:
+        raise ConfigError(
+            key, f"{key}: the HTTP port has no TLS: set {_HTTP_PROTOCOL}=SSL, or leave the key out"
+        )
 
 
 def check_topic(config: TopicConfig, topic: str | None = None) -> None:
@@ -48,6 +77,29 @@ def check_topic(config: TopicConfig, topic: str | None = None) -> None:
             f"{prefix}max.compaction.lag.ms, which is {most}: a record cannot wait longer for its "
             "compaction than it may",
         )
+
+
+def _check_protocols(config: BrokerConfig) -> None:
+    """Nothing is served in the clear because of a name that nobody mapped."""
+    if config.http_has_tls and any(each.name == HTTP for each in config.client_listeners):
+        raise ConfigError(
+            _HTTP_PROTOCOL,
+            f"{_HTTP_PROTOCOL}: listener.name.http. is for the HTTP port: give the listener HTTP "
+            "another name",
+        )
+    for listener in config.client_listeners:
+        protocol = config.protocol_of(listener.name)
+        if protocol is None and config.is_secured:
+            raise ConfigError(
+                "listener.security.protocol.map",
+                f"listener.security.protocol.map has no protocol for {listener.name}: add "
+                f"{listener.name}:SSL or {listener.name}:PLAINTEXT",
+            )
+    for name, tls in config.listener_tls.items():
+        missing = what_is_missing(tls)
+        if missing is not None:
+            key, reason = missing
+            raise ConfigError(key, f"{key} of listener {name}: {reason}")
 
 
 def _check_ports(listeners: tuple[Listener, ...]) -> None:
@@ -79,3 +131,36 @@ def _check_admin_listener(config: BrokerConfig) -> None:
         raise ConfigError(
             key, f"{key}: {name} is the only listener: clients need one of their own beside it"
         )
+
+
+def _check_passwords_are_hidden(config: BrokerConfig) -> None:
+    for listener in config.sasl_listeners:
+        is_clear = listener not in config.tls_listeners and listener.host not in LOOPBACK
+        if is_clear and config.shows_passwords(listener.name):
+            raise ConfigError(
+                "sasl.enabled.mechanisms",
+                f"sasl.enabled.mechanisms: PLAIN shows passwords, and OAUTHBEARER tokens, to the "
+                f"network of {listener}: use SCRAM-SHA-256 or SCRAM-SHA-512, or TLS, or set "
+                "horolog.sasl.plaintext.allowed=true",
+            )
+
+
+def _check_oauth(config: BrokerConfig) -> None:
+    """Tokens are checked against keys, an issuer and an audience; on loopback they need not be."""
+    key = "horolog.sasl.oauthbearer.unsecured"
+    is_unsecured = config.horolog_sasl_oauthbearer_unsecured
+    seen = [each for each in config.client_listeners if each.host not in LOOPBACK]
+    if is_unsecured and seen:
+        raise ConfigError(
+            key, f"{key}: anybody could log in as anybody by {seen[0]}, which is not loopback"
+        )
+    for name, oauth in config.listener_oauth.items():
+        if is_unsecured and oauth.jwks_endpoint_url:
+            raise ConfigError(key, f"{key}: {ENDPOINT} of listener {name} is set too: leave one")
+        missing = None if is_unsecured else what_oauth_misses(oauth)
+        if missing is not None:
+            raise ConfigError(missing[0], f"{missing[0]} of listener {name}: {missing[1]}")
+
+
+def _is_of_sasl(key: str) -> bool:
+    return ".sasl." in key or key.endswith(".connections.max.reauth.ms")

@@ -8,7 +8,7 @@ and people write such files by hand. Older versions ignore the key.
 import json
 from typing import Any
 
-from crc32c import crc32c
+from protocol.checksum import crc32c
 
 KEY = "checksum"
 

@@ -18,9 +18,11 @@ from config.errors import ConfigError, SeveralConfigError
 from config.known import is_no_setting, why_ignored
 from config.layers import Layer, Setting, SettingSource
 from config.names import broker_name
+from config.references import References, is_of_providers
 
 _UNDERSCORES = {"_": ".", "__": "_", "___": "-"}
 KAFKA_PREFIX, OWN_PREFIX = "KAFKA_", "HOROLOG_"
+_OTHERS = 0o006  # of a file's mode: neither its owner nor its group
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,19 @@ def load(
     """
     errors: list[ConfigError] = []
     ignored: list[Ignored] = []
-    sources: list[Callable[[], Iterable[Assignment]]] = [
+    variables = os.environ if environment is None else environment
+    sources: list[Callable[[], list[Assignment]]] = [
         lambda: read_flags(flags),
-        lambda: read_environment(os.environ if environment is None else environment),
+        lambda: read_environment(variables),
         lambda: read_file(file) if file is not None else [],
     ]
-    layers = tuple(_layer(read, errors, ignored) for read in sources)
+    assigned = [_read(source, errors) for source in sources]
+    references = _references(assigned, variables, errors)
+    private = [None, None, file]
+    layers = tuple(
+        _layer(each, references, path, errors, ignored)
+        for each, path in zip(assigned, private, strict=True)
+    )
     layers = (replace(layers[0], pinned=True), *layers[1:])
     if len(errors) > 1:
         raise SeveralConfigError(errors)
@@ -152,23 +161,90 @@ def _why_unreadable(path: str, error: OSError | ValueError) -> str:
     return f"{path}:{line[1]}: {str(error)[line.end() :]}" if line else f"{path}: {error}"
 
 
-def _layer(
-    read: Callable[[], Iterable[Assignment]], errors: list[ConfigError], ignored: list[Ignored]
-) -> Layer:
-    """One source as a layer; mistakes and vain settings go to the lists."""
-    settings: dict[str, Setting] = {}
+def _read(read: Callable[[], list[Assignment]], errors: list[ConfigError]) -> list[Assignment]:
     try:
-        assignments = read()
+        return read()
     except ConfigError as error:
         errors.append(error)
-        assignments = []
+        return []
+
+
+def _references(
+    assigned: Sequence[list[Assignment]],
+    variables: Mapping[str, str],
+    errors: list[ConfigError],
+) -> References:
+    """The providers that the sources declare, a higher one over those below it."""
+    of_providers = {
+        each.name: each
+        for source in reversed(assigned)
+        for each in source
+        if is_of_providers(each.name)
+    }
+    declared = {name: each.text for name, each in of_providers.items()}
+    try:
+        return References(declared, _text_of, variables)
+    except ConfigError as error:
+        at = of_providers.get(error.key)
+        errors.append(error.at(at.where) if at is not None else error)
+        return References({}, _text_of, variables)
+
+
+def _text_of(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _layer(
+    assignments: list[Assignment],
+    references: References,
+    path: str | None,
+    errors: list[ConfigError],
+    ignored: list[Ignored],
+) -> Layer:
+    """One source as a layer; mistakes and vain settings go to the lists. `path`: its file."""
+    settings: dict[str, Setting] = {}
     for each in assignments:
+        if is_of_providers(each.name):
+            continue
         reason = why_ignored(each.name, each.text)
         if reason is not None:
             ignored.append(Ignored(each.name, each.where, reason))
             continue
         try:
-            settings[each.name] = read_setting(each.name, each.text, broker_name, where=each.where)
+            settings[each.name] = _setting(each, references, path)
         except ConfigError as error:
             errors.append(error)
     return Layer(SettingSource.STATIC_BROKER, settings)
+
+
+def _setting(each: Assignment, references: References, path: str | None) -> Setting:
+    """ConfigError, too, for a secret in a file that every user of this machine can read."""
+    try:
+        resolved = references.resolve(each.text)
+    except ValueError as error:
+        raise ConfigError(each.name, f"{each.name}: {error}", where=each.where) from None
+    if not resolved.is_reference:
+        found = read_setting(each.name, each.text, broker_name, where=each.where)
+        _check_private(each, [path] if path else [])
+        return found
+    try:
+        found = read_setting(each.name, resolved.text, broker_name, where=each.where)
+    except ConfigError:  # its text may quote the value
+        bounds = broker_name(each.name).spelling.type.bounds()
+        message = f"{each.name}: the value of {each.text} is not {bounds}"
+        raise ConfigError(each.name, message, where=each.where) from None
+    _check_private(each, resolved.files)
+    return replace(found, reference=each.text)
+
+
+def _check_private(each: Assignment, paths: Iterable[str]) -> None:
+    if not each.text or not any(key.sensitive for key in broker_name(each.name).keys):
+        return
+    for path in paths:
+        if Path(path).stat().st_mode & _OTHERS:
+            raise ConfigError(
+                each.name,
+                f"{each.name} is a secret, and every user of this machine can read {path}: "
+                f"chmod o= {path}",
+                where=each.where,
+            )

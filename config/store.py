@@ -14,13 +14,30 @@ from config.broker import BrokerConfig
 from config.describe import Described, describe_broker, describe_topic, in_force
 from config.errors import ConfigError, ConfigRequestError
 from config.layers import Layer, Setting, SettingSource, candidates, snapshot
-from config.listener_keys import max_connections
+from config.listener_keys import (
+    listener_keys,
+    listener_of,
+    max_connections,
+    oauth_config,
+    reauth_ms,
+    sasl_mechanisms,
+    tls_config,
+)
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
 from config.reload import Reloaded, reloaded
 from config.rules import check_broker, check_listener_keys, check_topic
+from config.security.oauth import MECHANISM as OAUTHBEARER
+from config.security.protocols import HTTP, SASL, SSL
+from config.tier.rules import (
+    check_stored_topic,
+    check_tier,
+    check_tier_defaults,
+    check_tiered_topic,
+    local_limits,
+)
 from config.topic import TopicConfig
-from config.wire_rules import check_changes, why_fixed
+from config.wire_rules import check_changes, check_of_every_broker, why_fixed
 
 Listener = Callable[[str | None], None]
 EVERY_BROKER = ""
@@ -88,9 +105,18 @@ class ConfigStore:
         own = Layer(SettingSource.TOPIC, change.after.topics.get(topic, {}))
         return snapshot(TopicConfig, [own, *self._broker_layers(change.after)])
 
+    def broker_config_after(self, change: SettingsChange) -> BrokerConfig:
+        """The settings of this broker as they would be after `change`. Nothing changes."""
+        return _broker_snapshot(self._broker_layers(change.after))
+
     def topic_overrides(self, topic: str) -> dict[str, str]:
         """The settings of `topic` itself, as text."""
         settings = self._overrides.topics.get(topic, {})
+        return {name: setting.text for name, setting in settings.items()}
+
+    def broker_overrides(self, node: str) -> dict[str, str]:
+        """Settings made at run time for a broker (`""`: for every one), as text."""
+        settings = self._overrides.brokers.get(node, {})
         return {name: setting.text for name, setting in settings.items()}
 
     def topics_with_overrides(self) -> Collection[str]:
@@ -98,11 +124,16 @@ class ConfigStore:
         return self._overrides.topics.keys()
 
     def prepare_topic(self, topic: str, overrides: Mapping[str, str | None]) -> SettingsChange:
-        """Checks the overrides of CreateTopics or AlterConfigs: these and no others.
+        """Checks the overrides of an AlterConfigs: these and no others.
 
         Raises ConfigError (INVALID_CONFIG 40) or ConfigRequestError (INVALID_REQUEST 42).
         """
         return self._topic_change(topic, replaced(overrides, topic_name))
+
+    def check_new_topic(self, topic: str, overrides: Mapping[str, str | None]) -> None:
+        """Checks the overrides of CreateTopics; raises as `prepare_topic`."""
+        own = Layer(SettingSource.TOPIC, replaced(overrides, topic_name))
+        self._check_topic(topic, [own, *self._broker_layers(self._overrides)], was_tiered=False)
 
     def prepare_topic_alteration(self, topic: str, changes: Iterable[Alteration]) -> SettingsChange:
         """Checks an IncrementalAlterConfigs of `topic`; raises as `prepare_topic`."""
@@ -145,7 +176,8 @@ class ConfigStore:
     def remove_topic(self, topic: str) -> None:
         """Forgets the overrides of a topic that was deleted."""
         if topic in self._overrides.topics:
-            self.set_topic(topic, {})
+            after = self._overrides.with_topic(topic, {})
+            self.commit(SettingsChange(self._overrides, after, topic))
 
     def describe_topic(self, topic: str, names: Collection[str] | None = None) -> list[Described]:
         """The entries of DescribeConfigs for a topic; unknown `names` have none."""
@@ -187,6 +219,11 @@ class ConfigStore:
         self._overrides = overrides
         self._compute()
 
+    def check_stored_topics(self) -> None:
+        """ConfigError when a topic has data in a tier that this start would not look into."""
+        for topic in self._overrides.topics:
+            check_stored_topic(self.topic_config(topic), self._broker_config, topic)
+
     def reload(self, static: Sequence[Layer]) -> Reloaded:
         """Takes over layers that were read again, as far as they may change at run time.
 
@@ -198,8 +235,7 @@ class ConfigStore:
         outcome = reloaded(self._static, static)
         layers = _ranked(dynamic, outcome.layers)
         _checked(layers)
-        for topic, own in self._overrides.topics.items():
-            check_topic(snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers]), topic)
+        self._check_topics(self._overrides, layers)
         self._static = outcome.layers
         self._compute()
         for listener in self._listeners:
@@ -207,19 +243,38 @@ class ConfigStore:
         return outcome
 
     def _topic_change(self, topic: str, settings: Mapping[str, Setting]) -> SettingsChange:
-        own = Layer(SettingSource.TOPIC, settings)
-        check_topic(snapshot(TopicConfig, [own, *self._broker_layers(self._overrides)]), topic)
+        layers = [Layer(SettingSource.TOPIC, settings), *self._broker_layers(self._overrides)]
+        was_tiered = self.topic_config(topic).remote_storage_enable
+        self._check_topic(topic, layers, was_tiered=was_tiered)
         return SettingsChange(self._overrides, self._overrides.with_topic(topic, settings), topic)
 
     def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> SettingsChange:
         self._check_node(node)
-        check_changes(self._overrides.brokers.get(node, {}), settings, self._static)
+        before = self._overrides.brokers.get(node, {})
+        check_changes(before, settings, self._static)
+        if node == EVERY_BROKER:
+            check_of_every_broker(before, settings)
         after = self._overrides.with_broker(node, settings)
         layers = self._broker_layers(after)
         check_listener_keys(_checked(layers))
-        for topic, own in after.topics.items():
-            check_topic(snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers]), topic)
+        defaults = snapshot(TopicConfig, layers)
+        if local_limits(defaults) != local_limits(self._topic_defaults):
+            check_tier_defaults(defaults)  # with or without a tier, as Kafka
+        self._check_topics(after, layers)
         return SettingsChange(self._overrides, after, None)
+
+    def _check_topic(self, topic: str, layers: Sequence[Layer], *, was_tiered: bool) -> None:
+        config = snapshot(TopicConfig, layers)
+        check_topic(config, topic)
+        check_tiered_topic(config, self._broker_config, was_tiered=was_tiered)
+
+    def _check_topics(self, overrides: Overrides, layers: Sequence[Layer]) -> None:
+        """Each topic with settings of its own, over these of the broker.
+
+        Not for the tier, as in Kafka: of a local and a total limit the smaller one holds.
+        """
+        for topic, own in overrides.topics.items():
+            check_topic(snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers]), topic)
 
     def _compute(self) -> None:
         """The snapshots of the broker at once; those of topics follow on demand."""
@@ -273,9 +328,43 @@ def _ranked(dynamic: Sequence[Layer], static: Sequence[Layer]) -> list[Layer]:
 
 
 def _broker_snapshot(layers: Sequence[Layer]) -> BrokerConfig:
-    limits = max_connections(layers)
+    """The broker's settings, with those of its listeners."""
     config = snapshot(BrokerConfig, layers)
-    return replace(config, listener_max_connections=limits) if limits else config
+    if config.sasl_listeners:
+        config = _with_sasl(config, layers)
+    with_tls = {each.name: config.protocol_of(each.name) for each in config.tls_listeners}
+    if config.http_has_tls:
+        with_tls[HTTP] = SSL
+    of_listeners = {key.name: listener_of(key) for key in listener_keys(layers)}
+    if not with_tls and not of_listeners:
+        return config
+    return replace(
+        config,
+        listener_max_connections=max_connections(layers),
+        listener_tls={
+            name: tls_config(name, layers, has_sasl=protocol in SASL)
+            for name, protocol in with_tls.items()
+        },
+        listener_of_key=of_listeners,
+    )
+
+
+def _with_sasl(config: BrokerConfig, layers: Sequence[Layer]) -> BrokerConfig:
+    """The same with what each listener with SASL has of its own."""
+    config = replace(config, listener_sasl_mechanisms=sasl_mechanisms(layers))
+    taken = [
+        (each.name, way)
+        for each in config.sasl_listeners
+        for way in config.mechanisms_of(each.name)
+    ]
+    times = {(name, way): reauth_ms(name, way, layers) for name, way in taken}
+    return replace(
+        config,
+        listener_oauth={
+            name: oauth_config(name, layers) for name, way in taken if way == OAUTHBEARER
+        },
+        listener_reauth_ms={key: most for key, most in times.items() if most is not None},
+    )
 
 
 def _checked(layers: Sequence[Layer]) -> BrokerConfig:
@@ -283,7 +372,11 @@ def _checked(layers: Sequence[Layer]) -> BrokerConfig:
     config = _broker_snapshot(layers)
     try:
         check_broker(config)
-        check_topic(snapshot(TopicConfig, layers))
+        check_tier(config)
+        defaults = snapshot(TopicConfig, layers)
+        check_topic(defaults)
+        if config.remote_log_storage_system_enable:
+            check_tier_defaults(defaults)
     except ConfigError as error:
         found = next(candidates(broker_name(error.key).keys[0], layers), None)
         raise error.at(found.setting.where if found else "") from error

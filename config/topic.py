@@ -1,8 +1,8 @@
 """The settings of a topic: one statement per key, and the frozen snapshot that a log is given.
 
 Names, defaults and bounds are Kafka's (semantics.md 6.1 and 11; time.md 1); keys of our own carry
-the prefix `horolog.`. Units are in the names: ms, bytes. Every key is dynamic and has a default on
-the broker, under the name given as `broker`.
+the prefix `horolog.`. Units are in the names: ms, bytes. Every key is dynamic; most have a default
+on the broker, under the name given as `broker`.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from config.quantities import LONG_MAX
 from config.values import (
     Choice,
     Decimal,
+    Flag,
     GzipLevel,
     Number,
     Text,
@@ -230,6 +231,46 @@ class TopicConfig:
         ),
         doc="Time after which the next segment begins even though this one is not full, also when "
         "nothing is appended.",
+    )
+    remote_storage_enable: bool = topic_key(
+        "remote.storage.enable",
+        Flag(),
+        False,
+        broker=None,
+        doc="Copy closed segments to the object store of horolog.tier.url (KIP-405); needs "
+        "remote.log.storage.system.enable. Off again only with remote.log.delete.on.disable.",
+    )
+    local_retention_ms: int = topic_key(
+        "local.retention.ms",
+        millis(-2),
+        -2,
+        broker="log.local.retention.ms",
+        doc="Age above which segments leave the local disk once they are in the tier; -2 is "
+        "retention.ms, -1 no limit. Not more than retention.ms.",
+    )
+    local_retention_bytes: int = topic_key(
+        "local.retention.bytes",
+        size(-2, LONG_MAX),
+        -2,
+        broker="log.local.retention.bytes",
+        doc="Local size of a partition above which its oldest segments leave the local disk once "
+        "they are in the tier; -2 is retention.bytes, -1 no limit. Not more than retention.bytes.",
+    )
+    remote_log_copy_disable: bool = topic_key(
+        "remote.log.copy.disable",
+        Flag(),
+        False,
+        broker=None,
+        doc="Copy nothing more to the tier; what is there is read and expires. The local retention "
+        "must be -2 or the same as the total one then (KIP-950).",
+    )
+    remote_log_delete_on_disable: bool = topic_key(
+        "remote.log.delete.on.disable",
+        Flag(),
+        False,
+        broker=None,
+        doc="Delete the topic's data in the tier when remote.storage.enable becomes false; without "
+        "this it cannot become false (KIP-950).",
     )
     horolog_durability: str = topic_key(
         "horolog.durability",

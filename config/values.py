@@ -28,6 +28,7 @@ class KafkaType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 class ValueType(Protocol[T_co]):

@@ -9,15 +9,20 @@ some keys that may change have a narrower range on the wire.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from config.declare import keys_of
 from config.errors import ConfigRequestError
 from config.layers import Layer, Setting, is_pinned
+from config.listener_keys import renewed_listener
 from config.names import broker_name
+from config.security.oauth import OauthConfig
+from config.security.tls import RENEWABLE
 
 _GETS_IN = "one wrong request would lock everybody out, over restarts"
 _ADMINISTRATES = "any client of the port could make itself an administrator"
 _BELONGS = "the data directory belongs to it: its data would be out of sight"
 _FORBIDS = "what an operator has forbidden a client cannot allow"
 _TRACES = "who is watched could end the watching"
+_BELIEVES = "whom the broker believes, and where it connects to, no client decides"
 _MEMORY = "strangers could take more memory than the machine has"
 
 FIXED: Mapping[str, str] = MappingProxyType(
@@ -26,16 +31,24 @@ FIXED: Mapping[str, str] = MappingProxyType(
         "cluster.id": _BELONGS,
         "node.id": _BELONGS,
         "listeners": _GETS_IN,
+        "listener.security.protocol.map": _GETS_IN,
         "advertised.listeners": _GETS_IN,
         "horolog.published.listeners": _GETS_IN,
         "controller.listener.names": _GETS_IN,
         "horolog.admin.listener.name": _GETS_IN,
         "horolog.http.listener": _ADMINISTRATES,
+        "horolog.http.security.protocol": _ADMINISTRATES,
         "horolog.http.token.file": _ADMINISTRATES,
         "horolog.http.hosts": _ADMINISTRATES,
         "auto.create.topics.enable": _FORBIDS,
         "delete.topic.enable": _FORBIDS,
         "horolog.audit.topic": _TRACES,
+        "horolog.security.audit.file": _TRACES,
+        "horolog.security.audit.topic": _TRACES,
+        "horolog.sasl.oauthbearer.unsecured": _BELIEVES,
+        "horolog.tier.url": _BELIEVES,
+        "horolog.tier.allow.http": _BELIEVES,
+        **{key.name: _BELIEVES for key in keys_of(OauthConfig)},
         "socket.request.max.bytes": _MEMORY,
         "queued.max.request.bytes": _MEMORY,
         "horolog.queued.max.response.bytes": _MEMORY,
@@ -57,8 +70,20 @@ LEAST_ON_WIRE: Mapping[str, int] = MappingProxyType({"horolog.clock.hold.ms": 60
 
 def why_fixed(name: str) -> str:
     """The reason why a running broker does not take a new value of `name` from a client."""
+    if name in RENEWABLE:
+        return f"a certificate is renewed for one listener: listener.name.NAME.{name}"
     reason = next((FIXED[key.name] for key in broker_name(name).keys if key.name in FIXED), None)
     return f"{reason}; set it in the file or by a flag" if reason else "it is read at start"
+
+
+def check_of_every_broker(before: Mapping[str, Setting], after: Mapping[str, Setting]) -> None:
+    """ConfigRequestError for a certificate that every broker would show (as Kafka)."""
+    for name, setting in after.items():
+        was = before.get(name)
+        if renewed_listener(name) and (was is None or was.text != setting.text):
+            raise ConfigRequestError(
+                name, f"{name} is a setting of one broker: name the broker, not the default of all"
+            )
 
 
 def check_changes(

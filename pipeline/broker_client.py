@@ -1,15 +1,21 @@
 """A blocking connection to a broker: typed requests of `protocol.apis`, one at a time.
 
 The version of each API is the highest that both sides have, or less where the caller wants that.
-Whatever goes wrong is a `BrokerRefused` that names the broker and the request. Plain text only: a
-broker that asks for TLS or for a login closes the connection, and the error says so.
+Whatever goes wrong is a `BrokerRefused` that names the broker and the request; a missing right or a
+failed log-in is a `NotAllowed`. A session that ends (KIP-368) is renewed between two requests.
 """
 
 import itertools
+import math
 import socket
+import time
 from typing import Any, Self
 
-from pipeline.errors import BadOption, BrokerRefused, NotNow
+from broker.access.errors import BadSetting, BrokerNotProven, LoginRefused
+from broker.access.login import log_in
+from broker.access.settings import IN_THE_CLEAR, ClientSecurity
+from broker.access.tls import connected
+from pipeline.errors import BadOption, BrokerRefused, NotAllowed, NotNow
 from protocol.api import Api
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.codec import decode, encode
@@ -21,30 +27,46 @@ from protocol.registry import api_of
 TIMEOUT_SECONDS = 30
 MOST_ANSWER_BYTES = 8 * MAX_FRAME_BYTES
 CLIENT_ID = "horolog-spark"
+_RENEWED_SHARE = 0.8
+_RIGHTS = (
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+)
 
 
 class BrokerClient:
     """One connection; the caller closes it. Not for several threads at once."""
 
-    def __init__(self, address: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        """Connect to HOST:PORT and learn its versions."""
+    def __init__(
+        self, address: str, security: ClientSecurity = IN_THE_CLEAR, *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:  # fmt: skip
+        """Connect to HOST:PORT, learn its versions and log in."""
         self.address = address
+        self.security = security
+        self._renew_at = math.inf
         host, port = split_address(address)
         try:
-            self._socket = socket.create_connection((host, port), timeout_seconds)
+            self._socket = connected(host, port, security, timeout_seconds)
         except OSError as error:
             raise BrokerRefused(f"no broker answers at {address}: {error}") from None
+        except BadSetting as error:
+            raise BadOption(str(error)) from None
+        except BrokerNotProven as error:
+            raise BrokerRefused(str(error)) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._numbers = itertools.count(1)
         self._versions: dict[int, tuple[int, int]] = {API_VERSIONS_KEY: (0, 0)}
         try:
             answer = self.call(ApiVersionsRequest())
-        except BrokerRefused:
+            self._versions |= {
+                each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+            }
+            self._log_in()
+        except BaseException:
             self.close()
             raise
-        self._versions |= {
-            each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
-        }
 
     def has(self, request: type[Any]) -> bool:
         """True when the broker serves the API of a request."""
@@ -56,6 +78,8 @@ class BrokerClient:
 
     def send(self, request: Any, *, at_most: int | None = None) -> tuple[Api, int, int]:
         """Send a request; `receive` wants what comes back. Answers come in order."""
+        if time.monotonic() >= self._renew_at:
+            self._log_in()
         api = api_of(type(request))
         version = self._version(api, at_most)
         number = next(self._numbers)
@@ -82,6 +106,19 @@ class BrokerClient:
         except (OSError, DecodeError) as error:
             raise self._refused(api, error) from None
 
+    def check(self, code: int, what: str, right: str) -> None:
+        """As the function `check`; a refusal for want of a right names it and the user."""
+        self.check_rights(code, what, right)
+        check(code, f"{self.address}, {what}")
+
+    def check_rights(self, code: int, what: str, right: str) -> None:
+        """NotAllowed for the want of a right; all other codes pass."""
+        if code in _RIGHTS:
+            raise NotAllowed(
+                f"{self.address}, {what}: {ErrorCode(code).name}: {self.security.user} has not "
+                f"the right {right}"
+            )
+
     def close(self) -> None:
         """Let the connection go."""
         self._socket.close()
@@ -93,6 +130,24 @@ class BrokerClient:
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
+
+    def _log_in(self) -> None:
+        """Log in where the protocol asks for it, or once more before the session ends."""
+        self._renew_at = math.inf
+        if not self.security.mechanism:
+            return
+        try:
+            lifetime_ms = log_in(self.call, self.security)
+        except LoginRefused as error:
+            raise NotAllowed(
+                f"{self.address} refuses {self.security.user} by {self.security.mechanism}: {error}"
+            ) from None
+        except BadSetting as error:
+            raise BadOption(str(error)) from None
+        except BrokerNotProven as error:
+            raise NotAllowed(f"{self.address} is not trusted: {error}") from None
+        if lifetime_ms:
+            self._renew_at = time.monotonic() + lifetime_ms / 1000 * _RENEWED_SHARE
 
     def _version(self, api: Api, at_most: int | None) -> int:
         low, high = self._versions.get(api.key, (1, 0))
@@ -107,7 +162,9 @@ class BrokerClient:
         while at < size:
             count = self._socket.recv_into(view[at:])
             if not count:
-                raise ConnectionError("the broker closed the connection (does it ask for a login?)")
+                raise ConnectionError(
+                    "the broker closed the connection (does it ask for TLS or a login?)"
+                )
             at += count
         return whole
 
@@ -123,12 +180,12 @@ def split_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def connect(bootstrap: str) -> BrokerClient:
+def connect(bootstrap: str, security: ClientSecurity = IN_THE_CLEAR) -> BrokerClient:
     """A connection to the first of the listed brokers that answers. BrokerRefused."""
     refusal: BrokerRefused | None = None
     for address in bootstrap.split(","):
         try:
-            return BrokerClient(address.strip())
+            return BrokerClient(address.strip(), security)
         except BrokerRefused as error:
             refusal = error
     raise refusal or BrokerRefused("no broker is named")

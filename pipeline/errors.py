@@ -42,6 +42,10 @@ class BrokerRefused(PipelineError):
     """A broker answered with an error, or with something that is no answer."""
 
 
+class NotAllowed(BrokerRefused):
+    """The user has not the right that is needed, or could not log in."""
+
+
 class NotNow(BrokerRefused):
     """A broker cannot answer at this moment, as where a partition has no leader: ask again."""
 

@@ -175,6 +175,17 @@ def parent_of(path: str) -> str:
     return head or ("/" if path.startswith("/") else ".")
 
 
+def make_dir_durably(fs: FileSystem, path: str) -> None:
+    """`FileSystem.make_dir`; a power cut takes back none of the directories. DiskError."""
+    missing, above = [], path
+    while not fs.exists(above):
+        missing.append(above)
+        above = parent_of(above)
+    fs.make_dir(path)
+    for each in missing:
+        fs.sync_dir(parent_of(each))
+
+
 def replace_file(fs: FileSystem, path: str, data: bytes) -> None:
     """`FileSystem.write_atomically` in terms of the other calls (operations B3.7).
 

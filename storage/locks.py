@@ -2,7 +2,9 @@
 
 - `Lock()` of a `Log`: its gate, taken while state changes and is published. - `Lock()` of
 `TrustedIndexes`: while a segment gets other indexes, or a writer who keeps them. - `Lock()` of
-`LogCheckpoints`: while a checkpoint file is written. - `ONCE`: for what is made when it is first
+`LogCheckpoints`: while a checkpoint file is written. - `Lock()` of a `TieredLog`: while its file in
+the log's directory is written; of an `ObjectCache`: while files come and go; of a `RemoteObject`:
+while bytes come. - `ONCE`: for what is made when it is first
 asked for, on whichever thread that is: one wins. Taken for an assignment only, never while anything
 is read or made.
 """

@@ -4,16 +4,21 @@ The broker's address and the token for changes are options of every such command
 variables. Exit status: 1 when the broker refuses, 2 when none answers."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from http.client import HTTPConnection, HTTPException
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
 
 import click
 
 from broker.cli.main import CommandFailed
+from broker.cli.probe import ADVICE, LOOPBACK, parse_address
+
+if TYPE_CHECKING:
+    from broker.cli.security.client_properties import ClientProperties
 
 DEFAULT_ADDRESS = "127.0.0.1:9404"
 TIMEOUT_SECONDS = 60
@@ -44,14 +49,25 @@ class HttpAnswer(NamedTuple):
 class AdminPort:
     """The HTTP port of one broker."""
 
-    def __init__(self, address: str, token: str | None) -> None:
-        """Connects to nobody yet. AdminError when `address` is no HOST:PORT."""
+    def __init__(
+        self, address: str, token: str | None, client: "ClientProperties | None" = None
+    ) -> None:
+        """Connects to nobody yet. AdminError when `address` is no HOST:PORT.
+
+        A token comes before the user and password of `client`.
+        """
         self.address = address
         self._token = token
-        host, colon, port = address.rpartition(":")
-        if not colon or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            raise AdminError(f"--http {address!r} is no HOST:PORT", NO_ANSWER)
-        self._host, self._port = host.strip("[]") or "127.0.0.1", int(port)
+        self._login = None if client is None or token else client.login
+        try:
+            self._host, self._port, is_tls = parse_address(address)
+        except ValueError as error:
+            raise AdminError(f"--http {error}", NO_ANSWER) from error
+        self._tls = client.tls() if client is not None and is_tls else None
+        if self._login is not None and not (is_tls or self._host in LOOPBACK):
+            raise AdminError(
+                "a password is sent by https only: --http https://HOST:PORT", NO_ANSWER
+            )
 
     def get(self, path: str, **parameters: object) -> Answer:
         """The answer to a question; AdminError."""
@@ -71,7 +87,8 @@ class AdminPort:
     @property
     def secrets(self) -> list[str]:
         """Values that must not be shown to others."""
-        return [self._token] if self._token else []
+        password = self._login[1] if self._login else ""
+        return [each for each in (self._token, password) if each]
 
     def of_topic(self, topic: str, path: str, **parameters: object) -> Answer:
         """The answer to a question about a topic; after a near miss the error names the right
@@ -102,8 +119,7 @@ class AdminPort:
 
     def _exchange(self, method: str, target: str) -> HttpAnswer:
         """One request and its whole answer; AdminError when there is none."""
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
+        headers, connection = self._headers(), self._connection()
         try:
             connection.request(method, target, headers=headers)
             response = connection.getresponse()
@@ -113,6 +129,12 @@ class AdminPort:
         except ConnectionResetError as error:
             raise self._is_no_http(error) from error
         except OSError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise AdminError(
+                    f"the certificate of {self.address} is not trusted: --ca-file FILE, or "
+                    "ssl.truststore.location in the file of --command-config, names its authority",
+                    NO_ANSWER,
+                ) from error
             raise AdminError(
                 f"no broker answers at {self.address} ({error.strerror or error}): start one, or "
                 "say where its HTTP port is with --http HOST:PORT or HOROLOG_HTTP",
@@ -120,6 +142,21 @@ class AdminPort:
             ) from error
         finally:
             connection.close()
+
+    def _headers(self) -> dict[str, str]:
+        if self._token:
+            return {"Authorization": f"Bearer {self._token}"}
+        if self._login is None:
+            return {}
+        given = b64encode(":".join(self._login).encode()).decode()
+        return {"Authorization": f"Basic {given}"}
+
+    def _connection(self) -> HTTPConnection:
+        if self._tls is None:
+            return HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
+        from http.client import HTTPSConnection
+
+        return HTTPSConnection(self._host, self._port, timeout=TIMEOUT_SECONDS, context=self._tls)
 
     def _understood(self, response: HttpAnswer) -> Answer:
         try:
@@ -139,7 +176,8 @@ class AdminPort:
     def _is_no_http(self, error: Exception) -> AdminError:
         return AdminError(
             f"what answers at {self.address} does not speak HTTP ({type(error).__name__}): --http "
-            "wants the broker's HTTP port, horolog.http.listener, not the one for clients",
+            "wants the broker's HTTP port, horolog.http.listener, not the one for clients; "
+            f"{ADVICE}",
             NO_ANSWER,
         )
 
@@ -163,7 +201,22 @@ def live(command: Callable[..., int]) -> Callable[..., int]:
         default=DEFAULT_ADDRESS,
         show_default=True,
         show_envvar=True,
-        help="Address of the broker's HTTP port.",
+        help="Address of the broker's HTTP port; https://HOST:PORT for one with TLS.",
+    )
+    @click.option(
+        "--ca-file",
+        metavar="FILE",
+        envvar="HOROLOG_HTTP_CA_FILE",
+        show_envvar=True,
+        help="Authorities, in PEM, of a broker with TLS.",
+    )
+    @click.option(
+        "--command-config",
+        metavar="FILE",
+        envvar="HOROLOG_COMMAND_CONFIG",
+        show_envvar=True,
+        help="Settings of a client, as Kafka's tools take them: ssl.*, sasl.jaas.config "
+        "with the user and password to ask as.",
     )
     @click.option(
         "--token-file",
@@ -174,8 +227,18 @@ def live(command: Callable[..., int]) -> Callable[..., int]:
     )
     @click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
     @wraps(command)
-    def with_port(*, address: str, token_file: str | None, **rest: object) -> int:
-        return command(port=AdminPort(address, _token(token_file)), **rest)
+    def with_port(
+        *,
+        address: str,
+        token_file: str | None,
+        ca_file: str | None,
+        command_config: str | None,
+        **rest: object,
+    ) -> int:
+        from broker.cli.security.client_properties import read_client_properties
+
+        client = read_client_properties(command_config, ca_file)
+        return command(port=AdminPort(address, _token(token_file), client), **rest)
 
     return with_port
 
@@ -188,7 +251,7 @@ def print_json(answer: Answer) -> int:
 
 def _refusal(error: Mapping[str, str], status: int) -> AdminError:
     code, message = error["code"], error["message"]
-    if status in {401, 403} and code in {"token", "no_token_set"}:
+    if status in {401, 403} and code in {"token", "no_token_set", "identity"}:
         message += "; the command takes it from --token-file FILE or HOROLOG_HTTP_TOKEN"
     return AdminError(message, NO_ANSWER if status >= 500 else REFUSED, code)
 
@@ -200,9 +263,21 @@ def _token(path: str | None) -> str | None:
     if path is None:
         return os.environ.get("HOROLOG_HTTP_TOKEN")
     try:
-        return Path(path).read_text(encoding="ascii").strip()
+        return _strongest(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError) as error:
         raise AdminError(f"--token-file {path}: {error}") from error
+
+
+def _strongest(text: str) -> str:
+    """Of the tokens in a file, each behind its role or alone, one that may most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    by_role = {role: token for role, colon, token in map(_parted, lines) if colon}
+    alone = next((line for line in lines if ":" not in line), "")
+    return by_role.get("admin") or alone or by_role.get("operate") or by_role.get("read") or ""
+
+
+def _parted(line: str) -> tuple[str, str, str]:
+    return line.partition(":")
 
 
 def _text(value: object) -> str:

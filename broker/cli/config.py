@@ -39,7 +39,6 @@ def explain(key: str | None, file: str | None, flags: Sequence[str]) -> int:
     KEY may be a topic's name of the setting (retention.ms) or the broker's (log.retention.ms).
     """
     from config.errors import ConfigError
-    from config.names import broker_name
     from config.sources import load
 
     try:
@@ -48,9 +47,7 @@ def explain(key: str | None, file: str | None, flags: Sequence[str]) -> int:
         if key is None:
             _print_all(store, loaded)
         else:
-            name = broker_name(_name_on_broker(key)).keys[0].broker_name
-            (entry,) = store.describe_broker(names=[name])
-            _print_one(entry)
+            _print_one(_described(store, key))
     except ConfigError as error:
         return _refused(error)
     return 0
@@ -105,6 +102,7 @@ def unset(key: str | None, data_dir: str | None, file: str | None, topic: str | 
 
     For a broker that refuses every connection or does not start. Without KEY, lists what is stored.
     """
+    from broker.cli.security.account import leave_trace
     from broker.topics.stored_settings import stored_lines, unset_key
     from config.errors import ConfigError
     from config.sources import load
@@ -114,11 +112,15 @@ def unset(key: str | None, data_dir: str | None, file: str | None, topic: str | 
     flags = [] if data_dir is None else [f"log.dirs={data_dir}"]
     try:
         directory = _store(load(flags=flags, file=file)).broker_config.log_dir
-        fs = real_env().fs
+        env = real_env()
         if key is None:
-            print(stored_lines(fs, directory), end="")
+            print(stored_lines(env.fs, directory), end="")
         else:
-            print(unset_key(fs, directory, key, topic), end="")
+            taken_back = unset_key(env.fs, directory, key, topic)
+            resource = "broker" if topic is None else f"topic {topic}"
+            command, detail = "horolog config unset", taken_back.strip()
+            leave_trace(env, directory, command, "alter settings", resource=resource, detail=detail)
+            print(taken_back, end="")
     except (ConfigError, StorageError) as error:
         return _refused(error)
     return 0
@@ -142,11 +144,15 @@ def _stale_files(root: Path) -> dict[Path, str]:
     return stale
 
 
-def _name_on_broker(name: str) -> str:
-    """`retention.ms` may be asked for as well as `log.retention.ms`."""
-    from config.names import TOPIC_KEYS
+def _described(store: "ConfigStore", name: str) -> "Described":
+    """One setting; `retention.ms` may be asked for as well as `log.retention.ms`. ConfigError."""
+    from config.names import is_of_topics_alone, named_anywhere
 
-    return next((key.broker_name for key in TOPIC_KEYS if key.name == name), name)
+    key = named_anywhere(name).keys[0]
+    if is_of_topics_alone(name):
+        return store.describe_topic("", [name])[0]
+    (entry,) = store.describe_broker(names=[key.broker_name])
+    return entry
 
 
 def _store(loaded: "Loaded") -> "ConfigStore":
@@ -163,10 +169,10 @@ def _print_all(store: "ConfigStore", loaded: "Loaded") -> None:
 
 
 def _print_one(entry: "Described") -> None:
-    from config.names import broker_name
+    from config.names import is_of_topics_alone, named_anywhere
     from config.sources import variable_of_key
 
-    named = broker_name(entry.name)
+    named = named_anywhere(entry.name)
     key = named.keys[0]
     lines = {
         "value": entry.value,
@@ -174,7 +180,7 @@ def _print_one(entry: "Described") -> None:
         "default": key.default_text,
         "allowed": named.spelling.type.bounds(),
         "changes": "at run time" if key.dynamic else "at start only",
-        "variable": variable_of_key(entry.name),
+        "variable": None if is_of_topics_alone(entry.name) else variable_of_key(entry.name),
         "on a topic": key.name if key.on_topic else None,
         "overruled": ", ".join(f"{each.name}={each.value}" for each in entry.synonyms[1:-1]),
     }

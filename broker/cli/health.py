@@ -14,10 +14,17 @@ from broker.cli.probe import address_in_environment, ask
     "address",
     metavar="HOST:PORT",
     help="The broker's HTTP port (default HOROLOG_HTTP, else that of HOROLOG_HTTP_LISTENER, else "
-    "127.0.0.1:9404).",
+    "127.0.0.1:9404). https://HOST:PORT for one with TLS.",
 )
-def command(address: str | None) -> int:
+@click.option(
+    "--ca-file",
+    metavar="FILE",
+    envvar="HOROLOG_HTTP_CA_FILE",
+    show_envvar=True,
+    help="Authorities, in PEM, of a broker with TLS; not needed on its own machine.",
+)
+def command(address: str | None, ca_file: str | None) -> int:
     """Ask whether the broker is ready: 0 and "ready", or 1 and why not."""
-    status, text = ask(address or address_in_environment())
+    status, text = ask(address or address_in_environment(), ca_file)
     click.echo(text)
     return status

@@ -84,13 +84,13 @@ def paths_table() -> str:
     """Markdown: every resource of the HTTP API with its parameters."""
     from broker.http.routes import ROUTES
 
-    head = "| request | parameters | what it answers |\n|---|---|---|\n"
+    head = "| request | parameters | what it answers | right, role |\n|---|---|---|---|\n"
     return head + "".join(map(_path_row, ROUTES))
 
 
-def _path_row(route: "HttpRoute") -> str:
+def _path_row(route: "HttpRoute[Any]") -> str:
     parameters = ", ".join(f"`{each.name}`" for each in route.parameters)
-    return f"| `{route.method} {route.path}` | {parameters} | {route.summary} |\n"
+    return f"| `{route.method} {route.path}` | {parameters} | {route.summary} | {route.needs} |\n"
 
 
 def commands() -> str:

@@ -13,6 +13,7 @@ CLOCKS = click.Choice(("record", "arrival", "earlier"))
 BAR = 24  # characters of a histogram's longest bar
 LOOKUP = (">partition", ">offset", "record time", "arrival", "late")
 RANGE = (">partition", ">first offset", ">last offset", ">records", "is that exact?")
+ANONYMOUS = "ANONYMOUS"
 DIRTY = ("client", "address", "where", ">records", "reason", "action", "worst time")
 
 
@@ -190,7 +191,7 @@ def _client(client: Mapping[str, Any]) -> Sequence[str]:
     offset = client["first_offset"]
     where = f"{client['topic']}-{client['partition']}" + ("" if offset is None else f" @{offset}")
     return (
-        client["client_id"],
+        _sender(client),
         client["address"],
         where,
         number(client["count"]),
@@ -198,6 +199,12 @@ def _client(client: Mapping[str, Any]) -> Sequence[str]:
         client["action"],
         when(client["worst_timestamp"]),
     )
+
+
+def _sender(client: Mapping[str, Any]) -> str:
+    """The client, and its user where it has one."""
+    user = str(client["principal"]).removeprefix("User:")
+    return client["client_id"] if user == ANONYMOUS else f"{client['client_id']} of {user}"
 
 
 def _show_skew(topic: str, state: Answer) -> None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from broker.daemon.health_checks import live_checks, ready_checks
 from broker.daemon.loading import load_directory
+from broker.daemon.oauth_listeners import check_library, read_first_keys
 from broker.daemon.periodic_tasks import schedule
+from broker.daemon.sasl_listeners import open_doors
 from broker.daemon.services import Services
 from broker.daemon.shutdown import close_logs
 from broker.http.port.listener import HttpListener
@@ -20,8 +22,9 @@ from broker.http.port.open_pages import Pages
 from broker.runtime.callbacks import failed
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.test_clock import HeldClock
-from broker.server.services import bound
+from broker.security.audit.offline import forget, left
 from config.endpoints import Listener
+from config.security.protocols import HTTP
 from config.store import ConfigStore
 from storage.env import Env
 
@@ -71,10 +74,13 @@ class Broker:
             self._bind()
             services.readiness.lost("recovering the logs")
             await services.lane.run(load_directory, services)
+            await self._take_offline_audit()
             self._trust_the_clock()
             services.groups.begin_load()
             services.transactions.begin_load()
             backlog = services.config.broker_config.socket_listen_backlog_size
+            open_doors(services)
+            await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)
         except BaseException:
             await self._stop_network()
@@ -86,6 +92,16 @@ class Broker:
         services.scrubber.start()
         services.readiness.reached()
         self._loading = services.loop.create_task(self._load_coordinators())
+
+    async def _take_offline_audit(self) -> None:
+        """Lines of commands that were run meanwhile; they are kept until the audit has them."""
+        services = self.services
+        lines = await services.lane.run(left, services.fs, services.log_dir)
+        if lines:
+            services.trail.take(lines)
+            await services.trail.queue.drain()
+            if not services.trail.is_lost:
+                await services.lane.run(forget, services.fs, services.log_dir)
 
     def _trust_the_clock(self) -> None:
         """Removes producers that expired while the broker was stopped, unless the clock is
@@ -118,12 +134,16 @@ class Broker:
     async def _stop_tasks(self) -> None:
         services = self.services
         services.cleaner.stop()
+        if services.tier is not None:
+            services.tier.stop()
         await services.disk_watch.stop()
         await services.scrubber.stop()
         await services.tasks.stop()
         if services.audit is not None:
             await services.audit.flush()
-        services.trail.flush()
+        await services.trail.close()
+        if services.security_mirror is not None:
+            await services.security_mirror.flush()
 
     async def _stop_network(self) -> None:
         self.services.server.stop_accepting()
@@ -138,30 +158,42 @@ class Broker:
         server, settings = self.services.server, self.services.config.broker_config
         advertised = _by_name(settings.advertised_listeners)
         published = _by_name(settings.horolog_published_listeners)
+        check_library(self.services)
+        if settings.listener_tls:
+            from broker.daemon.tls_listeners import add_tls_listeners
+
+            add_tls_listeners(self.services)
         for each in settings.client_listeners:
             name = each.name
             server.bind(name, each.host, each.port, advertised.get(name), published.get(name))
-        http, token = settings.horolog_http_listener, self.services.http_token
+        http, tokens = settings.horolog_http_listener, self.services.http_tokens
         if http is not None:
-            token.value = token.read()
+            tokens.value = tokens.read()
+            if self.services.authority.is_on:
+                from broker.daemon.http_callers import check_http_routes
+
+                check_http_routes()
             listening, server.http_address = server.bind_http(http.host, http.port)
             self._http = HttpListener(
-                self.services.loop, listening, partial(self._router, http.host)
+                self.services.loop,
+                listening,
+                partial(self._router, http.host),
+                server.tls.get(HTTP),
+                self.services.probes,
             )
             self._http.open()
 
     def _router(self, host: str) -> "Router":
         """On a thread, with the first connection."""
-        from broker.http.port.access import AccessControl
-        from broker.http.port.services import HttpServices
+        from broker.daemon.http_callers import gate_of, identities_of
         from broker.http.router import Router
 
         services = self.services
-        names = services.config.broker_config.horolog_http_hosts.replace(",", " ").split()
-        is_test = services.held_time is not None
-        gate = AccessControl(host, names, lambda: services.http_token.value, is_test=is_test)
         pages = Pages(live_checks(), ready_checks(services))
-        return Router(bound(HttpServices, services), pages, self._scraped, gate)
+        gate, identities = gate_of(services, host), identities_of(services, host)
+        return Router(
+            services, services.probes, pages, self._scraped, gate=gate, identities=identities
+        )
 
     async def _load_coordinators(self) -> None:
         """Groups first: offsets that wait for their transaction's end are known when it ends."""

@@ -21,12 +21,21 @@ def ready_checks(services: Services) -> list[Check]:
             return f"{probes.fsync_errors} fsync failed; see the log for which partition"
         return None
 
+    def audit_fault() -> str | None:
+        lost = "the security audit can be written nowhere: nothing may be changed"
+        return lost if services.trail.is_lost else None
+
+    def audit_note() -> str | None:
+        missing = services.trail.missing
+        return f"{missing} lines of the security audit are in the log alone" if missing else None
+
     return [
         Check("serving", lambda: None if readiness.is_ready else readiness.reason),
         Check("storage", storage_fault),
         Check("disk", lambda: services.disk_space.shortage),
         Check("starts", lambda: services.crash_guard.fault),
         Check("connections", services.server.why_full),
+        Check("security_audit", audit_fault, audit_note),
         _loading_check("groups", services.groups.loading),
         _loading_check("transactions", services.transactions.loading),
     ]

@@ -1,9 +1,16 @@
 """Loading of the data directory, before clients may come."""
 
+from broker.daemon.sasl_listeners import check_somebody_may_enter
 from broker.daemon.services import Services
 from broker.runtime.event_log import event
+from broker.security.audit.sinks import AuditFile
+from broker.security.delegation.tokens_file import FILE_NAME as TOKENS_FILE
+from broker.security.users_file import FILE_NAME as USERS_FILE
 from config.errors import ConfigError
+from storage.env import FileSystem
 from storage.errors import StorageError
+
+SECRET_FILES = (USERS_FILE, TOKENS_FILE)
 
 
 def load_directory(services: Services) -> None:
@@ -25,10 +32,32 @@ def load_directory(services: Services) -> None:
         raise
 
 
+def check_private(fs: FileSystem, directory: str) -> None:
+    """ConfigError for a file of secrets that every user of this machine can read."""
+    for name in SECRET_FILES:
+        path = f"{directory}/{name}"
+        if fs.exists(path) and fs.is_open_to_all(path):
+            raise ConfigError(
+                "log.dirs",
+                f"every user of this machine can read or write {path}: chmod 600 {path}, and give "
+                "its users other passwords",
+            )
+
+
 def _load(services: Services) -> None:
     logs = services.logs
+    audit_file = services.config.broker_config.horolog_security_audit_file
+    if audit_file:
+        services.trail.use(AuditFile(audit_file))
     services.topics.restore_settings()
     services.quotas.load()
+    check_private(services.fs, services.log_dir)
+    services.users.load()
+    services.tokens.load()
+    check_somebody_may_enter(services)
+    services.authority.load()
+    if services.tier is not None:
+        services.tier.cache.open()
     logs.load()
     if logs.upgraded_segments:
         event("old_segments_upgraded", segments=logs.upgraded_segments, format=2)

@@ -9,6 +9,8 @@ cleaned, and removed ones leave files to delete.
 from functools import partial
 from typing import TYPE_CHECKING
 
+from broker.daemon.oauth_listeners import CHECK_SECONDS as KEYS_SECONDS
+from broker.daemon.oauth_listeners import refresh_keys
 from broker.daemon.services import Services
 from broker.partitions.sync_thread import Durable
 from broker.runtime.event_log import event
@@ -25,6 +27,7 @@ FLUSH_CHECK_SECONDS = 1.0
 CLOCK_CHECK_SECONDS = 1.0
 STARTS_CHECK_SECONDS = 5.0
 MEMORY_SECONDS = 5.0
+TIER_FIRST_SECONDS = 1.0
 
 
 def schedule(services: Services) -> None:
@@ -48,7 +51,9 @@ def schedule(services: Services) -> None:
         lambda: services.config.broker_config.log_cleaner_backoff_ms / 1000,
         services.cleaner.run,
     )
+    watch_tier(services)
     every("memory", lambda: MEMORY_SECONDS, lambda: share_memory(services))
+    watch_security(services)
     every("starts", lambda: STARTS_CHECK_SECONDS, lambda: watch_starts(services))
     every("deletion", lambda: DELETION_SECONDS, lambda: remove_deleted(services))
     every(
@@ -72,6 +77,8 @@ def schedule(services: Services) -> None:
             lambda: services.config.broker_config.horolog_audit_interval_ms / 1000,
             services.audit.flush,
         )
+    if services.security_mirror is not None:
+        every("security_audit", lambda: SWEEP_SECONDS, services.security_mirror.flush)
     if services.held_time is not None:
         every("groups", lambda: 0.0, services.groups.follow)
     every(
@@ -90,6 +97,47 @@ def schedule(services: Services) -> None:
             / 1000
         ),
         lambda: checkpoint(services),
+    )
+
+
+def watch_tier(services: Services) -> None:
+    """Has segments copied to the tier, where there is one."""
+    if services.tiering is None:
+        return
+    settings = services.config.broker_config
+    interval = settings.remote_log_manager_task_interval_ms / 1000
+    first = min(TIER_FIRST_SECONDS, interval)
+    services.tasks.every("tier", lambda: interval, services.tiering.run, first=first)
+
+
+def watch_security(services: Services) -> None:
+    """Tasks of listeners that have TLS, delegation tokens or OAUTHBEARER."""
+    if services.server.tls:
+        watch_certificates(services)
+    if services.tokens.is_on:
+        watch_tokens(services)
+    if services.key_sources:
+        services.tasks.every(
+            "keys", lambda: KEYS_SECONDS, lambda: refresh_keys(services), physical=True
+        )
+
+
+def watch_certificates(services: Services) -> None:
+    """Has the certificates of listeners read again once a minute."""
+    from broker.daemon.tls_listeners import CHECK_SECONDS, renew_certificates
+
+    services.tasks.every(
+        "certificates", lambda: CHECK_SECONDS, lambda: renew_certificates(services), physical=True
+    )
+
+
+def watch_tokens(services: Services) -> None:
+    """Has delegation tokens removed that have ended."""
+    settings = services.config.broker_config
+    services.tasks.every(
+        "tokens",
+        lambda: settings.delegation_token_expiry_check_interval_ms / 1000,
+        lambda: sweep_tokens(services),
     )
 
 
@@ -132,6 +180,12 @@ async def remove_deleted(services: Services) -> None:
     remove = services.logs.remove_deleted
     while await services.lane.run(partial(remove, hurry=services.disk_space.is_low)):
         pass
+
+
+async def sweep_tokens(services: Services) -> None:
+    """Delegation tokens that have ended go; while the clock is unverified none does."""
+    if not services.clock_watch.look():
+        await services.tokens.sweep()
 
 
 async def expire_producers(services: Services) -> None:

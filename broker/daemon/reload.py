@@ -1,17 +1,25 @@
 """SIGHUP: the settings are read again, and what may change at run time changes, or nothing does.
 
-Flags and environment are those of the start; the file is read again, and so is the token of the
-HTTP API, from where the start read it. The log says which keys count
-now and which need a restart; when anything in the file is wrong, that none does, and why.
+Flags and environment are those of the start; the file is read again, and so are the token of the
+HTTP API, the certificates of listeners and the keys of OAUTHBEARER, from where the start read them.
+The log says which keys count now and which need a restart; when anything in the file is wrong, that
+none does, and why.
 """
 
 import asyncio
 from collections.abc import Callable
 
+from broker.daemon.oauth_listeners import refresh_keys
 from broker.daemon.services import Services
 from broker.runtime.event_log import event
+from broker.security.audit.lines import AdminChange, Who
 from config.errors import ConfigError
 from config.sources import Loaded
+from config.store import ConfigStore
+from protocol.errors import ErrorCode
+
+RELOAD = "reload settings"
+WHO = Who("", "", "SIGHUP", "")
 
 
 class Reload:
@@ -50,16 +58,24 @@ class Reload:
             return
         try:
             loaded = await services.loop.run_in_executor(None, self._read)
-            token = await services.loop.run_in_executor(None, services.http_token.read)
+            tokens = await services.loop.run_in_executor(None, services.http_tokens.read)
             async with services.topics.changing:
+                before = _values(services.config)
                 outcome = services.config.reload(loaded.layers)
         except ConfigError as error:
+            self._note(AdminChange(RELOAD, "broker", "", ErrorCode.INVALID_CONFIG, str(error)))
             for line in str(error).splitlines():
                 event("settings_not_reloaded", "error", detail=line)
             return
-        if services.server.http_address is not None and token != services.http_token.value:
-            services.http_token.value = token
+        if services.server.http_address is not None and tokens != services.http_tokens.value:
+            services.http_tokens.value = tokens
             event("http_token_renewed")
+            self._note(AdminChange("renew token", "HTTP", ""))
+        if services.server.tls:
+            from broker.daemon.tls_listeners import renew_certificates
+
+            await renew_certificates(services)
+        await refresh_keys(services, is_asked=True)
         for ignored in loaded.ignored:
             event("setting_ignored", "warning", detail=ignored)
         event(
@@ -68,3 +84,17 @@ class Reload:
             changed=",".join(outcome.changed),
             need_restart=",".join(outcome.at_restart),
         )
+        now = _values(services.config)
+        changes = (f"{key}={now.get(key)} (was {before.get(key)})" for key in outcome.changed)
+        self._note(AdminChange(RELOAD, "broker", " ".join(changes)))
+
+    def _note(self, change: AdminChange) -> None:
+        self._services.trail.noted(WHO, change)
+
+
+def _values(config: ConfigStore) -> dict[str, str]:
+    """The broker's settings as anybody may see them, by name."""
+    return {
+        each.name: "[hidden]" if each.value is None else each.value
+        for each in config.describe_broker()
+    }

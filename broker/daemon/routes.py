@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from broker import handlers
+from broker.security.matrix import marks_of
 from broker.server.route import Route
 from broker.server.services import bound
 from protocol.api import Api
@@ -32,9 +33,12 @@ def served() -> list[Served]:
 
 
 def routes(of: Iterable[Served], services: object) -> dict[int, Route]:
-    """Routes by API key; each handler gets those of `services` that it names."""
+    """Routes by API key; each handler gets those of `services` that it names.
+
+    LookupError for an API without a row in the matrix of authorization.
+    """
     return {
-        api.key: Route(api, handler.handle, bound(handler.Services, services))
+        api.key: Route(api, handler.handle, bound(handler.Services, services), marks_of(api.name))
         for api, handler in of
     }
 

@@ -22,8 +22,10 @@ from broker.runtime.exit_status import NOT_DURABLE
 from broker.runtime.test_clock import HeldClock
 from broker.server.server import ListenError
 from config.errors import ConfigError
+from config.names import broker_name
 from config.quantities import iso, parse_instant
-from config.sources import load
+from config.security.protocols import PLAINTEXT
+from config.sources import Loaded, load
 from config.store import ConfigStore
 from storage.env import Clock
 from storage.errors import StorageError
@@ -67,11 +69,26 @@ def serve(
         return _refused(error)
     for ignored in loaded.ignored:
         event("setting_ignored", "warning", detail=ignored)
+    for name in _exposed(loaded):
+        event("secret_on_command_line", "warning", setting=name)
     _tune()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        broker = Broker(env, config, runner.get_loop(), held_clock=held_clock)
+        try:
+            broker = Broker(env, config, runner.get_loop(), held_clock=held_clock)
+        except ConfigError as error:
+            return _refused(error)
         reload = Reload(broker.services, partial(load, flags=flags, file=file))
         return runner.run(_serve(broker, reload))
+
+
+def _exposed(loaded: Loaded) -> list[str]:
+    """Secret settings whose values every user of this machine can see, in the list of processes."""
+    given = (each for each in loaded.layers[0].settings.values() if each.text)
+    return [
+        each.name
+        for each in given
+        if not each.reference and any(key.sensitive for key in broker_name(each.name).keys)
+    ]
 
 
 def _held_clock(start: str | None, machine: Clock) -> HeldClock | None:
@@ -109,10 +126,12 @@ async def _serve(broker: Broker, reload: Reload) -> int:
 
 
 def _say_ready(broker: Broker) -> None:
+    settings = broker.services.config.broker_config
     line = f"horolog ready bootstrap={broker.bootstrap}"
     if broker.http is not None:
-        line += f" http={broker.http}"
-    sys.stdout.write(f"{line} next: kcat -L -b {broker.bootstrap}\n")
+        scheme = "https://" if settings.http_has_tls else ""
+        line += f" http={scheme}{broker.http}"
+    sys.stdout.write(f"{line} next: kcat -L -b {broker.bootstrap}{_by(broker)}\n")
     sys.stdout.flush()
     event(
         "ready",
@@ -120,6 +139,13 @@ def _say_ready(broker: Broker) -> None:
         topics=len(broker.services.topics.image.topics),
         detail=SAID_BY_KAFKA,
     )
+
+
+def _by(broker: Broker) -> str:
+    """Options that kcat needs to speak as the first listener does."""
+    settings = broker.services.config.broker_config
+    protocol = settings.protocol_of(settings.client_listeners[0].name) or PLAINTEXT
+    return "" if protocol == PLAINTEXT else f" -X security.protocol={protocol}"
 
 
 def _stop_on_signals(loop: asyncio.AbstractEventLoop, reload: Reload) -> asyncio.Event:

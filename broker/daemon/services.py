@@ -17,7 +17,7 @@ from broker.guards.admission import Intake
 from broker.guards.clock_guard import ClockWatch
 from broker.guards.crash_guard import CrashGuard
 from broker.guards.disk_space import DiskSpace
-from broker.http.port.token import HttpToken
+from broker.http.port.token import HttpTokens
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit, flush_bytes_of_this_machine
 from broker.partitions.partition import Partition
@@ -27,8 +27,9 @@ from broker.quotas.enforcement import Enforcement
 from broker.quotas.service import Quotas
 from broker.record_times.audit_stream import AuditStream
 from broker.record_times.offenders import DirtyClients
+from broker.record_times.own_topic import OwnTopic
 from broker.record_times.quarantine import Quarantine
-from broker.runtime.admin_trail import AdminTrail
+from broker.record_times.security_mirror import SecurityMirror
 from broker.runtime.answers import MOST_BYTES, Answers
 from broker.runtime.connection_limits import (
     ALL_QUEUED_BYTES,
@@ -40,12 +41,24 @@ from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
 from broker.runtime.memory_limit import usable_memory
+from broker.runtime.principals import ANONYMOUS, USER, Principal
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.readiness import Readiness
+from broker.runtime.request_context import Peer
 from broker.runtime.test_clock import HeldClock
 from broker.runtime.unpacking import Unpacking
+from broker.security.audit.lines import Who
+from broker.security.audit.trail import AuditTrail
+from broker.security.authority import Authority
+from broker.security.credentials import BY_SASL_NAME, CredentialKey
+from broker.security.delegation.tokens import Tokens
+from broker.security.sasl.failures import FailureDelays
+from broker.security.sasl.key_source import KeySource
+from broker.security.sasl.plain import Passwords
+from broker.security.users import Users
 from broker.server.admin_actions import watched
 from broker.server.dispatcher import Dispatcher
+from broker.server.doors import Lobby
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
@@ -69,6 +82,8 @@ from storage.directory.log_manager import LogManager
 from storage.env import Env
 
 if TYPE_CHECKING:
+    from broker.tier.tier import Tier
+    from broker.tier.tiering import Tiering
     from storage.log.log import Log
 
 
@@ -79,6 +94,13 @@ class Services:
     """Moves the clock, with `--test-clock`."""
     audit: AuditStream | None
     """None unless `horolog.audit.topic` asks for it."""
+    security_mirror: SecurityMirror | None
+    """None unless `horolog.security.audit.topic` asks for it."""
+    tier: "Tier | None"
+    """None unless `remote.log.storage.system.enable` asks for it."""
+    tiering: "Tiering | None"
+    key_sources: dict[str, KeySource]
+    """Keys of OAUTHBEARER, by the first listener that has them."""
 
     def __init__(
         self,
@@ -113,22 +135,30 @@ class Services:
         self.probes = BrokerProbes(monotonic)
         self.answers = Answers(monotonic, min(MOST_BYTES, self.memory.share(MemoryClass.ANSWERS)))
         self.memory.watch(MemoryClass.ANSWERS, lambda: self.answers.under_way_bytes)
-        self.trail = AdminTrail(monotonic)
         self.lanes = DiskLanes(self.loop)
+        lane = self.lanes.lane("security-audit")
+        self.trail = AuditTrail(monotonic, self._machine.now_ms, lane)
         self.lane = self.lanes.lane(self.log_dir)
         self.waiters = FetchWaiters(self.loop)
-        self.http_token = HttpToken(self.fs, settings.horolog_http_token_file)
+        self.http_tokens = HttpTokens(self.fs, settings.horolog_http_token_file)
 
     def _make_guards(self) -> None:
         config = self.config
         self.clock_watch = ClockWatch(self.clock, lambda: config.broker_config)
         self.disk_space = DiskSpace(self.fs, self.log_dir, lambda: config.broker_config)
+        self.authority = Authority(self.fs, self.lane, config, self.trail)
         self.crash_guard = CrashGuard(self.env, self.log_dir, lambda: config.broker_config)
         self.intake = Intake(self.disk_space, self.crash_guard)
 
     def _make_topics(self) -> None:
         config = self.config
-        self.logs = LogManager(self.env, self.log_dir, config.topic_config)
+        self.tier = None
+        if config.broker_config.remote_log_storage_system_enable:
+            from broker.tier.tier import make_tier
+
+            self.tier = make_tier(self.env, config, self.lanes)
+        remote = None if self.tier is None else self.tier.remote
+        self.logs = LogManager(self.env, self.log_dir, config.topic_config, remote)
         self.memory.watch(MemoryClass.PRODUCERS, lambda: self.logs.producers_bytes)
         self.topics = TopicCatalog(self.env, config, self.logs, self.lane)
         self.rules = TopicRules(self.topics, config, self.disk_space, self.rng, self.node_id)
@@ -137,15 +167,28 @@ class Services:
 
     def _make_partitions(self) -> None:
         topics, rules, probes = self.topics, self.rules, self.probes
-        audit = self.config.broker_config.horolog_audit_topic
-        self.audit = AuditStream(audit, topics, rules, self.clock, probes) if audit else None
+        settings = self.config.broker_config
+        audit, security = (
+            OwnTopic(name, topics, rules, self.clock, probes) if name else None
+            for name in (settings.horolog_audit_topic, settings.horolog_security_audit_topic)
+        )
+        self.audit = None if audit is None else AuditStream(audit, self.clock)
+        self.security_mirror = None if security is None else SecurityMirror(security)
+        if self.security_mirror is not None:
+            self.trail.mirror = self.security_mirror.take
         self.dirty_clients = DirtyClients(self.clock, probes)
         self.quarantine = Quarantine(topics, rules, probes)
         self.commit = self._made_commit()
         unpacking = Unpacking(self.lane, self._machine.monotonic)
         self.memory.watch(MemoryClass.LANES, lambda: unpacking.under_way_bytes)
         self._shared = PartitionServices(
-            self.lane, self.commit, self.waiters, self.quarantine, unpacking, self.memory
+            self.lane,
+            self.commit,
+            self.waiters,
+            self.quarantine,
+            unpacking,
+            self.memory,
+            away=None if self.tier is None else self.tier.reads,
         )
 
     def _made_commit(self) -> GroupCommit:
@@ -180,10 +223,28 @@ class Services:
             self.probes,
             lambda: self.config.broker_config,
             page_cache=PageCache(self.lane),
+            rights_of=self.authority.rights_of,
         )
         memory.watch(MemoryClass.REQUESTS, lambda: server.pool.used_bytes)
         memory.watch(MemoryClass.ANSWERS, lambda: server.queued_bytes)
         self.endpoints = AdvertisedEndpoints(server.listeners, self.fs)
+        delay_ms = settings.connection_failed_authentication_delay_ms
+        self.lobby = Lobby(
+            FailureDelays(self.probes.monotonic, delay_ms / 1000),
+            self.probes,
+            self.loop.call_later,
+            lambda: self.config.broker_config.max_connections,
+            self.clock.now_ms,
+        )
+        self.key_sources = {}
+        self.users = Users(self.fs, self.lane, self.rng)
+        self.users.on_removed = self.lobby.removed
+        lane = self.lanes.patient_lane("passwords")
+        self.passwords = Passwords(self.users, lane, self.rng, self.probes.monotonic)
+        self.lobby.on_failed = self._login_failed
+        self.lobby.on_expired = self._session_expired
+        self.tokens = Tokens(self.env, self.lane, self.config, lane)
+        self.tokens.on_removed, self.tokens.on_ending = self.lobby.removed, self.lobby.ends
         self.quotas = Quotas(
             self.fs,
             self.lane,
@@ -250,7 +311,21 @@ class Services:
         self.scrubber = Scrubber(
             logs, self.env, self.config, lane=lane, loop=self.loop, probes=self.probes
         )
-        self.damage = DamageMet(lane, self.probes, self.scrubber)
+        away = None if self.tier is None else self.tier.reads
+        self.damage = DamageMet(lane, self.probes, self.scrubber, away)
+        self.tiering = None if self.tier is None else self._made_tiering(self.tier)
+
+    def _made_tiering(self, tier: "Tier") -> "Tiering":
+        from broker.tier.standing import TierOwner, TierStanding
+        from broker.tier.tiering import Tiering, TierParts
+
+        standing = TierStanding(TierOwner(tier, self.logs, self.env, self.lane, self.node_id))
+        return Tiering(
+            TierParts(
+                self.topics, self.logs, self.config, self.clock, self.clock_watch, self.lane,
+                tier, standing, self._sync_soon,
+            )
+        )  # fmt: skip
 
     def _make_routes(self) -> None:
         found = served()
@@ -263,6 +338,18 @@ class Services:
     def make_partition(self, log: "Log") -> Partition:
         """Puts a log in service."""
         return Partition(log, self._shared)
+
+    def _login_failed(self, peer: Peer, way: str, claimed: str, detail: str) -> None:
+        """For the audit: the name of a user that exists, since others may be typed passwords."""
+        rows = self.users.rows
+        is_user = any(CredentialKey(claimed, each) in rows for each in BY_SASL_NAME.values())
+        user = str(Principal(USER, claimed)) if is_user else str(ANONYMOUS)
+        who = Who("", peer.client_host, peer.listener_name, user)
+        self.trail.authentication_failed(who, way, detail)
+
+    def _session_expired(self, peer: Peer) -> None:
+        who = Who("", peer.client_host, peer.listener_name, str(peer.principal))
+        self.trail.session_expired(who)
 
     def _sync_soon(self, log: "Log") -> None:
         self.commit.written(log, 0)

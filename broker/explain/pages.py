@@ -4,12 +4,13 @@ import textwrap
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from broker.explain import clients, disk, groups, process, time
+from broker.explain import clients, disk, groups, process, tier, time
 from broker.explain.page import NOTHING, Page
 
 SUBJECTS: Mapping[str, Mapping[str, Page]] = {
     "The process": process.PAGES,
     "The disk": disk.PAGES,
+    "The tier": tier.PAGES,
     "Time": time.PAGES,
     "Clients": clients.PAGES,
     "Groups and transactions": groups.PAGES,

@@ -31,14 +31,18 @@ PAGES: Mapping[str, Page] = {
         "line names the keys that changed, and those that need a restart."
     ),
     "http_token_renewed": Page(
-        "SIGHUP: the file of horolog.http.token.file holds another token than before. It is "
-        "valid from now on, and the old one is refused."
+        "SIGHUP: the file of horolog.http.token.file holds other tokens than before. They are "
+        "valid from now on, and those that are gone are refused."
     ),
-    "http_token_exposed": Page(
-        "The file of horolog.http.token.file may be read or written by every user of the machine, "
-        "so each of them can administrate the broker.",
-        "chmod 600 FILE, owned by the broker's user (a mounted secret: defaultMode 0400), and put "
-        "another token in.",
+    "certificate_renewed": Page(
+        "The file of a listener's certificate holds another one than before: new connections are "
+        "shown that, open ones stay. not_after is its end."
+    ),
+    "certificate_not_renewed": Page(
+        "The file of a listener's certificate has changed, and cannot be used; the one before "
+        "stays, to its end. detail names file and reason. It is read again each minute.",
+        "Put a whole file there with key, certificate and chain. Another subject, or fewer "
+        "alternative names, need ssl.allow.dn.changes, ssl.allow.san.changes or a restart.",
     ),
     "settings_not_reloaded": Page(
         "SIGHUP: the settings were read again and are wrong, so none of them applies: the broker "
@@ -85,14 +89,47 @@ PAGES: Mapping[str, Page] = {
         "horolog_callback_failures_total counts it.",
         "This is a fault of the broker: keep the line, and horolog bundle.",
     ),
+    "secret_on_command_line": Page(
+        "A secret setting was given by --set: every user of this machine sees it in the list of "
+        "processes.",
+        "Put it into the file of --config (chmod 600), or give a reference in its place, "
+        "${file:PATH:KEY} or ${env:NAME}; then choose another secret.",
+    ),
     "admin_change": Page(
-        "A client created, deleted or altered something, or was refused. operation, resource and "
-        "detail say what; principal, client_id, address and by (the listener, or HTTP) say who; "
-        "outcome is the result. In a burst, lines beyond eight a second become one, with count.",
-        "Nothing, if intended. These lines are of level info: --log-level warning hides them.",
+        "A line of the security audit (horolog.security.audit.file, or standard error): a client "
+        "created, deleted or altered something, or was refused. api, operation, resource and "
+        "detail say what, settings with the value before; principal, host, client_id and listener "
+        "(or HTTP, SIGHUP, file) say who; outcome is the result. What was refused is written at "
+        "once, and again at most once a minute with its count.",
+    ),
+    "denied": Page(
+        "A line of the security audit: a client asked for something that it has no right to. "
+        "operation and resource say for what, rule names the ACL that denies it, or that none "
+        "allows it. Written at once, and again at most once a minute with its count. What is left "
+        "out of lists is no denial. horolog_authorization_denials_total counts them all.",
+        "kafka-acls --add gives the right, if it is meant. Many resources from one client are a "
+        "program with wrong settings, or a stranger who looks around.",
+    ),
+    "session_expired": Page(
+        "A line of the security audit: a client did not authenticate again before its session "
+        "ended (connections.max.reauth.ms, or its token), and sent a request; its connection was "
+        "closed.",
+        "Clients of Kafka 2.2 and later do it by themselves; look at the client's version.",
+    ),
+    "audit_gap": Page(
+        "A line of the security audit: the file lacks count lines before this one, since it could "
+        "not be written. They are in standard error.",
+    ),
+    "security_audit_failed": Page(
+        "The file of the security audit (horolog.security.audit.file) could not be written. "
+        "Lines go to standard error until it can, and then the file says how many it lacks "
+        "(audit_gap). If standard error is closed, too, changes are refused until one of them "
+        "takes lines again: administrative requests close their connection, HTTP answers 503.",
+        "Look at the disk of that file: is it full, mounted read-only, owned by another user?",
     ),
     "audit_not_written": Page(
-        "Rows of the audit (horolog.audit.topic: who wrote which offsets) could not be written yet "
+        "Rows of an audit (horolog.audit.topic: who wrote which offsets; "
+        "horolog.security.audit.topic) could not be written yet "
         "and wait for the next try. Producers are not affected.",
         "Is the topic there, and does it take records? Rows beyond a bound are counted as others.",
     ),
@@ -100,6 +137,11 @@ PAGES: Mapping[str, Page] = {
         "A request ended in an unexpected error. Its connection was closed, so its client connects "
         "again; other connections are not affected.",
         "This is a fault of the broker: keep the line with its trace, and horolog bundle.",
+    ),
+    "rights_not_asked": Page(
+        "A request was answered without asking whether its client has the right to it; the answer "
+        "was not sent, and the connection was closed.",
+        "This is a fault of the broker: keep the line, and horolog bundle.",
     ),
     "library_message": Page(
         "A library that the broker uses (asyncio, aiohttp) logged a message; logger names it.",

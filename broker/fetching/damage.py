@@ -23,6 +23,9 @@ TELL_SECONDS = 60.0
 MAX_REPORTED = 1000
 TASK = "check before serving"
 
+Done = Callable[[Collection[Unverified], Collection[Unverified]], None]
+"""Gets those that could not be read, and those that are not settled yet."""
+
 
 class DamageLedger(Protocol):
     """Keeps what was found damaged."""
@@ -31,29 +34,56 @@ class DamageLedger(Protocol):
         """Bytes of a log, from `offset` on, are not what was written."""
 
 
+class AwayLane(Protocol):
+    """Threads for what comes from the tier's store."""
+
+    @property
+    def wait_seconds(self) -> float:
+        """For how long a fetch waits for it."""
+
+    def run(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        """Runs it there; the future has StoreError at once when too much waits already."""
+
+
 class DamageMet:
     """Damaged reads that consumers were refused. Used from the event loop."""
 
-    def __init__(self, lane: DiskLane, probes: BrokerProbes, ledger: DamageLedger) -> None:
-        """Nothing was found yet. Bytes are checked on `lane`."""
+    def __init__(
+        self,
+        lane: DiskLane,
+        probes: BrokerProbes,
+        ledger: DamageLedger,
+        away: AwayLane | None = None,
+    ) -> None:
+        """Nothing was found yet. Bytes are checked on `lane`, those in a store on `away`."""
         self._lane = lane
+        self._away = away
         self._probes = probes
         self._ledger = ledger
         self._reported_at: dict[tuple[str, int], float] = {}
 
-    def settle(
-        self,
-        ranges: Sequence[Unverified],
-        done: Callable[[Collection[Unverified]], None],
-    ) -> None:
-        """Checks each on the lane; `done(those that could not be read)` is called on the loop."""
-        checks = [self._lane.run(each.settle) for each in ranges]
+    def settle(self, ranges: Sequence[Unverified], done: Done) -> None:
+        """Checks each on its lane; `done` is called on the loop, in the end or when it is late.
+
+        What comes from a store may take its time: it goes on, for who asks again.
+        """
+        is_away = any(each.is_away for each in ranges)
+        patience = self._away.wait_seconds if self._away is not None and is_away else None
+        checks = [self._check(each) for each in ranges]
 
         def settled(_: object) -> None:
-            pairs = zip(ranges, checks, strict=True)
-            done([each for each, check in pairs if self._has_failed(check)])
+            pairs = list(zip(ranges, checks, strict=True))
+            late = [each for each, check in pairs if not check.done()]
+            done([each for each, check in pairs if check.done() and self._has_failed(check)], late)
 
-        asyncio.gather(*checks, return_exceptions=True).add_done_callback(settled)
+        waiting = asyncio.ensure_future(asyncio.wait(checks, timeout=patience))
+        waiting.add_done_callback(settled)
+
+    def _check(self, each: Unverified) -> asyncio.Future[None]:
+        lane = self._away if each.is_away and self._away is not None else self._lane
+        check = lane.run(each.settle)
+        check.add_done_callback(_look_at)
+        return check
 
     def _has_failed(self, check: asyncio.Future[None]) -> bool:
         error = None if check.cancelled() else check.exception()
@@ -74,3 +104,9 @@ class DamageMet:
             self._reported_at.clear()
         self._reported_at[key] = now
         event("damage_not_served", "error", log=repr(partition), offset=offset, detail=what)
+
+
+def _look_at(check: asyncio.Future[None]) -> None:
+    """An error that comes too late for its fetch was seen: the next one meets it again."""
+    if not check.cancelled():
+        check.exception()

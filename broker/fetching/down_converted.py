@@ -109,22 +109,28 @@ class OldFetch:
     async def _converted(self, response: FetchResponse | Deferred[FetchResponse]) -> FetchResponse:
         if isinstance(response, Deferred):
             response = await wait_for(response)
-        answers = [data for topic in response.responses for data in topic.partitions]
-        had_records = any(data.records for data in answers)
+        asked = {(each.topic, each.index): each for each in self._plan.wanted}
+        answers = {
+            (topic.topic, data.partition_index): data
+            for topic in response.responses
+            for data in topic.partitions
+        }
+        had_records = any(data.records for data in answers.values())
         watched = []
         self._ends = self._context.services.probes.monotonic() + MOST_SECONDS
-        for wanted, data in zip(self._plan.wanted, answers, strict=True):
+        for place, data in answers.items():
             if data.error_code or not data.records:
                 continue
+            wanted = asked[place]
             try:
-                partition = self._context.services.topics.image.require(wanted.topic, wanted.index)
+                partition = self._context.services.topics.image.require(*place)
                 watched.append(partition)
                 await self._convert_partition(
                     partition, data, wanted.fetch_offset, wanted.max_bytes
                 )
             except KafkaError as error:
                 self._refuse(data, error)
-        if had_records and not any(data.records or data.error_code for data in answers):
+        if had_records and not any(data.records or data.error_code for data in answers.values()):
             await self._wait(watched)
         return response
 

@@ -70,10 +70,16 @@ class FetchPlan:
     exceeds.
     """
 
-    def read(self, image: MetadataImage, unreadable: Collection[Unverified] = ()) -> FetchResult:
+    def read(
+        self,
+        image: MetadataImage,
+        unreadable: Collection[Unverified] = (),
+        late: Collection[Unverified] = (),
+    ) -> FetchResult:
         """Reads every partition; faults become error codes of their partition.
 
-        `unreadable`: ranges that could not be verified, since the disk refused.
+        `unreadable`: ranges that could not be verified, since the disk refused. `late`: ranges
+        that nobody waits for any longer; they give nothing this time.
         """
         result = FetchResult([], [], 0, has_error=False)
         remaining = self.max_bytes
@@ -84,10 +90,10 @@ class FetchPlan:
                 result.watched.append(partition)
                 if self.news_only and self._is_quiet(wanted, partition):
                     continue
-                data = self._read(wanted, partition, remaining, result, unreadable)
+                data = self._read(wanted, partition, remaining, result, (unreadable, late))
             except (KafkaError, StorageError) as fault:
                 error = fault if isinstance(fault, KafkaError) else wire_error(fault)
-                data = _refusal(wanted.index, error.code)
+                data = refusal(wanted.index, error.code)
                 result.has_error = True
                 if error.code == ErrorCode.CORRUPT_MESSAGE and partition is not None:
                     result.damage.append(DamagedRead(partition, wanted.fetch_offset, error.message))
@@ -122,7 +128,7 @@ class FetchPlan:
         partition: Partition,
         remaining: int,
         result: FetchResult,
-        unreadable: Collection[Unverified],
+        asked: tuple[Collection[Unverified], Collection[Unverified]],
     ) -> PartitionData:
         partition.check_leader_epoch(wanted.leader_epoch)
         diverging = _diverging_epoch(wanted, partition)
@@ -135,8 +141,7 @@ class FetchPlan:
                 whole_first=self.each_whole or not result.size_bytes,
             )
             if data is not None and data.unverified is not None:
-                _refuse_unreadable(data.unverified, unreadable)
-                result.unverified.append(data.unverified)
+                data = _served_later(data, data.unverified, *asked, result)
         answer = _answer(wanted.index, partition, data)
         if self.committed:
             answer.aborted_transactions = [] if data is None else _aborted(partition, wanted, data)
@@ -145,9 +150,28 @@ class FetchPlan:
         return answer
 
 
+def _served_later(
+    data: FetchData,
+    unverified: Unverified,
+    unreadable: Collection[Unverified],
+    late: Collection[Unverified],
+    result: FetchResult,
+) -> FetchData | None:
+    """Add to the result what has to be settled first, unless nobody waits for it any longer."""
+    _refuse_unreadable(unverified, unreadable)
+    if _is_among(unverified, late):
+        return None
+    result.unverified.append(unverified)
+    return data
+
+
 def _refuse_unreadable(unverified: Unverified, unreadable: Collection[Unverified]) -> None:
-    if any(each.segment is unverified.segment for each in unreadable):
+    if _is_among(unverified, unreadable):
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{unverified.segment!r} cannot be read")
+
+
+def _is_among(unverified: Unverified, ranges: Collection[Unverified]) -> bool:
+    return any(each.segment is unverified.segment for each in ranges)
 
 
 def _is_news(answer: Answer) -> bool:
@@ -199,7 +223,7 @@ def _diverging_epoch(wanted: FollowedPartition, partition: Partition) -> EpochEn
     return EpochEndOffset(epoch=epoch, end_offset=end_offset)
 
 
-def _refusal(index: int, code: int) -> PartitionData:
+def refusal(index: int, code: int) -> PartitionData:
     return PartitionData(
         partition_index=index,
         error_code=code,

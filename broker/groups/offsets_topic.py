@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from broker.state.state_topic import StateTopic, StateTopicPlan
 from broker.topics.names import CONSUMER_OFFSETS
-from protocol.records.compression import Codec
+from protocol.records.compression import codec_of
 
 if TYPE_CHECKING:
     from broker.state.services import StateServices
@@ -21,5 +21,5 @@ def _plan(settings: "BrokerConfig") -> StateTopicPlan:
         settings.offsets_topic_num_partitions,
         settings.offsets_topic_segment_bytes,
         "producer",
-        Codec(settings.offsets_topic_compression_codec),
+        codec_of(settings.offsets_topic_compression_codec),
     )

@@ -10,6 +10,7 @@ from broker.topics.names import CONSUMER_OFFSETS
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import answered_code
 from broker.transactions.rules import ProducerClaim
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.errors import KafkaError
 
@@ -32,6 +33,9 @@ async def handle(request: AddOffsetsToTxnRequest, context: Context) -> AddOffset
     groups = context.services.groups
     claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     try:
+        name = request.transactional_id
+        context.require(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+        context.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
         check_group_id(request.group_id)
         await groups.topic.make()
         place = CONSUMER_OFFSETS, groups.topic.index_of(request.group_id)

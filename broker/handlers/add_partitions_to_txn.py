@@ -9,6 +9,7 @@ from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import answered_code, code_of_place, places_of
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -43,14 +44,19 @@ async def handle(
 ) -> AddPartitionsToTxnResponse:
     """One code for each partition, durable when it is 0."""
     if context.api_version < MANY_SINCE_VERSION:
+        context.asks(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID)
         claim = ProducerClaim(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
         )
         topics = request.v3_and_below_topics
-        codes = await _join(claim, places_of(topics), context)
+        codes = await _join_asked(claim, places_of(topics), context)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, codes))
+    if not context.may(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        context.count_error(code)
+        return AddPartitionsToTxnResponse(error_code=code)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
@@ -68,6 +74,30 @@ async def _one_of_many(each: AddPartitionsToTxnTransaction, context: Context) ->
     if not each.verify_only:
         return await _join(claim, places, context)
     return {place: _code_of_member(claim, place, context) for place in places}
+
+
+async def _join_asked(claim: ProducerClaim, places: list[Place], context: Context) -> Codes:
+    """As `_join`, for a client; between brokers nobody asks for the rights of one.
+
+    Nobody has the right to write to a topic of the broker's own (Kafka's rule).
+    """
+    name = claim.transactional_id
+    if not context.may(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        context.count_error(code)
+        return dict.fromkeys(places, code)
+    internal = context.services.topics.internal_topics
+    denied = [
+        place
+        for place in places
+        if place[0] in internal or not context.may(AclOperation.WRITE, ResourceType.TOPIC, place[0])
+    ]
+    if not denied:
+        return await _join(claim, places, context)
+    context.count_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    codes = {place: code_of_place(place, context.services.topics) for place in places}
+    codes.update(dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    return {place: code or ErrorCode.OPERATION_NOT_ATTEMPTED for place, code in codes.items()}
 
 
 async def _join(claim: ProducerClaim, places: list[Place], context: Context) -> Codes:

@@ -11,6 +11,7 @@ from broker.quotas.table import LEAST_OF_DEFAULTS, Entity, QuotaTable, alter, en
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.wire_error import wire_error
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -37,6 +38,10 @@ Context = RequestContext[Services]
 async def handle(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
     """One result per entity, in the order of the request."""
     quotas = context.services.quotas
+    if not context.may(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        denied = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        entries = [_result(_entity(each), denied, context) for each in request.entries]
+        return AlterClientQuotasResponse(entries=entries)
     async with quotas.changing:
         table, outcomes = _altered(quotas.table, request.entries)
         if not request.validate_only:

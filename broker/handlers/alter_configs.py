@@ -1,5 +1,6 @@
 """AlterConfigs: replaces all settings of a resource; what is not named returns to its default."""
 
+from functools import partial
 from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
@@ -8,9 +9,11 @@ from broker.topics.config_resources import (
     TOPIC,
     ConfigResources,
     alter_responses,
+    require_on_resource,
     settings_of,
 )
 from config.store import ConfigStore, SettingsChange
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -34,6 +37,7 @@ Context = RequestContext[Services]
 async def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     """All keys of a resource change together or not at all."""
     config = context.services.config
+    context.asks(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
     def prepare(resource: AlterConfigsResource) -> SettingsChange:
         configs = settings_of(resource)
@@ -45,7 +49,10 @@ async def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigs
         return config.prepare_broker(resource.resource_name, overrides)
 
     outcomes = await context.services.resources.alter_each(
-        request.resources, prepare, validate_only=request.validate_only
+        request.resources,
+        prepare,
+        partial(require_on_resource, operation=AclOperation.ALTER_CONFIGS, context=context),
+        validate_only=request.validate_only,
     )
     responses = alter_responses(AlterConfigsResourceResponse, request.resources, outcomes, context)
     return AlterConfigsResponse(responses=responses)

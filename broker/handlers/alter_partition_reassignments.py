@@ -11,6 +11,7 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -35,13 +36,41 @@ Context = RequestContext[Services]
 def handle(
     request: AlterPartitionReassignmentsRequest, context: Context
 ) -> AlterPartitionReassignmentsResponse:
-    """One result per partition."""
+    """One result per partition, or one error for all."""
+    if not context.may(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        context.count_error(code)
+        return _refused(request, code)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         responses=[
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[_reassign(topic.name, each, context) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _refused(
+    request: AlterPartitionReassignmentsRequest, code: ErrorCode
+) -> AlterPartitionReassignmentsResponse:
+    """Error of the whole, and of each partition, as Kafka answers."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=code.description,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=each.partition_index,
+                        error_code=code,
+                        error_message=code.description,
+                    )
+                    for each in topic.partitions
+                ],
             )
             for topic in request.topics
         ],

@@ -8,7 +8,6 @@ from uuid import UUID
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember
 from broker.groups.coordinator import GroupCoordinator
-from broker.handlers.describe_groups import ALL_OPERATIONS
 from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
@@ -16,6 +15,7 @@ from broker.runtime.request_context import RequestContext
 from broker.topics.metadata_image import MetadataImage
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.consumer_group_describe import (
     CLASSIC_MEMBER,
     CONSUMER_MEMBER,
@@ -26,7 +26,7 @@ from protocol.apis.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeTopicPartitions,
 )
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 
 PARTITION_BYTES = 32  # a number in a list
 
@@ -43,6 +43,8 @@ class Services(NamedTuple):
 
 Context = RequestContext[Services]
 
+HIDDEN_TOPIC = "The group has described topic(s) that the client is not authorized to describe."
+
 
 def handle(
     request: ConsumerGroupDescribeRequest, context: Context
@@ -51,6 +53,7 @@ def handle(
 
     A group that is named twice is described once.
     """
+    context.asks(AclOperation.DESCRIBE, ResourceType.GROUP)
     return context.services.answers.make(
         partial(_answers, request, context),
         lambda groups: ConsumerGroupDescribeResponse(groups=groups),
@@ -62,6 +65,7 @@ def _answers(
 ) -> Iterator[ConsumerGroupDescribeGroup | None]:
     for group_id in dict.fromkeys(request.group_ids):
         try:
+            context.require(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
             group = yield from _described(group_id, context, room)
         except KafkaError as error:
             context.count_error(error.code)
@@ -70,7 +74,7 @@ def _answers(
             )
             continue
         if request.include_authorized_operations:
-            group.authorized_operations = ALL_OPERATIONS
+            group.authorized_operations = context.bits(ResourceType.GROUP, group_id)
         yield group
 
 
@@ -82,6 +86,7 @@ def _described(
     default = context.services.config.broker_config.group_consumer_assignors.split(",")[0]
     members = []
     for each in list(consumer.members.values()):
+        _check_topics(each, consumer, image, context)
         target = consumer.targets.get(each.member_id, {})
         room.take(1 + len(target), 2 * each.size_bytes + PARTITION_BYTES * _count(target))
         members.append(_member(each, consumer, image))
@@ -94,6 +99,17 @@ def _described(
         assignor_name=consumer.assignor(default),
         members=members,
     )
+
+
+def _check_topics(
+    member: ConsumerMember, consumer: ConsumerGroup, image: MetadataImage, context: Context
+) -> None:
+    """The client may hear of every topic that the member has, or will have."""
+    target = consumer.targets.get(member.member_id, {})
+    for topic_id in {*member.assigned, *member.revoking, *target}:
+        topic = image.by_id.get(topic_id)
+        if topic and not context.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPIC)
 
 
 def _count(partitions: Mapping[UUID, frozenset[int]]) -> int:

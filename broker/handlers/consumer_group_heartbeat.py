@@ -1,5 +1,6 @@
 """ConsumerGroupHeartbeat: a member of a group that the broker assigns joins, lives or leaves."""
 
+from functools import partial
 from typing import NamedTuple
 
 from broker.groups.classic.group import Group, GroupState
@@ -13,6 +14,7 @@ from broker.runtime.gathering import after
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
@@ -44,6 +46,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: Context) -> Answer:
     settings = context.services.config.broker_config
     beat = _beat(request, context)
     try:
+        _check_rights(beat, context)
         check(
             beat,
             settings.group_consumer_assignors.split(","),
@@ -84,6 +87,12 @@ def _heard(beat: ConsumerHeartbeat, context: Context) -> HeartbeatOutcome:
     except KafkaError:
         groups.drop_unused(group)
         raise
+
+
+def _check_rights(beat: ConsumerHeartbeat, context: Context) -> None:
+    context.require(AclOperation.READ, ResourceType.GROUP, beat.group_id)
+    for name in beat.names or ():
+        context.require(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 def _consumer(group: Group) -> ConsumerGroup | None:
@@ -141,7 +150,12 @@ def _beat(request: ConsumerGroupHeartbeatRequest, context: Context) -> ConsumerH
         None if owned is None else {each.topic_id: frozenset(each.partitions) for each in owned},
         context.client_id,
         f"/{context.client_host}",
+        None if context.peer.rights is None else partial(_shows, context),
     )
+
+
+def _shows(context: Context, topic: str) -> bool:
+    return context.sees(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
 
 
 def _assignment(assigned: Assigned) -> ConsumerGroupHeartbeatAssignment:

@@ -10,6 +10,7 @@ from broker.runtime.wire_error import wire_error
 from broker.topics.creation import TopicRules
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -34,6 +35,7 @@ Context = RequestContext[Services]
 
 async def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     """One result per name; a name that stands in the request twice is refused."""
+    context.asks(AclOperation.ALTER, ResourceType.TOPIC)
     asked = Counter(topic.name for topic in request.topics)
     errors: dict[str, KafkaError] = {}
     counts: dict[str, int] = {}
@@ -60,6 +62,7 @@ def _added(topic: CreatePartitionsTopic, asked: Counter[str], context: Context) 
     """The number of partitions to add."""
     if asked[topic.name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    context.require(AclOperation.ALTER, ResourceType.TOPIC, topic.name)
     check_not_internal(topic.name, context.services.topics.internal_topics)
     image = context.services.topics.image.topics.get(topic.name)
     if image is None:

@@ -10,6 +10,7 @@ from broker.topics.creation import TopicPlan, TopicRules
 from broker.topics.new_topic import NewTopic
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -38,13 +39,17 @@ Context = RequestContext[Services]
 async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     """One result per name; a name that stands in the request twice is refused."""
     asked = Counter(topic.name for topic in request.topics)
+    may_create_any = context.sees(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     results: dict[str, CreatableTopicResult] = {}
     async with context.services.topics.changing:
         plan = context.services.rules.plan()
         for number, topic in enumerate(request.topics):
             await plan.breathe(number)
             try:
-                _judge(topic, asked, plan, context)
+                _check_once(topic.name, asked)
+                if not may_create_any:
+                    _check_right(topic.name, context)
+                _judge(topic, plan, context)
             except KafkaError as error:
                 results[topic.name] = _refusal(topic.name, error, context)
         if not request.validate_only:
@@ -55,9 +60,17 @@ async def handle(request: CreateTopicsRequest, context: Context) -> CreateTopics
     return CreateTopicsResponse(topics=[results[name] for name in asked])
 
 
-def _judge(topic: CreatableTopic, asked: Counter[str], plan: TopicPlan, context: Context) -> None:
-    if asked[topic.name] > 1:
+def _check_once(name: str, asked: Counter[str]) -> None:
+    if asked[name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+
+
+def _check_right(name: str, context: Context) -> None:
+    if not context.may(AclOperation.CREATE, ResourceType.TOPIC, name):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+
+
+def _judge(topic: CreatableTopic, plan: TopicPlan, context: Context) -> None:
     assignments = {each.partition_index: each.broker_ids for each in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise KafkaError(
@@ -87,6 +100,15 @@ async def _create(
 
 
 def _success(plan: NewTopic, context: Context) -> CreatableTopicResult:
+    if not context.sees(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, plan.name):
+        return CreatableTopicResult(
+            name=plan.name,
+            topic_id=plan.topic_id,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=None if context.api_version >= CONFIGS_SINCE_VERSION else [],
+        )
     return CreatableTopicResult(
         name=plan.name,
         topic_id=plan.topic_id,

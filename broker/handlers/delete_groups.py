@@ -9,6 +9,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -33,12 +34,14 @@ def handle(
     request: DeleteGroupsRequest, context: Context
 ) -> DeleteGroupsResponse | Deferred[DeleteGroupsResponse]:
     """One code for each group."""
+    context.asks(AclOperation.DELETE, ResourceType.GROUP)
     answers = [_delete(group_id, context) for group_id in dict.fromkeys(request.groups_names)]
     return gather(answers, lambda results: DeleteGroupsResponse(results=results))
 
 
 def _delete(group_id: str, context: Context) -> Answer:
     try:
+        context.require(AclOperation.DELETE, ResourceType.GROUP, group_id)
         group = _empty_group(group_id, context)
     except KafkaError as error:
         return _refusal(group_id, context, error)

@@ -12,6 +12,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -41,6 +42,7 @@ def handle(
     request: DeleteRecordsRequest, context: Context
 ) -> DeleteRecordsResponse | Deferred[DeleteRecordsResponse]:
     """One result per partition: the new low watermark, or why nothing changed."""
+    context.asks(AclOperation.DELETE, ResourceType.TOPIC)
     answers = [
         _delete(topic.name, each, context) for topic in request.topics for each in topic.partitions
     ]
@@ -50,6 +52,7 @@ def handle(
 def _delete(name: str, wanted: DeleteRecordsPartition, context: Context) -> Answer:
     index = wanted.partition_index
     try:
+        context.require(AclOperation.DELETE, ResourceType.TOPIC, name)
         partition = context.services.topics.image.require(name, index)
         check_not_internal(name, context.services.topics.internal_topics)
         offset = _checked_offset(partition, wanted.offset)

@@ -14,6 +14,7 @@ from broker.topics.metadata_image import TopicImage
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -44,10 +45,13 @@ Context = RequestContext[Services]
 async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     """One result per name or id; nothing of a refused topic is touched."""
     wanted = _wanted(request, context)
+    may_delete_any = context.sees(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
     async with context.services.topics.changing:
         asked = Counter(_name_of(each, context) for each in wanted)
         distinct = {(each.name, each.topic_id): each for each in wanted}
-        results = [_judge(each, asked, context) for each in distinct.values()]
+        results = [
+            _judge(each, asked, context, may_delete=may_delete_any) for each in distinct.values()
+        ]
         doomed = [each.name for each in results if not each.error_code and each.name is not None]
         try:
             await context.services.topics.delete(doomed)
@@ -77,20 +81,44 @@ def _name_of(wanted: DeleteTopicState, context: Context) -> str | None:
 
 
 def _judge(
-    wanted: DeleteTopicState, asked: Counter[str | None], context: Context
+    wanted: DeleteTopicState,
+    asked: Counter[str | None],
+    context: Context,
+    *,
+    may_delete: bool,
 ) -> DeletableTopicResult:
     try:
         _check(wanted, context)
-        topic = _find(wanted, asked, context)
+        _check_once(_name_of(wanted, context), asked)
+        if not may_delete:
+            _check_rights(wanted, context)
+        topic = _find(wanted, context)
     except KafkaError as error:
         return _refusal(wanted.name, wanted.topic_id, error, context)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 
 
-def _find(wanted: DeleteTopicState, asked: Counter[str | None], context: Context) -> TopicImage:
-    name = _name_of(wanted, context)
+def _check_once(name: str | None, asked: Counter[str | None]) -> None:
     if name is not None and asked[name] > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name or topic id.")
+
+
+def _check_rights(wanted: DeleteTopicState, context: Context) -> None:
+    """Checks the rights to a topic; whether a named one exists is shown to who may describe it."""
+    name = wanted.name
+    if name is not None:
+        context.require(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    found = context.services.topics.image.topic(name, wanted.topic_id)
+    if found is None:
+        return
+    if not context.may(AclOperation.DELETE, ResourceType.TOPIC, found.name):
+        if context.sees(AclOperation.DESCRIBE, ResourceType.TOPIC, found.name):
+            wanted.name = found.name
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _find(wanted: DeleteTopicState, context: Context) -> TopicImage:
+    name = _name_of(wanted, context)
     topic = context.services.topics.image.topic(name, wanted.topic_id)
     if topic is not None:
         return topic

@@ -8,6 +8,7 @@ from broker.quotas.service import Quotas
 from broker.quotas.table import CLIENT_ID, IP, USER, Entity, Limits
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -39,6 +40,7 @@ Context = RequestContext[Services]
 def handle(request: DescribeClientQuotasRequest, context: Context) -> DescribeClientQuotasResponse:
     """All that match; INVALID_REQUEST (42) or UNSUPPORTED_VERSION (35) for a filter that cannot."""
     try:
+        context.require(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
         wanted = _filter(request.components)
     except KafkaError as error:
         context.count_error(error.code)

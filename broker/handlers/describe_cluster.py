@@ -5,6 +5,7 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.server.endpoints import AdvertisedEndpoints
+from protocol.acls import NO_OPERATIONS
 from protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -40,8 +41,12 @@ def handle(request: DescribeClusterRequest, context: Context) -> DescribeCluster
             endpoint_type=BROKERS,
         )
     host, port = context.services.endpoints.of(context.peer)
+    bits = (
+        context.cluster_bits() if request.include_cluster_authorized_operations else NO_OPERATIONS
+    )
     return DescribeClusterResponse(
         cluster_id=services.logs.cluster_id,
         controller_id=services.node_id,
         brokers=[DescribeClusterBroker(broker_id=services.node_id, host=host, port=port)],
+        cluster_authorized_operations=bits,
     )

@@ -8,9 +8,10 @@ from broker.runtime.answers import AnswerRoom, Answers, asked_once
 from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
-from broker.topics.config_resources import TOPIC, ConfigResources
+from broker.topics.config_resources import TOPIC, ConfigResources, require_on_resource
 from config.describe import Described
 from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -41,6 +42,7 @@ def handle(
 
     A resource that is named twice is described once.
     """
+    context.asks(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
     return context.services.answers.make(
         partial(_answers, request, context),
         lambda results: DescribeConfigsResponse(results=results),
@@ -58,6 +60,7 @@ def _answers(
 def _described(
     resource: DescribeConfigsResource, context: Context, room: AnswerRoom
 ) -> Sequence[Described]:
+    require_on_resource(resource, AclOperation.DESCRIBE_CONFIGS, context)
     context.services.resources.check(resource)
     room.take(1)
     config = context.services.config

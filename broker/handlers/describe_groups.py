@@ -11,8 +11,8 @@ from broker.runtime.answers import AnswerRoom, Answers
 from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from protocol.acls import NO_OPERATIONS, AclOperation, ResourceType
 from protocol.apis.describe_groups import (
-    UNKNOWN_OPERATIONS,
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
@@ -21,7 +21,6 @@ from protocol.apis.describe_groups import (
 from protocol.errors import ErrorCode, KafkaError
 
 NOT_FOUND_SINCE_VERSION = 6
-ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: everybody may do everything here."""
 
 
@@ -43,6 +42,7 @@ def handle(
 
     A group that is named twice is described once.
     """
+    context.asks(AclOperation.DESCRIBE, ResourceType.GROUP)
     return context.services.answers.make(
         partial(_answers, request, context), lambda groups: DescribeGroupsResponse(groups=groups)
     )
@@ -55,14 +55,16 @@ def _answers(
     for group_id in dict.fromkeys(request.groups):
         answer = _described(group_id, context, room)
         is_answered = answer.error_code == ErrorCode.NONE
-        answer.authorized_operations = (
-            ALL_OPERATIONS if with_operations and is_answered else UNKNOWN_OPERATIONS
-        )
+        if with_operations and is_answered:
+            answer.authorized_operations = context.bits(ResourceType.GROUP, group_id)
+        else:
+            answer.authorized_operations = NO_OPERATIONS
         yield answer
 
 
 def _described(group_id: str, context: Context, room: AnswerRoom) -> DescribedGroup:
     try:
+        context.require(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         group = context.services.groups.require_classic(group_id)
         room.take(1 + len(group.members), _answer_bytes(group.members.values()))
     except KafkaError as error:

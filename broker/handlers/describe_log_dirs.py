@@ -9,6 +9,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.metadata_image import MetadataImage
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -32,10 +33,18 @@ class Services(NamedTuple):
 
 Context = RequestContext[Services]
 
+ERROR_SINCE_VERSION = 3
+
 
 async def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
     """All partitions for a null list, else those asked for; unknown ones are left out."""
     services = context.services
+    if not context.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        context.count_error(code)
+        return DescribeLogDirsResponse(
+            error_code=code if context.api_version >= ERROR_SINCE_VERSION else ErrorCode.NONE
+        )
     result = DescribeLogDirsResult(log_dir=_absolute(services.lane.log_dir))
     try:
         free: asyncio.Future[int] = services.lane.run(services.fs.free_bytes, services.lane.log_dir)
@@ -65,7 +74,7 @@ def _topics(wanted: dict[str, set[int]], image: MetadataImage) -> list[DescribeL
     for name, indexes in wanted.items():
         partitions = [
             DescribeLogDirsPartition(
-                partition_index=index, partition_size=partition.log.snapshot.size_bytes
+                partition_index=index, partition_size=partition.log.snapshot.local_bytes
             )
             for index in sorted(indexes)
             if (partition := image.partition(name, index)) is not None

@@ -9,7 +9,9 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.topics.names import check_name
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -40,6 +42,7 @@ def handle(
 
     Partitions that are named twice are described once.
     """
+    context.asks(AclOperation.READ, ResourceType.TOPIC)
     room = AnswerRoom()
     request.topics = _once(request.topics)
     answers = [
@@ -60,6 +63,8 @@ def _once(topics: list[TopicRequest]) -> list[TopicRequest]:
 def _describe(name: str, index: int, context: Context, room: AnswerRoom) -> Answer:
     refuse = partial(_refusal, index, context)
     try:
+        check_name(name)
+        context.require(AclOperation.READ, ResourceType.TOPIC, name)
         partition = context.services.topics.image.require(name, index)
         room.take(1 + len(partition.log.producers))
     except KafkaError as error:

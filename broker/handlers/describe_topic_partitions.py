@@ -7,6 +7,7 @@ from broker.partitions.partition import Partition
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -34,6 +35,7 @@ def handle(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> DescribeTopicPartitionsResponse:
     """Topics from the cursor on, until the page is full; no list means all of them."""
+    context.asks(AclOperation.DESCRIBE, ResourceType.TOPIC)
     if not _makes_sense(request):
         return _refuse(request, context)
     remaining = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
@@ -65,11 +67,16 @@ def _topics(request: DescribeTopicPartitionsRequest, context: Context) -> Iterat
     """Names in order, each with the first partition to tell."""
     names: Iterable[str] = {topic.name for topic in request.topics}
     cursor = request.cursor
-    for name in sorted(names or context.services.topics.image.topics):
+    for name in sorted(names or _shown(context)):
         if cursor is None or name > cursor.topic_name:
             yield name, 0
         elif name == cursor.topic_name:
             yield name, cursor.partition_index
+
+
+def _shown(context: Context) -> list[str]:
+    names = context.services.topics.image.topics
+    return context.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, names, lambda name: name)
 
 
 def _partition_count(name: str, context: Context) -> int:
@@ -80,15 +87,20 @@ def _partition_count(name: str, context: Context) -> int:
 def _describe(
     name: str, start: int, limit: int, context: Context
 ) -> DescribeTopicPartitionsResponseTopic:
+    if not context.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+        return _unknown(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, context)
     topic = context.services.topics.image.topics.get(name)
     if topic is None:
-        return _unknown(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
+        missing = _unknown(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
+        missing.topic_authorized_operations = context.bits(ResourceType.TOPIC, name)
+        return missing
     node = [context.services.node_id]
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=name in context.services.topics.internal_topics,
         partitions=[_partition(each, node) for each in topic.partitions[start : start + limit]],
+        topic_authorized_operations=context.bits(ResourceType.TOPIC, name),
     )
 
 

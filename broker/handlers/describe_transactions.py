@@ -10,6 +10,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.transaction import Facts
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -34,6 +35,7 @@ def handle(
     request: DescribeTransactionsRequest, context: Context
 ) -> DescribeTransactionsResponse | Deferred[DescribeTransactionsResponse]:
     """The transactions, each once; TRANSACTIONAL_ID_NOT_FOUND (105) for an unknown id."""
+    context.asks(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
     return context.services.answers.make(
         partial(_answers, request, context),
         lambda states: DescribeTransactionsResponse(transaction_states=states),
@@ -49,6 +51,7 @@ def _answers(
 
 def _describe(transactional_id: str, context: Context, room: AnswerRoom) -> TransactionState:
     try:
+        context.require(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         facts = _facts(transactional_id, context)
         room.take(1 + len(facts.partitions))
     except KafkaError as error:
@@ -61,7 +64,7 @@ def _describe(transactional_id: str, context: Context, room: AnswerRoom) -> Tran
         transaction_start_time_ms=facts.started_ms,
         producer_id=facts.producer_id,
         producer_epoch=facts.producer_epoch,
-        topics=_topics(facts),
+        topics=_topics(facts, context),
     )
 
 
@@ -76,8 +79,11 @@ def _facts(transactional_id: str, context: Context) -> Facts:
     return owner.facts
 
 
-def _topics(facts: Facts) -> list[TopicData]:
+def _topics(facts: Facts, context: Context) -> list[TopicData]:
+    """Those that the client may describe."""
     topics: dict[str, TopicData] = {}
     for topic, index in sorted(facts.partitions):
+        if not context.sees(AclOperation.DESCRIBE, ResourceType.TOPIC, topic):
+            continue
         topics.setdefault(topic, TopicData(topic=topic)).partitions.append(index)
     return list(topics.values())

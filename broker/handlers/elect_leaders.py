@@ -9,6 +9,7 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -33,6 +34,8 @@ Context = RequestContext[Services]
 def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
     """One result per named partition; INVALID_REQUEST (42) for a kind nobody knows."""
     kind = request.election_type
+    if not context.may(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
+        return _refused(request, context)
     return ElectLeadersResponse(
         error_code=ErrorCode.NONE if kind in KINDS else ErrorCode.INVALID_REQUEST,
         replica_election_results=[
@@ -40,6 +43,27 @@ def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersRespon
                 topic=topic.topic,
                 partition_result=[
                     _elect(topic.topic, each, kind, context) for each in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
+def _refused(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+    """Error of the whole, and of each partition, as Kafka answers."""
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    context.count_error(code)
+    return ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(
+                        partition_id=each, error_code=code, error_message=code.description
+                    )
+                    for each in topic.partitions
                 ],
             )
             for topic in request.topic_partitions or ()

@@ -8,6 +8,7 @@ from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.requests import answered_code
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.errors import KafkaError
 from storage.errors import StorageError
@@ -31,6 +32,8 @@ async def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse:
     claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     version = VERSION_2 if context.api_version >= NEW_EPOCH_SINCE_VERSION else 0
     try:
+        name = request.transactional_id
+        context.require(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
         producer_id, epoch = await context.services.transactions.end(
             claim, commit=request.committed, version=version
         )

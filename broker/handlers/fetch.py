@@ -4,7 +4,8 @@ A client that says it is a replica is refused: there are none (operations C1). R
 slices of files; nothing is read here.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from broker.fetching.down_converted import (
     WHOLE_FIRST_SINCE_VERSION,
     OldFetch,
 )
-from broker.fetching.plan import Answer, FetchPlan, FetchResult
+from broker.fetching.plan import Answer, FetchPlan, FetchResult, refusal
 from broker.fetching.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -32,6 +33,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -70,6 +72,8 @@ Context = RequestContext[Services]
 
 def handle(request: FetchRequest, context: Context) -> FetchResponse | Deferred[FetchResponse]:
     """Answers at once when there is enough to tell, else when there is or `max_wait_ms` is over."""
+    if context.peer.rights is not None:
+        context.asks(AclOperation.READ, ResourceType.TOPIC)
     if _replica_id(request, context) != CONSUMER:
         return _refuse_replica(request, context)
     try:
@@ -88,12 +92,14 @@ class _Fetch:
 
     __slots__ = (
         "context",
+        "denied",
         "plan",
         "request",
         "session",
         "starts_session",
         "wait_ms",
         "waits_since",
+        "wanted",
     )
 
     def __init__(self, request: FetchRequest, context: Context) -> None:
@@ -112,6 +118,10 @@ class _Fetch:
             )
         else:
             wanted = self._resume(wanted, by_id=by_id)
+        self.wanted = wanted
+        self.denied: list[FollowedPartition] = []
+        if context.peer.rights is not None:
+            wanted, self.denied = _allowed(wanted, context)
         max_bytes = min(request.max_bytes, context.services.config.broker_config.fetch_max_bytes)
         enforced = context.services.quotas.enforced
         if enforced is not None:
@@ -131,6 +141,8 @@ class _Fetch:
     def begin(self) -> FetchResponse | Deferred[FetchResponse]:
         """The first reading; the answer if it is enough."""
         result = self.plan.read(self.context.services.topics.image)
+        if self.denied:
+            self.wait_ms = 0
         if not result.unverified and (self.wait_ms <= 0 or self.plan.is_enough(result)):
             return self._respond(result)
         answer: Deferred[FetchResponse] = Deferred()
@@ -146,10 +158,18 @@ class _Fetch:
         else:
             self._wait(answer, result)
 
-    def _settled(self, answer: Deferred[FetchResponse], unreadable: Collection[Unverified]) -> None:
-        if not answer.abandoned:
-            image = self.context.services.topics.image
-            self._go_on(answer, self.plan.read(image, unreadable))
+    def _settled(
+        self,
+        answer: Deferred[FetchResponse],
+        unreadable: Collection[Unverified],
+        late: Collection[Unverified],
+    ) -> None:
+        if answer.abandoned:
+            return
+        if late:
+            self.wait_ms = 0
+        image = self.context.services.topics.image
+        self._go_on(answer, self.plan.read(image, unreadable, late))
 
     def _resume(self, changed: list[FollowedPartition], *, by_id: bool) -> list[FollowedPartition]:
         sessions = self.context.services.fetch_sessions
@@ -178,7 +198,16 @@ class _Fetch:
         waited = self.context.services.probes.monotonic() - self.waits_since
         self.context.waited_seconds += waited
         self.wait_ms = 0 if waiter.is_over else waiters.remaining_ms(waiter)
+        if self.context.peer.rights is not None:
+            self._look_at_rights()
         self._go_on(answer, self.plan.read(self.context.services.topics.image))
+
+    def _look_at_rights(self) -> None:
+        """Checks again what was allowed when the client began to wait."""
+        allowed, self.denied = _allowed(self.plan.wanted, self.context)
+        if self.denied:
+            self.wait_ms = 0
+            self.plan = replace(self.plan, wanted=allowed)
 
     def _respond(self, result: FetchResult) -> FetchResponse:
         """A session hears only what is new to it: the plan has left out the rest."""
@@ -195,14 +224,22 @@ class _Fetch:
                 self.session.served(answer.wanted.key)
         if self.starts_session:
             self.session = self.context.services.fetch_sessions.create(
-                self.plan.wanted, by_id=self.plan.by_id
+                self.wanted, by_id=self.plan.by_id
             )
         for answer in result.answers:
             _remember_sent(answer)
+        answers = [(answer.wanted, answer.data) for answer in result.answers]
         return FetchResponse(
             session_id=self.session.session_id if self.session is not None else NO_SESSION,
-            responses=_by_topic((answer.wanted, answer.data) for answer in result.answers),
+            responses=_by_topic([*answers, *self._refusals()]),
         )
+
+    def _refusals(self) -> Iterator[tuple[FollowedPartition, PartitionData]]:
+        """Answers for the partitions that the client may not read."""
+        for each in self.denied:
+            each.sent_high_watermark = each.sent_log_start_offset = -1  # news once it is allowed
+            self.context.count_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            yield each, _denied(each)
 
     def _nothing_yet(self, throttle_ms: int) -> FetchResponse:
         """For a client over its quota, as Kafka: no records, and nothing of its session moves."""
@@ -230,6 +267,26 @@ def _remember_sent(answer: Answer) -> None:
     """After an error -1 is remembered, so that the partition is news again once it is well."""
     answer.wanted.sent_high_watermark = answer.data.high_watermark
     answer.wanted.sent_log_start_offset = answer.data.log_start_offset
+
+
+def _allowed(
+    wanted: Sequence[FollowedPartition], context: Context
+) -> tuple[list[FollowedPartition], list[FollowedPartition]]:
+    """Those that the client may read, and the others; an unknown id is not hidden."""
+    image = context.services.topics.image
+    allowed: list[FollowedPartition] = []
+    denied: list[FollowedPartition] = []
+    for each in wanted:
+        name = each.topic
+        if not name and each.topic_id in image.by_id:
+            name = image.by_id[each.topic_id].name
+        is_hidden = name and not context.may(AclOperation.READ, ResourceType.TOPIC, name)
+        (denied if is_hidden else allowed).append(each)
+    return allowed, denied
+
+
+def _denied(wanted: FollowedPartition) -> PartitionData:
+    return refusal(wanted.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _by_topic(
@@ -289,13 +346,6 @@ def _replica_id(request: FetchRequest, context: Context) -> int:
 
 
 def _refuse_replica(request: FetchRequest, context: Context) -> FetchResponse:
-    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    context.count_error(code)
-    answers = [
-        (
-            wanted,
-            PartitionData(partition_index=wanted.index, error_code=code, high_watermark=-1),
-        )
-        for wanted in _wanted(request.topics)
-    ]
+    context.count_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    answers = [(wanted, _denied(wanted)) for wanted in _wanted(request.topics)]
     return FetchResponse(responses=_by_topic(answers))

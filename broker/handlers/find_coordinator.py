@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.probes import BrokerProbes
-from broker.runtime.request_context import RequestContext
+from broker.runtime.request_context import DENIED, RequestContext
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.state.state_topic import StateTopic
 from broker.transactions.coordinator import TransactionCoordinator
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -37,13 +38,16 @@ class Services(NamedTuple):
 
 Context = RequestContext[Services]
 
+KINDS = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
+
 
 def handle(
     request: FindCoordinatorRequest, context: Context
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """This node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
+    context.asks(AclOperation.DESCRIBE, ResourceType.GROUP)
     topic = _topic(request, context)
-    if topic is not None and not topic.partitions and _keys(request, context):
+    if topic is not None and not topic.partitions and _allowed(request, context):
         return _make_and_answer(topic, request, context)
     return _answer(request, context, None)
 
@@ -75,6 +79,12 @@ def _keys(request: FindCoordinatorRequest, context: Context) -> list[str]:
     return [request.key]
 
 
+def _allowed(request: FindCoordinatorRequest, context: Context) -> list[str]:
+    kind = KINDS[request.key_type]
+    keys = _keys(request, context)
+    return context.allowed(AclOperation.DESCRIBE, kind, keys, lambda key: key)
+
+
 def _answer(
     request: FindCoordinatorRequest, context: Context, fault: KafkaError | None
 ) -> FindCoordinatorResponse:
@@ -97,6 +107,8 @@ def _coordinator(
     if key_type not in {GROUP, TRANSACTION}:
         text = f"There is no coordinator of kind {key_type}"
         return _refusal(key, KafkaError(ErrorCode.INVALID_REQUEST, text), context)
+    if not context.may(AclOperation.DESCRIBE, KINDS[key_type], key):
+        return _refusal(key, KafkaError(DENIED[KINDS[key_type]]), context)
     if fault is not None:
         return _refusal(key, fault, context)
     host, port = context.services.endpoints.of(context.peer)

@@ -11,6 +11,7 @@ from broker.groups.coordinator import GroupCoordinator
 from broker.groups.requests import check_group_id
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.errors import ErrorCode, KafkaError
 
@@ -29,6 +30,7 @@ def handle(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     """NONE, or why the member has to do something."""
     groups = context.services.groups
     try:
+        context.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
         check_group_id(request.group_id)
         group = groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         claim = MemberClaim(request.member_id, request.group_instance_id, request.generation_id)

@@ -1,5 +1,6 @@
 """IncrementalAlterConfigs: sets, deletes, or edits lists; what is not named stays as it is."""
 
+from functools import partial
 from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
@@ -8,10 +9,12 @@ from broker.topics.config_resources import (
     TOPIC,
     ConfigResources,
     alter_responses,
+    require_on_resource,
     settings_of,
 )
 from config.alter import Alteration, Operation
 from config.store import ConfigStore, SettingsChange
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -38,6 +41,7 @@ async def handle(
 ) -> IncrementalAlterConfigsResponse:
     """All keys of a resource change together or not at all."""
     config = context.services.config
+    context.asks(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
     def prepare(resource: AlterConfigsResource) -> SettingsChange:
         alterations = [_alteration(each) for each in settings_of(resource)]
@@ -46,7 +50,10 @@ async def handle(
         return config.prepare_broker_alteration(resource.resource_name, alterations)
 
     outcomes = await context.services.resources.alter_each(
-        request.resources, prepare, validate_only=request.validate_only
+        request.resources,
+        prepare,
+        partial(require_on_resource, operation=AclOperation.ALTER_CONFIGS, context=context),
+        validate_only=request.validate_only,
     )
     responses = alter_responses(AlterConfigsResourceResponse, request.resources, outcomes, context)
     return IncrementalAlterConfigsResponse(responses=responses)

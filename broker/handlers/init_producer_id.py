@@ -11,6 +11,7 @@ from broker.runtime.request_context import RequestContext
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.producer_ids import ProducerIds
 from broker.transactions.requests import answered_code
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
@@ -33,6 +34,7 @@ Context = RequestContext[Services]
 async def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
     """A fresh id with epoch 0, or the next epoch of a transactional id."""
     try:
+        _check_rights(request, context)
         expected = _expected(request)
         if request.transactional_id is None:
             producer_id, epoch = await context.services.producer_ids.allocate(), 0
@@ -44,6 +46,18 @@ async def handle(request: InitProducerIdRequest, context: Context) -> InitProduc
         code = answered_code(error, context, fenced_since=FENCED_SINCE_VERSION)
         return InitProducerIdResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
+
+
+def _check_rights(request: InitProducerIdRequest, context: Context) -> None:
+    """Whoever may write to some topic may be idempotent (KIP-679)."""
+    if request.transactional_id is not None:
+        name = request.transactional_id
+        context.require(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    elif not (
+        context.may_on_any(AclOperation.WRITE, ResourceType.TOPIC)
+        or context.may(AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME)
+    ):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _expected(request: InitProducerIdRequest) -> tuple[int, int] | None:

@@ -15,6 +15,7 @@ from broker.runtime.gathering import after
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -55,6 +56,7 @@ def handle(
 
 def _join(request: JoinGroupRequest, context: Context) -> JoinResult | Deferred[JoinResult]:
     groups, settings = context.services.groups, context.services.config.broker_config
+    context.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
     check_group_id(request.group_id)
     shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest <= request.session_timeout_ms <= longest:

@@ -7,6 +7,7 @@ from broker.groups.classic.subscription import CONSUMER
 from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.errors import ErrorCode
 
@@ -29,6 +30,7 @@ def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
     if groups.loading.is_under_way:
         context.count_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    hears_all = context.sees(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(
@@ -42,8 +44,13 @@ def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
             for group in groups.groups.values()
             if (not states or group.state_name.lower() in states)
             and (not types or type_of(group) in types)
+            and (hears_all or _is_shown(group, context))
         ]
     )
+
+
+def _is_shown(group: Group, context: Context) -> bool:
+    return context.sees(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
 
 
 def type_of(group: Group) -> str:

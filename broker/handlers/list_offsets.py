@@ -16,6 +16,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.unpacking import too_much_of_a_request
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -64,6 +65,7 @@ def handle(
     request: ListOffsetsRequest, context: Context
 ) -> ListOffsetsResponse | Deferred[ListOffsetsResponse]:
     """One answer per partition asked for; one that is asked for twice is refused."""
+    context.asks(AclOperation.DESCRIBE, ResourceType.TOPIC)
     twice = _asked_twice(request)
     answers: list[Answer] = []
     for topic in request.topics:
@@ -98,6 +100,7 @@ def _answer(
     at_once: bool,
 ) -> Answer:
     try:
+        context.require(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
         _check_asked_once(is_twice=is_twice)
         partition = context.services.topics.image.require(name, query.partition_index)
         partition.check_leader_epoch(query.current_leader_epoch)
@@ -195,9 +198,33 @@ def _special(partition: Partition, timestamp: int, *, committed: bool, replica_i
             else snapshot.log_end_offset
         )
         return TimestampOffset(-1, offset, partition.log.leader_epoch)
-    if timestamp in {EARLIEST, EARLIEST_LOCAL}:
+    if timestamp == EARLIEST:
         return TimestampOffset(-1, snapshot.log_start_offset, partition.earliest_epoch)
-    return None
+    if timestamp == EARLIEST_LOCAL:
+        return _with_epoch(partition, snapshot.local_start_offset)
+    return _of_the_tier(partition, timestamp)
+
+
+def _of_the_tier(partition: Partition, timestamp: int) -> Found:
+    """The last offset in the tier's store, or the first one that is not copied (KIP-1005, 1023)."""
+    log = partition.log
+    if not log.config.remote_storage_enable:
+        return None
+    end = max(log.tiers.uploaded_end, log.snapshot.log_start_offset)
+    if timestamp == EARLIEST_PENDING:
+        return _with_epoch(partition, end)
+    return (
+        _with_epoch(partition, end - 1)
+        if log.tiers.uploaded_end > log.snapshot.log_start_offset
+        else None
+    )
+
+
+def _with_epoch(partition: Partition, offset: int) -> Found:
+    if offset == partition.log.snapshot.log_start_offset:
+        return TimestampOffset(-1, offset, partition.earliest_epoch)
+    epoch = partition.log.epochs.epoch_at(offset)
+    return TimestampOffset(-1, offset, -1 if epoch is None else epoch)
 
 
 def _found(

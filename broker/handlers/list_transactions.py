@@ -9,6 +9,7 @@ from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.transaction import Facts, TransactionState
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from protocol.apis.list_transactions import TransactionState as ListedTransaction
 from protocol.errors import ErrorCode
@@ -30,6 +31,7 @@ Context = RequestContext[Services]
 
 def handle(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
     """Those that fit all filters; an empty one fits everything."""
+    context.asks(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
     transactions = context.services.transactions
     code = ErrorCode.NONE
     if transactions.loading.is_under_way:
@@ -47,10 +49,15 @@ def handle(request: ListTransactionsRequest, context: Context) -> ListTransactio
         for owner in transactions.ids.values()
         if _is_named(owner.facts, states, producers)
         and _is_open_for(owner.facts, request.duration_filter, now_ms)
+        and _is_shown(owner.transactional_id, context)
     ]
     return ListTransactionsResponse(
         error_code=code, unknown_state_filters=unknown, transaction_states=found
     )
+
+
+def _is_shown(transactional_id: str, context: Context) -> bool:
+    return context.sees(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
 def _is_named(facts: Facts, states: frozenset[str], producers: frozenset[int]) -> bool:

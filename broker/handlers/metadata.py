@@ -7,9 +7,11 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from broker.partitions.partition import Partition
-from broker.runtime.admin_trail import AdminChange, AdminTrail
+from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.security.audit.lines import AdminChange
+from broker.security.audit.trail import AuditTrail
 from broker.server.admin_actions import who_asks
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.topics.creation import TopicRules
@@ -17,6 +19,7 @@ from broker.topics.metadata_image import MetadataImage, TopicImage
 from broker.topics.names import fault_in_name
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
+from protocol.acls import CLUSTER_NAME, NO_OPERATIONS, AclOperation, ResourceType
 from protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -41,47 +44,74 @@ class Services(NamedTuple):
     probes: BrokerProbes
     node_id: int
     endpoints: AdvertisedEndpoints
-    trail: AdminTrail
+    trail: AuditTrail
     logs: LogManager
     rules: TopicRules
 
 
 Context = RequestContext[Services]
 
+SHOWN = frozenset((ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+"""Codes of topics whose rights are shown: there need be no topic."""
+
 
 def handle(
     request: MetadataRequest, context: Context
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     """All topics for a null list (v0: an empty one), else those asked for, by name or by id."""
+    context.asks(AclOperation.DESCRIBE, ResourceType.TOPIC)
     image = context.services.topics.image
     wanted = request.topics
     if wanted is None or (not wanted and context.api_version < EMPTY_LIST_MEANS_NONE_SINCE_VERSION):
-        return _respond([_describe(topic, context) for topic in image.topics.values()], context)
-    missing = _missing(wanted, image)
+        shown = context.allowed(
+            AclOperation.DESCRIBE, ResourceType.TOPIC, image.topics.values(), lambda each: each.name
+        )
+        return _respond([_describe(topic, context) for topic in shown], request, context)
+    missing = _missing(wanted, image, context)
+    denied: dict[str, int] = {}
     if missing and request.allow_auto_topic_creation and _may_create(context):
-        return _create_and_answer(missing, wanted, context)
-    return _respond(_described(wanted, {}, context), context)
+        missing, denied = _creatable(missing, context)
+        if missing:
+            return _create_and_answer(missing, denied, request, context)
+    return _respond(_described(wanted, denied, context), request, context)
 
 
 def _may_create(context: Context) -> bool:
     return context.services.config.broker_config.auto_create_topics_enable
 
 
-def _missing(wanted: list[MetadataRequestTopic], image: MetadataImage) -> list[str]:
+def _missing(
+    wanted: list[MetadataRequestTopic], image: MetadataImage, context: Context
+) -> list[str]:
+    """Names of no topic, as far as the client may know that; nothing marks them as asked for."""
     names = dict.fromkeys(each.name for each in wanted if each.name)
-    return [name for name in names if name not in image.topics and fault_in_name(name) is None]
+    missing = [name for name in names if name not in image.topics and fault_in_name(name) is None]
+    return context.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, missing, lambda name: name)
+
+
+def _creatable(missing: list[str], context: Context) -> tuple[list[str], dict[str, int]]:
+    """Those that the client may create, and the codes of the others."""
+    if context.sees(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return missing, {}
+    free = [each for each in missing if context.may(AclOperation.CREATE, ResourceType.TOPIC, each)]
+    rest = set(missing) - set(free)
+    return free, dict.fromkeys(rest, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 async def _create_and_answer(
-    missing: list[str], wanted: list[MetadataRequestTopic], context: Context
+    missing: list[str], denied: dict[str, int], request: MetadataRequest, context: Context
 ) -> MetadataResponse:
     there = context.services.topics.image.topics
     refused = await context.services.rules.auto_create(missing)
     for name in missing:
         if name not in there and name in context.services.topics.image.topics:
             made = AdminChange("create topic", name, "auto.create.topics.enable")
-            context.services.trail.noted(who_asks(context), made)
-    return _respond(_described(wanted, refused, context), context)
+            context.services.trail.noted(who_asks(context), made, "Metadata")
+    room = context.services.trail.room()
+    if room is not None:
+        await wait_for(room)
+    codes = {**refused, **denied}
+    return _respond(_described(request.topics or [], codes, context), request, context)
 
 
 def _described(
@@ -100,7 +130,10 @@ def _one(
 ) -> MetadataResponseTopic:
     fault = _fault_in_question(wanted, context)
     found = None if fault else image.topic(wanted.name, wanted.topic_id)
-    if found is not None:
+    name = wanted.name or (found.name if found is not None else "")
+    if name and not fault and not context.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+        fault = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if found is not None and not fault:
         return _describe(found, context)
     code = fault or _why_not_found(wanted, refused)
     context.count_error(code)
@@ -161,12 +194,22 @@ def _partition(partition: Partition, node: list[int]) -> MetadataResponsePartiti
     )
 
 
-def _respond(topics: list[MetadataResponseTopic], context: Context) -> MetadataResponse:
+def _respond(
+    topics: list[MetadataResponseTopic], request: MetadataRequest, context: Context
+) -> MetadataResponse:
     services = context.services
     host, port = context.services.endpoints.of(context.peer)
+    if request.include_topic_authorized_operations:
+        for each in topics:
+            if each.name is not None and each.error_code in SHOWN:
+                each.topic_authorized_operations = context.bits(ResourceType.TOPIC, each.name)
+    bits = NO_OPERATIONS
+    if request.include_cluster_authorized_operations:
+        bits = context.cluster_bits()
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=services.node_id, host=host, port=port)],
         cluster_id=services.logs.cluster_id,
         controller_id=services.node_id,
         topics=topics,
+        cluster_authorized_operations=bits,
     )

@@ -13,15 +13,16 @@ from broker.groups.consumer.commits import CommitAsked
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.records.classic import NONE, OffsetCommitValue
 from broker.groups.requests import topic_of
-from broker.runtime.admin_trail import AdminTrail
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.security.audit.trail import AuditTrail
 from broker.server.admin_actions import change, who_asks
 from broker.topics.metadata_image import TopicImage
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -34,7 +35,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.env import Clock
 
 NO_GROUP_SINCE_VERSION = 9
-SET_OFFSET = "set offset"
+SET_OFFSET, OFFSET_COMMIT = "set offset", "OffsetCommit"
 
 Judged = list[tuple[OffsetCommitRequestTopic, list[tuple[int, int]]]]
 """Topics as asked for, with the numbers of their partitions and the codes so far."""
@@ -48,7 +49,7 @@ class Services(NamedTuple):
     groups: GroupCoordinator
     probes: BrokerProbes
     clock: Clock
-    trail: AdminTrail
+    trail: AuditTrail
 
 
 Context = RequestContext[Services]
@@ -59,6 +60,8 @@ def handle(
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     """One code for each offset."""
     offsets: dict[Place, OffsetCommitValue] = {}
+    if not context.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return _respond(request, _all_of(request), context, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     judged = [(topic, _judge(topic, request, offsets, context)) for topic in request.topics]
     respond = partial(_respond, request, judged, context)
     try:
@@ -71,6 +74,14 @@ def handle(
         return respond(ErrorCode.NONE)
     stored = context.services.groups.commits.store(group, offsets, size_bytes)
     return after(stored, lambda _: respond(ErrorCode.NONE), lambda error: respond(_code_of(error)))
+
+
+def _all_of(request: OffsetCommitRequest) -> Judged:
+    """Every partition, without a code of its own."""
+    return [
+        (topic, [(each.partition_index, ErrorCode.NONE) for each in topic.partitions])
+        for topic in request.topics
+    ]
 
 
 def _group(
@@ -108,7 +119,7 @@ def _judge(
 ) -> list[tuple[int, int]]:
     """The codes of a topic's partitions; what may be stored goes into `offsets`."""
     try:
-        image = topic_of(context.services.topics.image, topic.name, topic.topic_id)
+        image = _readable(topic, context)
     except KafkaError as error:
         return [(each.partition_index, error.code) for each in topic.partitions]
     codes = []
@@ -118,6 +129,17 @@ def _judge(
             offsets[image.name, each.partition_index] = _value(each, image, request, context)
         codes.append((each.partition_index, code))
     return codes
+
+
+def _readable(topic: OffsetCommitRequestTopic, context: Context) -> TopicImage:
+    """Finds the topic, if the client may read it; a name that it may not is not looked for."""
+    image = context.services.topics.image
+    if topic.name:
+        context.require(AclOperation.READ, ResourceType.TOPIC, topic.name)
+        return topic_of(image, topic.name, topic.topic_id)
+    found = topic_of(image, topic.name, topic.topic_id)
+    context.require(AclOperation.READ, ResourceType.TOPIC, found.name)
+    return found
 
 
 def _code(each: OffsetCommitRequestPartition, image: TopicImage, context: Context) -> int:
@@ -179,12 +201,10 @@ def _respond(
 
 def _note(request: OffsetCommitRequest, response: OffsetCommitResponse, context: Context) -> None:
     """Traces commits by clients that are no members: administrators, self-assigned consumers."""
-    trail, asker = context.services.trail, (context.peer.connection_id, context.header.client_id)
+    trail, who = context.services.trail, who_asks(context)
     for topic, answers in zip(request.topics, response.topics, strict=True):
-        for at, each in enumerate(answers.partitions):
-            if not trail.counted(asker, SET_OFFSET, each.error_code):
-                asked = topic.partitions[at]
-                name = f"{topic.name or topic.topic_id}-{asked.partition_index}"
-                detail = f"offset={asked.committed_offset}"
-                noted = change(SET_OFFSET, f"{request.group_id} {name}", detail, each)
-                trail.noted(who_asks(context), noted, asker)
+        for asked, each in zip(topic.partitions, answers.partitions, strict=True):
+            name = f"{topic.name or topic.topic_id}-{asked.partition_index}"
+            detail = f"offset={asked.committed_offset}"
+            noted = change(SET_OFFSET, f"{request.group_id} {name}", detail, each)
+            trail.added(who, noted, OFFSET_COMMIT)

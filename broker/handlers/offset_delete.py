@@ -12,6 +12,7 @@ from broker.runtime.gathering import after
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -60,6 +61,7 @@ def handle(
 
 def _group(group_id: str, context: Context) -> Group:
     """One that nobody uses, or whose members say what they read."""
+    context.require(AclOperation.DELETE, ResourceType.GROUP, group_id)
     check_group_id(group_id)
     group = context.services.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if group.consumer is None and not group.is_empty and group.protocol_type != CONSUMER:
@@ -69,7 +71,9 @@ def _group(group_id: str, context: Context) -> Group:
 
 def _judge(topic: str, index: int, group: Group, places: list[Place], context: Context) -> int:
     code = ErrorCode.NONE
-    if context.services.topics.image.partition(topic, index) is None:
+    if not context.may(AclOperation.READ, ResourceType.TOPIC, topic):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif context.services.topics.image.partition(topic, index) is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif not group.is_empty and group.reads(topic):
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

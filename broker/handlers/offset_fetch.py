@@ -18,6 +18,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -58,6 +59,7 @@ def handle(
     request: OffsetFetchRequest, context: Context
 ) -> OffsetFetchResponse | Deferred[OffsetFetchResponse]:
     """The offsets of one group, or of many."""
+    context.asks(AclOperation.DESCRIBE, ResourceType.GROUP)
     answers, stable = context.services.answers, request.require_stable
     if context.api_version >= MANY_GROUPS_SINCE_VERSION:
         asked = asked_once(request.groups, lambda each: each.group_id)
@@ -134,6 +136,7 @@ def _topics(
     wanted: OffsetFetchRequestGroup, context: Context, room: AnswerRoom
 ) -> Generator[None, None, list[OffsetFetchResponseTopics]]:
     groups = context.services.groups
+    context.require(AclOperation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
     groups.check_loaded(wanted.group_id)
     group = groups.groups.get(wanted.group_id)
     if group is not None and isinstance(group.consumer, ConsumerGroup):
@@ -191,6 +194,7 @@ def _all(offsets: Offsets, context: Context) -> list[OffsetFetchRequestTopics]:
         )
         for topic, indexes in by_topic.items()
         if topic in image.topics or context.api_version < IDS_SINCE_VERSION
+        if context.sees(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
     ]
 
 
@@ -204,6 +208,9 @@ def _topic(
         except KafkaError as error:
             context.count_error(ErrorCode.UNKNOWN_TOPIC_ID)
             return _refused([wanted], error.code and ErrorCode.UNKNOWN_TOPIC_ID)[0]
+    if not context.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+        context.count_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _refused([wanted], ErrorCode.TOPIC_AUTHORIZATION_FAILED)[0]
     indexes = wanted.partition_indexes
     answers: list[OffsetFetchResponsePartitions] = []
     for first in range(0, len(indexes), AT_A_TIME):

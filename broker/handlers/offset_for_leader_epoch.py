@@ -5,6 +5,7 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -27,19 +28,27 @@ Context = RequestContext[Services]
 
 def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
     """For each partition the largest epoch up to the one asked for, and its end offset."""
+    is_replica = context.sees(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_answer(topic.topic, each, context) for each in topic.partitions],
+                partitions=[
+                    _answer(topic.topic, each, context, is_replica=is_replica)
+                    for each in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
     )
 
 
-def _answer(name: str, query: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
+def _answer(
+    name: str, query: OffsetForLeaderPartition, context: Context, *, is_replica: bool
+) -> EpochEndOffset:
     try:
+        if not is_replica:
+            context.require(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
         partition = context.services.topics.image.require(name, query.partition)
         partition.check_leader_epoch(query.current_leader_epoch)
         epoch, end_offset = partition.epoch_end_offset(query.leader_epoch)

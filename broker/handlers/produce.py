@@ -19,10 +19,13 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after, gather
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.runtime.rights import MARKS, Rights
+from broker.topics.metadata_image import MetadataImage
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions import producing
 from broker.transactions.coordinator import TransactionCoordinator
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -51,6 +54,7 @@ MAGIC_V2 = 2
 ATTRIBUTES_POSITION = 22  # low byte of the attributes of a batch v2
 CODEC_BITS = 0x07
 TRANSACTIONAL_BIT = 0x10
+WRITE_TOPIC = MARKS[ResourceType.TOPIC][AclOperation.WRITE]
 
 Answer = PartitionProduceResponse | Deferred[PartitionProduceResponse]
 
@@ -72,9 +76,46 @@ Context = RequestContext[Services]
 
 def handle(request: ProduceRequest, context: Context) -> producing.Answer:
     """Appends every batch of the request; the response follows the request's order."""
+    if context.peer.rights is not None:
+        if not request.topic_data:
+            context.asks(AclOperation.WRITE, ResourceType.TOPIC)
+        if _has_transactional(request) and not _may_transact(request, context):
+            return _refuse_all(request, context)
     if request.transactional_id is not None:
         return producing.produce(request, context, _find, _append)
     return _append(request, context, {})
+
+
+def _has_transactional(request: ProduceRequest) -> bool:
+    """True when some batch takes part in a transaction, as far as two bytes of it say so."""
+    topics = request.topic_data
+    if len(topics) == 1 and len(parts := topics[0].partition_data) == 1:  # the hot path
+        batch = parts[0].records
+        if not batch or len(batch) <= ATTRIBUTES_POSITION:
+            return False
+        return bool(batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT) and _is_transactional(batch)
+    return any(_is_transactional(data.records) for topic in topics for data in topic.partition_data)
+
+
+def _is_transactional(batch: memoryview | None) -> bool:
+    if not batch or len(batch) <= ATTRIBUTES_POSITION or batch[MAGIC_POSITION] != MAGIC_V2:
+        return False
+    return bool(batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
+
+
+def _may_transact(request: ProduceRequest, context: Context) -> bool:
+    name = request.transactional_id
+    return name is not None and context.may(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+
+
+def _refuse_all(request: ProduceRequest, context: Context) -> ProduceResponse | None:
+    error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    answers = [
+        _refusal(data.index, error, None, context)
+        for topic in request.topic_data
+        for data in topic.partition_data
+    ]
+    return _respond(request, answers)
 
 
 def _append(
@@ -98,7 +139,7 @@ def _produce(
     context: Context,
     refused: producing.Refused,
 ) -> Answer:
-    partition = None
+    partition, services = None, context.services
     try:
         if request.acks not in ACKS:
             raise _unknown_acks(request.acks)
@@ -106,12 +147,12 @@ def _produce(
             raise refused[id(data)]
         partition = _find(topic, data, context)
         records = _checked_records(data, request, context.api_version)
-        check_not_internal(partition.log.topic, context.services.topics.internal_topics)
+        check_not_internal(partition.log.topic, services.topics.internal_topics)
         if request.acks == ACKS_ALL:
             _check_replicas(partition)
-        if context.services.intake.is_guarded:
-            context.services.intake.admit(len(records))
         size_bytes = len(records)
+        if services.intake.is_guarded:
+            services.intake.admit(size_bytes)
         if context.api_version < FORMAT_2_SINCE_VERSION and is_old_set(records):
             result = partition.writer.append_old(records, request.acks, context)
         else:
@@ -133,9 +174,29 @@ def _unknown_acks(acks: int) -> KafkaError:
 
 def _find(topic: TopicProduceData, data: PartitionProduceData, context: Context) -> Partition:
     image = context.services.topics.image
+    rights = context.peer.rights
+    if rights is not None:
+        context.asked = context.asked | WRITE_TOPIC if context.asked else WRITE_TOPIC
+        if topic.name not in rights.granted.get(WRITE_TOPIC, ()):
+            _check_right(topic, rights, image, context)
     if context.api_version >= TOPIC_IDS_SINCE_VERSION:
         return image.require_by_id(topic.topic_id, data.index)
     return image.require(topic.name, data.index)
+
+
+def _check_right(
+    topic: TopicProduceData, rights: Rights, image: MetadataImage, context: Context
+) -> None:
+    """Comes before the look for the topic, so that a hidden one looks like a missing one."""
+    name = topic.name
+    if context.api_version >= TOPIC_IDS_SINCE_VERSION:
+        found = image.by_id.get(topic.topic_id)
+        if found is None:
+            return
+        name = found.name
+    if not rights.may(WRITE_TOPIC, name):
+        rights.denied(WRITE_TOPIC, name, context)
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _is_whole(records: memoryview) -> bool:
@@ -179,14 +240,15 @@ def _success(
     context: Context,
     result: AppendResult,
 ) -> PartitionProduceResponse:
+    services = context.services
     if not result.duplicate:
         count = result.last_offset - result.base_offset + 1
         dirty = result.dirty
         if dirty is not None:
             count -= dirty.set_aside
-            context.services.dirty_clients.found(partition.log, dirty, result.base_offset, context)
-        context.services.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
-        audit = context.services.audit
+            services.dirty_clients.found(partition.log, dirty, result.base_offset, context)
+        services.probes.appended(partition.topic, size_bytes, count, result.skew_ms)
+        audit = services.audit
         if audit is not None:
             audit.stored(partition, context, result, count, size_bytes)
     return PartitionProduceResponse(

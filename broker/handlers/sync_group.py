@@ -10,6 +10,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.errors import ErrorCode, KafkaError
 
@@ -42,12 +43,13 @@ def handle(
 
 def _sync(request: SyncGroupRequest, context: Context) -> SyncResult | Deferred[SyncResult]:
     groups = context.services.groups
-    check_group_id(request.group_id)
     if context.api_version >= PROTOCOL_SINCE_VERSION and None in {
         request.protocol_type,
         request.protocol_name,
     }:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    context.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
+    check_group_id(request.group_id)
     group = groups.require(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
     groups.check_memory(sum(len(each.assignment) for each in request.assignments))
     return groups.membership.sync(

@@ -19,6 +19,7 @@ from broker.transactions.requests import answered_code
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import VERSION_2
 from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -52,6 +53,12 @@ Context = RequestContext[Services]
 
 async def handle(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
     """One code for each offset; those that pass are stored as one batch."""
+    try:
+        context.require(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        context.require(AclOperation.READ, ResourceType.GROUP, request.group_id)
+    except KafkaError as error:
+        context.count_error(error.code)
+        return _respond(request, dict.fromkeys(_places(request), error.code))
     codes, offsets = _judged(request, context)
     try:
         await _check_transaction(request, context)
@@ -66,6 +73,12 @@ async def handle(request: TxnOffsetCommitRequest, context: Context) -> TxnOffset
     return _respond(request, codes)
 
 
+def _places(request: TxnOffsetCommitRequest) -> list[Place]:
+    return [
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    ]
+
+
 def _judged(
     request: TxnOffsetCommitRequest, context: Context
 ) -> tuple[Codes, dict[Place, OffsetCommitValue]]:
@@ -78,7 +91,9 @@ def _judged(
         for each in topic.partitions:
             place = topic.name, each.partition_index
             codes[place] = ErrorCode.NONE
-            if image is None or image.partition(each.partition_index) is None:
+            if not context.may(AclOperation.READ, ResourceType.TOPIC, topic.name):
+                codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif image is None or image.partition(each.partition_index) is None:
                 codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif len((each.committed_metadata or "").encode()) > limit:
                 codes[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE

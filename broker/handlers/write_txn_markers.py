@@ -3,6 +3,7 @@
 It is how a tool ends a transaction that nobody else ends: `kafka-transactions.sh abort`.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
@@ -11,6 +12,7 @@ from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.markers import Ending
 from broker.transactions.transaction import Place
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -35,9 +37,29 @@ Context = RequestContext[Services]
 
 async def handle(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
     """One code for each partition, durable when it is 0."""
+    if not _may_end_others(context):
+        return _refused(request, context)
     return WriteTxnMarkersResponse(
         markers=[await _end(marker, context) for marker in request.markers]
     )
+
+
+def _may_end_others(context: Context) -> bool:
+    return context.sees(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME) or context.may(
+        AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+    )
+
+
+def _refused(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    context.count_error(code)
+    return WriteTxnMarkersResponse(
+        markers=[_result(each, dict.fromkeys(_places(each), code)) for each in request.markers]
+    )
+
+
+def _places(marker: WritableTxnMarker) -> list[Place]:
+    return [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
 
 
 async def _end(marker: WritableTxnMarker, context: Context) -> WritableTxnMarkerResult:
@@ -47,13 +69,17 @@ async def _end(marker: WritableTxnMarker, context: Context) -> WritableTxnMarker
         marker.transaction_result,
         marker.coordinator_epoch,
     )
-    places = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+    places = _places(marker)
     codes = {place: _unknown(place, context) for place in places}
     known = [place for place, code in codes.items() if not code]
     failed = await context.services.transactions.steps.markers.write(ending, known)
     codes.update({place: error.code for place, error in failed.items()})
     for code in codes.values():
         context.count_error(code)
+    return _result(marker, codes)
+
+
+def _result(marker: WritableTxnMarker, codes: Mapping[Place, int]) -> WritableTxnMarkerResult:
     return WritableTxnMarkerResult(
         producer_id=marker.producer_id,
         topics=[

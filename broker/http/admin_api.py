@@ -5,51 +5,81 @@ loop nor a probe. What changes something runs on the loop. Every refusal is coun
 """
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 from broker.http.port.access import READS, AccessControl
+from broker.http.port.caller import EVERYBODY, Caller, check_allowed
+from broker.http.port.identity import Identities
 from broker.http.port.messages import JSON, ApiError, Request, Response, rendered
 from broker.http.port.parameters import Asked, given, understood
-from broker.http.port.route import HttpRoute, Reading
+from broker.http.port.route import HttpRoute, check_routes
 from broker.http.routes import ROUTES
-from broker.runtime.admin_trail import AdminChange, Who
 from broker.runtime.event_log import event
-from broker.server.admin_actions import MAX_DETAIL, MAX_NAME
+from broker.runtime.gathering import wait_for
+from broker.runtime.probes import BrokerProbes
+from broker.runtime.readiness import Readiness
+from broker.security.audit.lines import AdminChange, Who
+from broker.security.audit.trail import AuditTrail
+from broker.server.services import bound
 from config.errors import ConfigError
 from protocol.errors import ErrorCode, KafkaError
+from storage.env import Clock
 from storage.errors import StorageError
 
-if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
-
 THREADS = 2
+HTTP, UNAUTHORIZED = "HTTP", 401
+DENIALS = frozenset({"forbidden", "role"})
+"""Codes of refusals for the lack of a right."""
+
+
+class ApiServices(NamedTuple):
+    """The services that every request needs, whatever it asks."""
+
+    clock: Clock
+    probes: BrokerProbes
+    readiness: Readiness
+    trail: AuditTrail
 
 
 class AdminApi:
     """Answers everything under /api/. Used from the event loop."""
 
-    def __init__(self, broker: "HttpServices", gate: AccessControl) -> None:
-        """Starts no thread before the first question."""
-        self._broker = broker
+    def __init__(self, services: object, gate: AccessControl, identities: Identities) -> None:
+        """Each route receives what it names of `services`; starts no thread before a question.
+
+        LookupError for a route that does not say what it needs.
+        """
+        check_routes(ROUTES)
+        self._services: ApiServices = bound(ApiServices, services)
+        kinds = {route.services for route in ROUTES}
+        self._bound = {kind: bound(kind, services) for kind in kinds}
         self._gate = gate
+        self._identities = identities
         self._threads = ThreadPoolExecutor(THREADS, "http-api")
 
     async def answer(self, request: Request) -> Response:
         """Never raises: what nobody expected is an answer, too, and an event in the log."""
-        refusal = await self._refusal_or(request)
-        if isinstance(refusal, Response):
-            self._note(request, None)
-            return refusal
-        self._note(request, refusal)
-        self._broker.probes.http_refused(refusal.code)
-        return refusal.response()
-
-    async def _refusal_or(self, request: Request) -> Response | ApiError:
+        caller: Caller | None = None
         try:
             self._gate.check(request)
-            return await self._answer(request)
+            caller = await self._identities.of_api(request)
+        except ApiError as error:
+            refusal: Response | ApiError = error
+        else:
+            refusal = await self._refusal_or(request, caller)
+        await self._note(request, caller, refusal)
+        if isinstance(refusal, Response):
+            return refusal
+        self._services.probes.http_refused(refusal.code)
+        return self._identities.challenged(refusal, request).response()
+
+    async def _refusal_or(self, request: Request, caller: Caller) -> Response | ApiError:
+        try:
+            self._check_audit(request)
+            return await self._answer(request, caller)
         except ApiError as error:
             return error
         except ConfigError as error:
@@ -62,53 +92,90 @@ class AdminApi:
             number = event("http_request_failed", "error", path=request.path, error=repr(error))
             return ApiError(500, "internal_error", f"This is a fault of ours: event {number}")
 
-    def _note(self, request: Request, refusal: ApiError | None) -> None:
-        """Traces every request that changes something, or tried to."""
-        if request.method in READS:
-            return
-        code, reason = (0, "") if refusal is None else (refusal.status, refusal.message)
-        asked = " ".join(filter(None, (request.query, request.body.decode(errors="replace"))))
-        change = AdminChange(
-            f"HTTP {request.method}", request.path[:MAX_NAME], asked[:MAX_DETAIL], code, reason
+    def _check_audit(self, request: Request) -> None:
+        """No change is made that would leave no trace."""
+        if self._services.trail.is_lost and request.method not in READS:
+            raise ApiError(
+                503,
+                "audit_lost",
+                "The security audit can be written nowhere, so nothing may be changed: mend "
+                "horolog.security.audit.file",
+            )
+
+    async def _note(
+        self, request: Request, caller: Caller | None, outcome: Response | ApiError
+    ) -> None:
+        """Traces what changes something, or tried to, what was denied, and every wrong secret."""
+        trail = self._services.trail
+        who = Who("", request.address, HTTP, str((caller or EVERYBODY).principal))
+        operation = f"{HTTP} {request.method}"
+        code, reason = (
+            (outcome.status, outcome.message) if isinstance(outcome, ApiError) else (0, "")
         )
-        self._broker.trail.noted(Who("", request.address, "HTTP"), change)
+        if code == UNAUTHORIZED and request.authorization:
+            trail.authentication_failed(who, HTTP, reason)
+        elif isinstance(outcome, ApiError) and outcome.code in DENIALS:
+            trail.refused(who, operation, request.path, reason)
+        elif request.method not in READS:
+            change = AdminChange(operation, request.path, _asked(request), code, reason)
+            trail.noted(who, change, HTTP)
+            room = trail.room()
+            if room is not None:
+                await wait_for(room)
 
     def close(self) -> None:
         """Lets the questions under way end; the others are dropped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request, caller: Caller) -> Response:
         route, path = _route_of(request)
-        broker = self._broker
-        if not (route.is_early or broker.readiness.is_ready):
+        check_allowed(caller, route.needs, path.get(route.part, ""))
+        readiness = self._services.readiness
+        if not (route.is_early or readiness.is_ready):
             raise ApiError(
                 503,
                 "not_ready",
-                f"The broker is {broker.readiness.reason}: ask again when /readyz says ok",
+                f"The broker is {readiness.reason}: ask again when /readyz says ok",
                 {"Retry-After": "1"},
             )
         fields, settings = understood(
             given(request),
             route.parameters,
-            broker.clock.now_ms(),
+            self._services.clock.now_ms(),
             takes_settings=route.takes_settings,
         )
-        asked = Asked(path, fields, settings)
+        asked, services = Asked(path, fields, settings, caller), self._bound[route.services]
         if route.act is not None:
-            body = rendered(await route.act(broker, asked))
+            body = rendered(await route.act(services, asked))
         else:
             assert route.read is not None
-            work = partial(_read, route.read, broker, asked)
+            work = partial(_read, route.read, services, asked)
             body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         return Response(200, JSON, body)
 
 
-def _read(read: Reading, broker: "HttpServices", asked: Asked) -> bytes:
+def _read(read: Callable[[Any, Asked], object], services: object, asked: Asked) -> bytes:
     """On a thread."""
-    return rendered(read(broker, asked))
+    return rendered(read(services, asked))
 
 
-def _route_of(request: Request) -> tuple[HttpRoute, dict[str, str]]:
+def _asked(request: Request) -> str:
+    """The parameters that the path takes, with their values; of others nobody knows what they are.
+
+    Empty for a request that was not understood.
+    """
+    try:
+        route, _ = _route_of(request)
+        texts = given(request)
+    except ApiError:
+        return ""
+    known = {each.name for each in route.parameters}
+    return " ".join(
+        f"{name}={text if name in known else '[hidden]'}" for name, text in texts.items()
+    )
+
+
+def _route_of(request: Request) -> tuple[HttpRoute[Any], dict[str, str]]:
     method = "GET" if request.method in READS else request.method
     allowed = []
     for route in ROUTES:

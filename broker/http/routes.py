@@ -1,5 +1,7 @@
 """All questions that the API answers, subject by subject."""
 
+from typing import Any
+
 from broker.http.port import openapi
 from broker.http.port.route import HttpRoute
 from broker.http.resources import (
@@ -19,7 +21,7 @@ from broker.http.resources import (
 )
 from broker.http.timeline import time_lookup, timeline
 
-ROUTES: tuple[HttpRoute, ...] = (
+ROUTES: tuple[HttpRoute[Any], ...] = (
     *topics.ROUTES,
     *segments.ROUTES,
     *retention.ROUTES,

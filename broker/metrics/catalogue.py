@@ -19,6 +19,8 @@ from broker.metrics.quotas import QUOTA_METRICS, QuotaView
 from broker.metrics.requests import REQUEST_DURATIONS, REQUEST_METRICS, RequestView
 from broker.metrics.retention import RETENTION_METRICS, RetentionView
 from broker.metrics.scrub import SCRUB_METRICS, ScrubView
+from broker.metrics.security import SECURITY_METRICS, SecurityView
+from broker.metrics.tier import TIER_METRICS, TierView
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS, TopicView
 from broker.metrics.transactions import TRANSACTION_METRICS, TransactionView
 from broker.partitions.fetch_waiters import FetchWaiters
@@ -107,6 +109,7 @@ CATALOGUE: Final = Catalogue(
         Family(BrokerView, BROKER_METRICS),
         Family(RequestView, REQUEST_METRICS, REQUEST_DURATIONS),
         Family(NetworkView, NETWORK_METRICS),
+        Family(SecurityView, SECURITY_METRICS),
         Family(DurabilityView, DURABILITY_METRICS, DURABILITY_DURATIONS),
         Family(ServingView, SERVING_METRICS),
         Family(TopicView, TOPIC_METRICS, spreads=TOPIC_SPREADS),
@@ -120,6 +123,7 @@ CATALOGUE: Final = Catalogue(
         Family(QuotaView, QUOTA_METRICS),
         Family(RetentionView, RETENTION_METRICS),
         Family(CompactionView, COMPACTION_METRICS),
+        Family(TierView, TIER_METRICS),
     )
 )
 """Metrics in the names of the broker."""

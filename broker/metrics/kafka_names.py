@@ -172,7 +172,7 @@ _PARTITIONS: tuple[Metric[KafkaView], ...] = (
     per_partition(
         "kafka_log_log_size",
         "Bytes of all segments.",
-        lambda log: log.snapshot.size_bytes,
+        lambda log: log.snapshot.local_bytes,
         add,
     ),
     per_partition(

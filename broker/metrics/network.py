@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from broker.metrics.declare import Metric, counter, gauge, labelled, one
 from broker.runtime.probes import BrokerProbes
+from broker.security.sasl.key_source import KeySource
 from broker.server.server import Server
 
 
@@ -12,6 +13,7 @@ class NetworkView(NamedTuple):
 
     server: Server
     probes: BrokerProbes
+    key_sources: dict[str, KeySource]
 
 
 NETWORK_METRICS: tuple[Metric[NetworkView], ...] = (
@@ -68,6 +70,46 @@ NETWORK_METRICS: tuple[Metric[NetworkView], ...] = (
         "Connections that spoke another protocol on the Kafka port.",
         ("protocol",),
         lambda view: labelled(view.probes.foreign),
+    ),
+    counter(
+        "horolog_tls_handshakes",
+        "TLS handshakes that were done.",
+        ("listener",),
+        lambda view: labelled(view.probes.tls_handshakes),
+    ),
+    counter(
+        "horolog_tls_handshake_failures",
+        "TLS handshakes that came to no good end, by the reason.",
+        ("reason",),
+        lambda view: labelled(view.probes.tls_failures),
+    ),
+    gauge(
+        "horolog_tls_certificate_not_after_seconds",
+        "Time since 1970 at which the certificate of a listener expires.",
+        ("listener",),
+        lambda view: [((each.name,), each.not_after_seconds) for each in view.server.tls.values()],
+    ),
+    counter(
+        "horolog_sasl_authentications",
+        "Proofs by SASL that were right: a connection's first, or again in its session (KIP-368).",
+        ("mechanism", "kind"),
+        lambda view: list(view.probes.authentications.items()),
+    ),
+    gauge(
+        "horolog_sasl_signing_keys_age_seconds",
+        "Time since the keys of OAUTHBEARER were read, by listener.",
+        ("listener",),
+        lambda view: [
+            ((name,), view.probes.monotonic() - each.read_at)
+            for name, each in view.key_sources.items()
+            if each.read_at is not None
+        ],
+    ),
+    counter(
+        "horolog_sasl_signing_keys_failures",
+        "Readings of these keys that failed.",
+        ("listener",),
+        lambda view: [((name,), each.failures) for name, each in view.key_sources.items()],
     ),
     counter(
         "horolog_http_refused_requests",

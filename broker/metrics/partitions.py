@@ -127,8 +127,8 @@ PARTITION_METRICS: tuple[Metric[LogView], ...] = (
     ),
     per_partition(
         "horolog_log_size_bytes",
-        "Bytes of all segments.",
-        lambda log: log.snapshot.size_bytes,
+        "Bytes of all segments on the disk.",
+        lambda log: log.snapshot.local_bytes,
         _sum,
     ),
     per_partition(

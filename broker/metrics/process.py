@@ -23,8 +23,8 @@ def disk_bytes(direction: str) -> Iterable[Sample]:
         text = OWN_INPUT_OUTPUT.read_text()
     except OSError:
         return []
-    told = dict(line.split(": ") for line in text.splitlines())
-    return [((), float(told[f"{direction}_bytes"]))]
+    counters = dict(line.split(": ") for line in text.splitlines())
+    return [((), float(counters[f"{direction}_bytes"]))]
 
 
 PROCESS_METRICS: tuple[Metric[ProcessView], ...] = (

@@ -115,7 +115,7 @@ class FetchWaiters:
         What a consumer waits for, it then gets an answer earlier; who appended waits for one
         more answer to be made.
         """
-        if len(self._ready) <= FEW:
+        if 0 < len(self._ready) <= FEW:
             self._fire()
 
     def give_up(self, waiter: Waiter) -> None:

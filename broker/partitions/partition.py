@@ -5,10 +5,11 @@ How it is written to has a module of its own. Nothing here knows how requests an
 
 from __future__ import annotations  # functions are made per request: cheap ones
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from broker.partitions.partition_services import PartitionServices
+from broker.partitions.partition_services import PartitionServices, StoreSearches
 from broker.partitions.writer import ACKS_ALL, PartitionWriter
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
@@ -26,6 +27,8 @@ __all__ = ["ACKS_ALL", "Partition", "PartitionServices", "last_fetchable"]
 
 T = TypeVar("T")
 
+SEARCH_AWAY_BYTES = 64 * 1024 * 1024
+"""Most that one search may unpack of what is in the tier's store."""
 SEARCH_BYTES = 4096
 """Least unpacking budget of a search on the loop: that of a batch of that size."""
 
@@ -149,7 +152,8 @@ class Partition:
     def on_lane(self, work: Callable[[], T]) -> Deferred[T]:
         """Runs `work`, which reads only, on a lane; it takes no turn."""
         answer: Deferred[T] = Deferred()
-        future = self._serving.lane.run(work)
+        away = self._away
+        future = self._serving.lane.run(work) if away is None else away.run(work)
         future.add_done_callback(lambda done: settle(answer, done))
         return answer
 
@@ -157,6 +161,9 @@ class Partition:
         self, work: Callable[[Work], T], budget: RequestBudget | None = None
     ) -> Deferred[T]:
         """As `on_lane`, for what unpacks; TooMuchWork when that is more than `budget` has left."""
+        away = self._away
+        if away is not None:
+            return self.on_lane(lambda: work((budget or RequestBudget()).work(SEARCH_AWAY_BYTES)))
         answer: Deferred[T] = Deferred()
         self._serving.unpacking.on_lane(
             budget or RequestBudget(), work, lambda done: settle(answer, done)
@@ -165,9 +172,16 @@ class Partition:
 
     def alone_on_lane(self, work: Callable[[], T], budget: RequestBudget) -> Deferred[T]:
         """As `on_lane`, for what may unpack much and does not tell beforehand."""
+        if self._away is not None:
+            return self.on_lane(work)
         answer: Deferred[T] = Deferred()
         self._serving.unpacking.alone(budget, lambda _: work(), lambda done: settle(answer, done))
         return answer
+
+    @property
+    def _away(self) -> StoreSearches | None:
+        """Threads for reads that may ask the tier's store; None while all of the log is here."""
+        return self._serving.away if self.log.snapshot.first_local else None
 
     def _search(
         self,
@@ -189,7 +203,34 @@ class Partition:
                 )
             except (NotInMemory, StorageError, TooMuchWork):
                 pass
+        away = self._away
+        if away is not None:
+            return self._search_away(away, search, budget)
         return self.on_unpacking_lane(lambda work: search(True, work), budget)
+
+    def _search_away(
+        self,
+        threads: StoreSearches,
+        search: Callable[[bool, Work], TimestampOffset | None],
+        budget: RequestBudget,
+    ) -> Deferred[TimestampOffset | None]:
+        """Searches where the tier's store may be asked, for so long as is allowed."""
+        answer: Deferred[TimestampOffset | None] = Deferred()
+        future = threads.run(lambda: search(True, budget.work(SEARCH_AWAY_BYTES)))
+
+        def give_up() -> None:
+            if not answer.settled:
+                answer.fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The tier's store is slow"))
+
+        timer = asyncio.get_running_loop().call_later(threads.search_seconds, give_up)
+
+        def done(_: object) -> None:
+            timer.cancel()
+            if not answer.settled:
+                settle(answer, future)
+
+        future.add_done_callback(done)
+        return answer
 
 
 def last_fetchable(snapshot: LogSnapshot, *, committed: bool) -> int:

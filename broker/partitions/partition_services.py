@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from asyncio import Future
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit
 from broker.runtime.lanes import DiskLane
 from broker.runtime.memory_account import MemoryAccount
+from broker.runtime.principals import ANONYMOUS, Principal
 from broker.runtime.unpacking import RequestBudget, Unpacking
 from storage.validation.checked_batch import MistimedBatch
 from storage.validation.scratch import Scratch
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from broker.runtime.deferred import Deferred
     from storage.log.log import Log
     from storage.segment.log_snapshot import AppendResult
+
+
+T = TypeVar("T")
 
 
 class Sender(Protocol):
@@ -32,6 +38,10 @@ class Sender(Protocol):
         """The address it connects from."""
 
     @property
+    def principal(self) -> Principal:
+        """Its user, as far as it had to say who it is."""
+
+    @property
     def budget(self) -> RequestBudget:
         """Rest of what its request may unpack."""
 
@@ -42,6 +52,7 @@ class Nobody:
 
     client_id: str = ""
     client_host: str = ""
+    principal: Principal = ANONYMOUS
 
     @property
     def budget(self) -> RequestBudget:
@@ -59,6 +70,17 @@ class QuarantineWriter(Protocol):
         """Store the quarantined records of a batch for `origin`. Fails with KafkaError."""
 
 
+class StoreSearches(Protocol):
+    """Threads for searches that may ask the tier's store."""
+
+    @property
+    def search_seconds(self) -> float:
+        """For how long one may take."""
+
+    def run(self, work: Callable[[], T]) -> Future[T]:
+        """Runs it there; the future has StoreError at once when too much waits already."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionServices:
     """Services shared by the partitions of one log directory."""
@@ -70,6 +92,8 @@ class PartitionServices:
     unpacking: Unpacking
     memory: MemoryAccount
     scratch: Scratch = field(default_factory=Scratch)
+    away: StoreSearches | None = None
+    """Searches of logs that go on in the tier's store."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ Exists only while a limit is set, so that who has none pays for none. Used on th
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from broker.quotas.rate import WindowedRate
@@ -25,7 +25,6 @@ from broker.runtime.event_log import event
 from broker.runtime.request_context import RequestContext
 
 PRODUCE, FETCH = 0, 1
-ANONYMOUS = "ANONYMOUS"  # every client, as long as none says who it is
 MAX_RATES = 10_000  # kept at one time; the one that rested longest gives way
 MAX_KNOWN = 10_000  # clients whose limits have been looked up
 MAX_THROTTLE_MS = 2**31 - 1
@@ -54,15 +53,17 @@ class Enforcement:
         monotonic: Callable[[], float],
         mute: Mute,
         throttled: Throttled,
+        super_users: Collection[str] = (),
     ) -> None:
-        """`mute(connection id, seconds)` stops reading from a client."""
+        """`mute(connection id, seconds)` stops reading from a client. `super_users`: by name."""
+        self._super_users = super_users
         self._windows = windows
         self._window_ms = window_ms
         self._monotonic = monotonic
         self._mute = mute
         self._throttled = throttled
         self._table = QuotaTable()
-        self._known: dict[tuple[str, str], Limit | None] = {}
+        self._known: dict[tuple[str, str, str], Limit | None] = {}
         self._rates: OrderedDict[tuple[str, tuple[str, str]], WindowedRate] = OrderedDict()
         self._logged_ms: dict[str, float] = {}
 
@@ -102,14 +103,14 @@ class Enforcement:
         """
         throttle_ms = self._count(CONSUMER_BYTE_RATE, context, size_bytes)
         if throttle_ms:
-            limit = self._limit(CONSUMER_BYTE_RATE, context.client_id)
+            limit = self._limit(CONSUMER_BYTE_RATE, context)
             assert limit is not None
             self._rate(CONSUMER_BYTE_RATE, limit).add(-size_bytes, self._now_ms())
         return throttle_ms
 
     def fetch_max_bytes(self, context: RequestContext[Any], wanted: int) -> int:
         """Size limit of one fetch, in bytes: never more than the limit gives in all its windows."""
-        limit = self._limit(CONSUMER_BYTE_RATE, context.client_id)
+        limit = self._limit(CONSUMER_BYTE_RATE, context)
         if limit is None:
             return wanted
         seconds = max(self._windows - 1, 1) * self._window_ms / 1000
@@ -117,7 +118,7 @@ class Enforcement:
 
     def _count(self, key: str, context: RequestContext[Any], amount: float) -> int:
         """Milliseconds that the client has to rest after this; 0 within its limit, or without."""
-        limit = self._limit(key, context.client_id)
+        limit = self._limit(key, context)
         if limit is None:
             return 0
         now_ms = self._now_ms()
@@ -128,15 +129,17 @@ class Enforcement:
             self._tell(key, context, throttle_ms)
         return throttle_ms
 
-    def _limit(self, key: str, client_id: str) -> Limit | None:
+    def _limit(self, key: str, context: RequestContext[Any]) -> Limit | None:
         known = self._known
-        client_id = client_id[:MAX_NAME]
+        user, client_id = context.principal.name[:MAX_NAME], context.client_id[:MAX_NAME]
         try:
-            return known[key, client_id]
+            return known[key, user, client_id]
         except KeyError:
             if len(known) >= MAX_KNOWN:
                 known.clear()
-            found = known[key, client_id] = self._table.limit(key, ANONYMOUS, client_id)
+            is_super = user in self._super_users
+            found = self._table.limit(key, user, client_id, is_super=is_super)
+            known[key, user, client_id] = found
             return found
 
     def _rate(self, key: str, limit: Limit) -> WindowedRate:
@@ -160,6 +163,7 @@ class Enforcement:
                 "client_throttled",
                 "info",
                 quota=key,
+                principal=context.principal,
                 client_id=context.client_id,
                 peer=context.peer,
                 throttle_ms=throttle_ms,

@@ -70,6 +70,7 @@ class Quotas:
                 monotonic=self._monotonic,
                 mute=self._mute,
                 throttled=self.throttled,
+                super_users={each.partition(":")[2] for each in settings.super_users},
             )
         if not table.entries:
             self.enforced = None

@@ -43,11 +43,14 @@ class QuotaTable:
 
     entries: Mapping[Entity, Limits] = field(default_factory=dict)
 
-    def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The most special limit that was set for this client, None when there is none."""
+    def limit(self, key: str, user: str, client_id: str, *, is_super: bool = False) -> Limit | None:
+        """The most special limit that was set for this client, None when there is none.
+
+        No default holds for a super user: nobody shuts out who could take it back.
+        """
         for parts, shared_by in _by_precedence(user, client_id):
             limits = self.entries.get(parts)
-            if limits is not None and key in limits:
+            if limits is not None and key in limits and not (is_super and _is_default(parts)):
                 return Limit(limits[key], shared_by)
         return None
 
@@ -91,6 +94,10 @@ def _by_precedence(user: str, client_id: str) -> Sequence[tuple[Entity, tuple[st
         (((CLIENT_ID, client_id),), clients),
         (((CLIENT_ID, None),), clients),
     )
+
+
+def _is_default(entity: Entity) -> bool:
+    return any(name is None for _, name in entity)
 
 
 def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:

@@ -14,45 +14,26 @@ client_id, address, principal, `from_ms` and `to_ms` of arrival, `skew_min_ms` a
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.record_times.offenders import ANONYMOUS, MAX_CLIENT_ID
-from broker.runtime.deferred import Deferred
+from broker.record_times.offenders import MAX_CLIENT_ID
+from broker.record_times.own_topic import ROWS_A_BATCH, OwnTopic
 from broker.runtime.event_log import event
-from broker.runtime.gathering import wait_for
 from protocol.errors import KafkaError
-from protocol.records.builder import build_batch
-from protocol.records.compression import Codec
 from storage.errors import StorageError
-from storage.validation.internal_batch import own_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from broker.partitions.partition import Partition
     from broker.partitions.partition_services import Sender
-    from broker.runtime.probes import BrokerProbes
-    from broker.topics.creation import TopicRules
-    from broker.topics.topic_catalog import TopicCatalog
     from storage.env import Clock
     from storage.segment.log_snapshot import AppendResult
     from storage.validation.dirty_timestamps import DirtyTimes
 
 VERSION = 1
 MAX_ROWS = 10_000  # of one interval; what is beyond goes to one row a partition
-ROWS_A_BATCH = 500
 OTHERS = "others"
-ACKS_LEADER = 1
-SETTINGS = {
-    "cleanup.policy": "delete",
-    "retention.ms": str(7 * 86_400_000),
-    "retention.bytes": str(1 << 28),
-    "segment.bytes": str(32 << 20),
-}
-"""Of a topic that the broker makes for it."""
 
 
 class Writer(NamedTuple):
@@ -62,6 +43,7 @@ class Writer(NamedTuple):
     partition: int
     client_id: str
     address: str
+    principal: str
 
 
 @dataclass(slots=True)
@@ -97,20 +79,10 @@ class Appends:
 class AuditStream:
     """The sums of the running interval, and their way into the topic."""
 
-    def __init__(
-        self,
-        topic: str,
-        topics: TopicCatalog,
-        rules: TopicRules,
-        clock: Clock,
-        probes: BrokerProbes,
-    ) -> None:
-        """Nothing is known yet; `topic` is made with the first rows."""
-        self.topic = topic
-        self._topics = topics
-        self._rules = rules
+    def __init__(self, topic: OwnTopic, clock: Clock) -> None:
+        """Nothing is known yet."""
+        self._topic = topic
         self._clock = clock
-        self._probes = probes
         self._writers: dict[Writer, Appends] = {}
 
     def stored(
@@ -142,11 +114,11 @@ class AuditStream:
         while waiting:
             rows = [_row(*each) for each in waiting[:ROWS_A_BATCH]]
             try:
-                await self._append(await self._partition(), rows)
+                await self._topic.append(rows)
             except (KafkaError, StorageError) as error:
                 event(
                     "audit_not_written", "warning",
-                    topic=self.topic, rows=len(waiting), error=error,
+                    topic=self._topic.name, rows=len(waiting), error=error,
                 )  # fmt: skip
                 self._put_back(waiting)
                 return
@@ -161,34 +133,19 @@ class AuditStream:
     def _of(self, partition: Partition, sender: Sender) -> Appends:
         log, now_ms = partition.log, self._clock.now_ms()
         writer = Writer(
-            log.topic, log.partition, sender.client_id[:MAX_CLIENT_ID], sender.client_host
+            log.topic,
+            log.partition,
+            sender.client_id[:MAX_CLIENT_ID],
+            sender.client_host,
+            str(sender.principal),
         )
         appends = self._writers.get(writer)
         if appends is None:
             if len(self._writers) >= MAX_ROWS:
-                writer = writer._replace(client_id=OTHERS, address="")
+                writer = writer._replace(client_id=OTHERS, address="", principal=OTHERS)
             appends = self._writers.setdefault(writer, Appends(now_ms))
         appends.to_ms = now_ms
         return appends
-
-    async def _append(self, target: Partition, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        now_ms = self._clock.now_ms()
-        batch = build_batch([(now_ms, *row) for row in rows], codec=Codec.LZ4)
-        outcome = target.writer.append_own(own_batch(batch, now_ms), ACKS_LEADER)
-        if isinstance(outcome, Deferred):
-            await wait_for(outcome)
-        self._probes.appended(target.topic, len(batch), len(rows), None)
-        await asyncio.sleep(0)
-
-    async def _partition(self) -> Partition:
-        """The partition of the rows; the topic is created if it is not there. KafkaError."""
-        catalog = self._topics
-        async with catalog.changing:
-            if self.topic not in catalog.image.topics:
-                plan = self._rules.plan()
-                plan.add(self.topic, 1, SETTINGS, own=True)
-                await catalog.create(plan.topics)
-        return catalog.image.topics[self.topic].partitions[0]
 
 
 def _count(appends: Appends, dirty: DirtyTimes) -> None:
@@ -198,6 +155,6 @@ def _count(appends: Appends, dirty: DirtyTimes) -> None:
 
 
 def _row(writer: Writer, appends: Appends) -> tuple[bytes, bytes]:
-    content = {"v": VERSION, **writer._asdict(), "principal": ANONYMOUS, **asdict(appends)}
+    content = {"v": VERSION, **writer._asdict(), **asdict(appends)}
     key = f"{writer.topic}-{writer.partition}"
     return key.encode(), json.dumps(content, separators=(",", ":")).encode()

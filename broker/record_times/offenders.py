@@ -21,7 +21,6 @@ from storage.log.log import Log
 from storage.timestamps import Direction
 from storage.validation.dirty_timestamps import Action, DirtyFinding, DirtyTimes
 
-ANONYMOUS = "User:ANONYMOUS"
 MAX_ENTRIES = 1000
 MAX_CLIENT_ID = 256  # characters of a client id that are kept
 CANDIDATES = 32  # entries that are compared when one has to go
@@ -75,11 +74,12 @@ class DirtyClients:
     def found(self, log: Log, dirty: DirtyTimes, base_offset: int | None, sender: Sender) -> None:
         """A batch had bad times; `base_offset` is where it was stored, None if it was refused."""
         client_id, address = sender.client_id[:MAX_CLIENT_ID], sender.client_host
+        principal = str(sender.principal)
         for finding in dirty.findings:
             direction, reason, action = finding.direction, finding.reason, finding.action
             self._probes.dirty_timestamps(log.topic, direction, reason, action, finding.count)
             guilt = OffenderKey(
-                client_id, ANONYMOUS, address, log.topic, log.partition, direction, reason, action
+                client_id, principal, address, log.topic, log.partition, direction, reason, action
             )
             evidence = self._note(guilt, finding, dirty.arrival_ms, base_offset)
             if direction is not Direction.NONE:

@@ -63,11 +63,19 @@ CLOSE_REASONS = frozenset(
         "malformed",
         "unsupported_version",
         "internal_error",
+        "empty_records",  # of TLS: nothing but changes of keys
         "first_frame_late",
         "frame_late",
         "stalled_reader",
         "memory",  # all queues together are over their limit, and this one is the longest
         "request_memory",  # all requests that are being received are over theirs
+        "illegal_sasl_state",  # a request before its turn: the client has not proven who it is
+        "authentication_failed",
+        "authentication_late",
+        "authentication_busy",  # too many passwords are being compared
+        "unauthenticated",  # too many have not proven who they are, and this one is the oldest
+        "credential_removed",
+        "session_expired",  # a request after the end of its session (KIP-368)
         "idle",
         "broken",  # the socket failed, or a file ended early
         "stopping",

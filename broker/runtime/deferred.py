@@ -56,9 +56,13 @@ class Deferred(Generic[T]):
     def listen(self, listener: Listener[T]) -> None:
         """Sets the one listener; called with (value, error), at once when already settled."""
         assert self._listener is None, "a deferred has one listener"
-        self._listener = listener
-        if self.settled:
-            self._deliver()
+        if not self.settled:
+            self._listener = listener
+            return
+        value, error = self._value, self._error
+        self._listener, self._value, self._error = _heard, None, None
+        self._on_abandon = self._on_hurry = None
+        listener(value, error)
 
     @property
     def abandoned(self) -> bool:
@@ -95,21 +99,16 @@ class Deferred(Generic[T]):
             return
         assert not self.settled, "a deferred is settled once"
         self.settled = True
-        self._value, self._error = value, error
-        if self._listener is None:
+        listener = self._listener
+        if listener is None:
+            self._value, self._error = value, error
             return
+        self._listener = _heard  # lets go of everything: nothing waits for the collector
+        self._on_abandon = self._on_hurry = None
         try:
-            self._deliver()
+            listener(value, error)
         except Exception as fault:  # noqa: BLE001 - who settles this has others to settle
             failed("answer", fault)
-
-    def _deliver(self) -> None:
-        """Tells the listener and lets go of everything, so that nothing waits for the collector."""
-        listener, value, error = self._listener, self._value, self._error
-        self._listener, self._value, self._error = _heard, None, None
-        self._on_abandon = self._on_hurry = None
-        assert listener is not None
-        listener(value, error)
 
 
 def _heard(value: object, error: BaseException | None) -> None:

@@ -1,8 +1,8 @@
 """Logs are events with fields: one line each on standard error, as logfmt or JSON.
 
-`event` is the only way to log in this package, but for `traced`, which the trail of administration
-uses. Warnings of one name that come faster than the limit are suppressed, and the
-next line has their number. Values from clients are escaped and cut.
+`event` is the only way to log in this package; the security audit has lines of its own. Warnings of
+one name that come faster than the limit are suppressed, and the next line has their number. Values
+from clients are escaped and cut.
 Logging never raises and never ends anything.
 """
 
@@ -50,13 +50,6 @@ class Journal:
         self.write((_json if self.as_json else _logfmt)(line))
         return number
 
-    def traced(self, name: str, fields: dict[str, object]) -> None:
-        """Writes one line, of a caller that bounds them by itself and may drop none."""
-        if LEVELS["info"] >= self.threshold:
-            head: dict[str, object] = {"time": _instant(self.now_ms()), "level": "info"}
-            line = {**head, "event": name, "id": next(_numbers), **fields}
-            self.write((_json if self.as_json else _logfmt)(line))
-
     def _suppressed(self, name: str, second: int, fields: dict[str, object]) -> bool:
         window = self._windows.setdefault(name, [second, 0, 0])
         if window[0] != second:
@@ -76,11 +69,6 @@ journal = Journal()
 def event(name: str, level: str = "info", /, **fields: object) -> int:
     """Logs one event; see `Journal.event`. Levels: debug, info, warning, error."""
     return journal.event(name, level, fields)
-
-
-def traced(name: str, /, **fields: object) -> None:
-    """Logs one event that is never suppressed; see `Journal.traced`."""
-    journal.traced(name, fields)
 
 
 def configure(*, level: str, as_json: bool, now_ms: Callable[[], int]) -> None:

@@ -33,18 +33,32 @@ class DiskLanes:
         """Results are delivered on `loop`."""
         self._loop = loop
         self._executors: dict[str, ThreadPoolExecutor] = {}
+        self._patient: set[str] = set()
+        self._threads: dict[str, int] = {}
         self._closed = False
 
     def lane(self, log_dir: str) -> "DiskLane":
         """The lane of a log directory."""
         return DiskLane(self, log_dir)
 
+    def wide_lane(self, name: str, threads: int) -> "DiskLane":
+        """A lane with so many threads, for work that mostly waits: on a store, not on a disk."""
+        self._threads[name] = threads
+        return DiskLane(self, name)
+
+    def patient_lane(self, name: str) -> "DiskLane":
+        """A lane for work that only computes; its threads give way to all others."""
+        self._patient.add(name)
+        return DiskLane(self, name)
+
     def run(self, log_dir: str, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
         """Runs `work(*args)` on a thread of `log_dir`; the future has its result or its error."""
         assert not self._closed, "work was given to closed lanes"
         executor = self._executors.get(log_dir)
         if executor is None:
-            executor = ThreadPoolExecutor(THREADS_PER_DIRECTORY, f"lane-{len(self._executors)}")
+            make = patient_threads if log_dir in self._patient else ThreadPoolExecutor
+            threads = self._threads.get(log_dir, THREADS_PER_DIRECTORY)
+            executor = make(threads, f"lane-{len(self._executors)}")
             self._executors[log_dir] = executor
         return self._loop.run_in_executor(executor, work, *args)
 

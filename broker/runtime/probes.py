@@ -107,6 +107,11 @@ class BrokerProbes:
         self.connections_closed: Counter[str] = Counter()
         self.http_refusals: Counter[str] = Counter()
         self.foreign: Counter[str] = Counter()
+        self.tls_handshakes: Counter[str] = Counter()
+        """By listener."""
+        self.tls_failures: Counter[str] = Counter()
+        self.authentications: Counter[tuple[str, str]] = Counter()
+        """By mechanism, and `first` or `again` (KIP-368)."""
         self.crashes: Counter[int] = Counter()
         self.failed_tasks: Counter[str] = Counter()
         self.fsync = Histogram()
@@ -218,6 +223,18 @@ class BrokerProbes:
     def foreign_protocol(self, kind: str) -> None:
         """A client spoke tls, http or ssh on the Kafka port."""
         self.foreign[kind] += 1
+
+    def handshake_done(self, listener_name: str) -> None:
+        """A client of this listener has TLS."""
+        self.tls_handshakes[listener_name] += 1
+
+    def handshake_failed(self, reason: str) -> None:
+        """A handshake came to no good end (a closed set, see broker/server/tls_listener.py)."""
+        self.tls_failures[reason] += 1
+
+    def authenticated(self, mechanism: str, *, again: bool) -> None:
+        """A client has proven who it is by SASL, for the first time or once more."""
+        self.authentications[mechanism, "again" if again else "first"] += 1
 
     def loop_lagged(self, seconds: float) -> None:
         """The loop, which calls this now and then, was late by so much this time."""

@@ -5,28 +5,42 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from broker.runtime.admin_trail import AdminChange, AdminTrail, Who
+from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import wait_for
 from broker.runtime.request_context import RequestContext
+from broker.security.audit.lines import MAX_DETAIL, MAX_NAME, MAX_WHO, AdminChange, Who
+from broker.security.audit.trail import AuditTrail
 from broker.server.route import Handler, Route
+from broker.server.settings_shown import Before, altered_text, settings_text, values_before
 from protocol.errors import ErrorCode, KafkaError
 
 Changes = Iterable[AdminChange]
 Described = Callable[[Any, Any], Changes]
 
-MAX_DETAIL = 200  # characters
-MAX_NAME = 600
-_KINDS = {2: "topic", 4: "broker"}
-_VERBS = {0: "=", 1: " deleted", 2: "+=", 3: "-="}
+TOPIC, BROKER = 2, 4
+_KINDS = {TOPIC: "topic", BROKER: "broker"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """As `Described`, of a change that replaces values: `before` looks at them in time.
+
+    It gets the request and the handler's services; `describe` request, answer, and what it found.
+    """
+
+    before: Callable[[Any, Any], Any]
+    describe: Callable[[Any, Any, Any], Changes]
 
 
 def _created(request: Any, response: Any) -> Changes:
     if request.validate_only:
         return
-    settings = {each.name: _texts(each.configs) for each in request.topics}
+    settings = {each.name: settings_text(each.configs, TOPIC) for each in request.topics}
     for each in response.topics:
         detail = f"partitions={each.num_partitions} {settings.get(each.name, '')}".strip()
         yield change("create topic", each.name, detail, each)
@@ -57,13 +71,17 @@ def _partitions(topics: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             yield f"{topic.name}-{each.partition_index}", each
 
 
-def _altered(request: Any, response: Any) -> Changes:
+def _altered(request: Any, response: Any, before: list[Before]) -> Changes:
     if request.validate_only:
         return
-    for resource, each in zip(request.resources, response.responses, strict=True):
+    for resource, each, values in zip(request.resources, response.responses, before, strict=True):
         kind = _KINDS.get(each.resource_type, str(each.resource_type))
         name = f"{kind} {each.resource_name}".strip()
-        yield change("alter settings", name, _texts(resource.configs), each)
+        yield change("alter settings", name, altered_text(resource, values), each)
+
+
+def _settings_before(request: Any, services: Any) -> list[Before]:
+    return [values_before(each, services.config) for each in request.resources]
 
 
 def _groups_deleted(_: Any, response: Any) -> Changes:
@@ -78,17 +96,37 @@ def _offsets_deleted(request: Any, response: Any) -> Changes:
         yield change("delete offsets", f"{request.group_id} {place}", "", each)
 
 
-def _quotas(request: Any, response: Any) -> Changes:
+def _quotas(request: Any, response: Any, before: dict[str, Mapping[str, float]]) -> Changes:
     if request.validate_only:
         return
     ops = {_entity(each): each.ops for each in request.entries}
     for each in response.entries:
         name = _entity(each)
+        was = before.get(name, {})
         detail = " ".join(
-            f"{op.key} deleted" if op.remove else f"{op.key}={op.value:g}"
+            f"{op.key}{' deleted' if op.remove else f'={op.value:g}'} "
+            f"(was {f'{was[op.key]:g}' if op.key in was else 'none'})"
             for op in ops.get(name, ())
         )
         yield change("alter quota", name, detail, each)
+
+
+def _quotas_before(request: Any, services: Any) -> dict[str, Mapping[str, float]]:
+    limits = services.quotas.table.entries
+    return {
+        _entity(entry): limits.get(
+            tuple(sorted((each.entity_type, each.entity_name) for each in entry.entity)), {}
+        )
+        for entry in request.entries
+    }
+
+
+def _users(request: Any, response: Any) -> Changes:
+    details = {each.name: f"delete mechanism={each.mechanism}" for each in request.deletions}
+    for each in request.upsertions:
+        details[each.name] = f"mechanism={each.mechanism} iterations={each.iterations}"
+    for each in response.results:
+        yield change("alter user", each.user, details.get(each.user, ""), each)
 
 
 def _transactions_ended(request: Any, response: Any) -> Changes:
@@ -99,28 +137,80 @@ def _transactions_ended(request: Any, response: Any) -> Changes:
             yield change("end transaction", place, f"producer_id={marker.producer_id} {end}", each)
 
 
-ACTIONS: Mapping[str, Described] = MappingProxyType(
+def _acls_created(request: Any, response: Any) -> Changes:
+    for asked, each in zip(request.creations, response.results, strict=True):
+        yield change("create ACL", asked.resource_name, _acl(asked), each)
+
+
+def _acls_deleted(request: Any, response: Any) -> Changes:
+    for asked, each in zip(request.filters, response.filter_results, strict=True):
+        if each.error_code:
+            yield change("delete ACL", str(asked.resource_name_filter), "", each)
+        for gone in each.matching_acls:
+            yield change("delete ACL", gone.resource_name, _acl(gone), gone)
+
+
+def _token_made(_: Any, response: Any) -> Changes:
+    detail = f"owner={response.principal_name} ends at {response.expiry_timestamp_ms}"
+    yield change("create delegation token", response.token_id, detail, response)
+
+
+def _token_before(request: Any, services: Any) -> str:
+    """Its id and owner, since requests name it by what is its password."""
+    found: str = services.tokens.name_of(bytes(request.hmac))
+    return found
+
+
+def _token_renewed(_: Any, response: Any, name: str) -> Changes:
+    yield change("renew delegation token", name, _ends(response), response)
+
+
+def _token_expired(_: Any, response: Any, name: str) -> Changes:
+    yield change("expire delegation token", name, _ends(response), response)
+
+
+def _ends(response: Any) -> str:
+    return f"ends at {response.expiry_timestamp_ms}"
+
+
+def _acl(entry: Any) -> str:
+    """In numbers, as the request or the answer has them."""
+    return (
+        f"type={entry.resource_type} principal={entry.principal} host={entry.host} "
+        f"operation={entry.operation} permission={entry.permission_type}"
+    )
+
+
+ACTIONS: Mapping[str, Described | Compared] = MappingProxyType(
     {
         "CreateTopics": _created,
         "DeleteTopics": _deleted,
         "CreatePartitions": _grown,
         "DeleteRecords": _emptied,
-        "AlterConfigs": _altered,
-        "IncrementalAlterConfigs": _altered,
+        "AlterConfigs": Compared(_settings_before, _altered),
+        "IncrementalAlterConfigs": Compared(_settings_before, _altered),
         "DeleteGroups": _groups_deleted,
         "OffsetDelete": _offsets_deleted,
-        "AlterClientQuotas": _quotas,
+        "AlterClientQuotas": Compared(_quotas_before, _quotas),
+        "AlterUserScramCredentials": _users,
         "WriteTxnMarkers": _transactions_ended,
+        "CreateAcls": _acls_created,
+        "CreateDelegationToken": _token_made,
+        "RenewDelegationToken": Compared(_token_before, _token_renewed),
+        "ExpireDelegationToken": Compared(_token_before, _token_expired),
+        "DeleteAcls": _acls_deleted,
     }
 )
 NO_ACTIONS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
         (
-            "ApiVersions", "ConsumerGroupDescribe", "DescribeClientQuotas", "DescribeCluster",
-            "DescribeConfigs", "DescribeGroups", "DescribeLogDirs", "DescribeProducers",
-            "DescribeTopicPartitions", "DescribeTransactions", "Fetch", "FindCoordinator",
-            "ListGroups", "ListOffsets", "ListPartitionReassignments", "ListTransactions",
-            "OffsetFetch", "OffsetForLeaderEpoch", "SaslHandshake",
+            "ApiVersions", "ConsumerGroupDescribe", "DescribeAcls", "DescribeClientQuotas",
+            "DescribeCluster", "DescribeConfigs", "DescribeDelegationToken", "DescribeGroups",
+            "DescribeLogDirs", "DescribeProducers", "DescribeTopicPartitions",
+            "DescribeTransactions", "DescribeUserScramCredentials", "Fetch",
+            "FindCoordinator", "ListGroups", "ListOffsets", "ListPartitionReassignments",
+            "ListTransactions", "OffsetFetch", "OffsetForLeaderEpoch", "SaslAuthenticate",
+            "SaslHandshake",
         ),
         "it only asks",
     )
@@ -142,7 +232,12 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
 
 def who_asks(context: RequestContext[Any]) -> Who:
     """The client of a request."""
-    return Who(context.client_id[:MAX_DETAIL], context.client_host, context.listener_name)
+    return Who(
+        context.client_id[:MAX_WHO],
+        context.client_host,
+        context.listener_name,
+        str(context.principal)[:MAX_WHO],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,23 +246,35 @@ class _Watched:
 
     name: str
     handle: Handler
-    describe: Described
-    trail: AdminTrail
+    action: Described | Compared
+    trail: AuditTrail
 
     def __call__(self, request: Any, context: RequestContext[Any]) -> Any:
-        """Answers as the handler does."""
+        """Answers as the handler does. CloseConnection while nothing takes the traces."""
+        if self.trail.is_lost:
+            raise CloseConnection("audit_lost", f"{self.name}: the audit cannot be written")
+        describe = self._describing(request, context)
         try:
             answer = self.handle(request, context)
         except Exception as error:
             self._failed(context, error)
             raise
         if isinstance(answer, Deferred):
-            return self._later(answer, request, context)
+            return self._later(answer, describe, context)
         if isinstance(answer, Awaitable):
-            return self._after(answer, request, context)
-        return self._note(request, context, answer)
+            return self._after(answer, describe, context)
+        return self._note(describe, context, answer)
 
-    def _later(self, answer: Deferred[Any], request: Any, context: RequestContext[Any]) -> Any:
+    def _describing(self, request: Any, context: RequestContext[Any]) -> "_Describe":
+        """Describes the answer, with the values that were there before."""
+        action = self.action
+        if isinstance(action, Compared):
+            return _Comparing(action, request, action.before(request, context.services))
+        return partial(action, request)
+
+    def _later(
+        self, answer: Deferred[Any], describe: "_Describe", context: RequestContext[Any]
+    ) -> Any:
         """Traces a later answer. No `gathering.after`: it must be traced although the client is
         gone.
         """
@@ -177,36 +284,63 @@ class _Watched:
             if error is not None:
                 self._failed(context, error)
                 answered.fail(error)
+                return
+            noted = self._note(describe, context, response)
+            if isinstance(noted, Deferred):
+                noted.listen(lambda value, _: answered.resolve(value))
             else:
-                answered.resolve(self._note(request, context, response))
+                answered.resolve(noted)
 
         answer.listen(settled)
         return answered
 
     async def _after(
-        self, answer: Awaitable[Any], request: Any, context: RequestContext[Any]
+        self, answer: Awaitable[Any], describe: "_Describe", context: RequestContext[Any]
     ) -> Any:
         try:
             response = await answer
         except Exception as error:
             self._failed(context, error)
             raise
-        return self._note(request, context, response)
+        noted = self._note(describe, context, response)
+        return await wait_for(noted) if isinstance(noted, Deferred) else noted
 
-    def _note(self, request: Any, context: RequestContext[Any], response: Any) -> Any:
+    def _note(self, describe: "_Describe", context: RequestContext[Any], response: Any) -> Any:
+        """The answer, at once or as soon as the traces have room."""
         who = who_asks(context)
-        for each in self.describe(request, response):
-            self.trail.noted(who, each)
-        return response
+        for each in describe(response):
+            self.trail.noted(who, each, self.name)
+        room = self.trail.room()
+        if room is None:
+            return response
+        waited: Deferred[Any] = Deferred()
+        room.listen(lambda *_: waited.resolve(response))
+        return waited
 
     def _failed(self, context: RequestContext[Any], error: BaseException) -> None:
         """Nobody can say what was done and what was not."""
         code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
         reason = f"{type(error).__name__}: {error}"[:MAX_DETAIL]
-        self.trail.noted(who_asks(context), AdminChange(self.name, "", "", code, reason))
+        change = AdminChange(self.name, "", "", code, reason)
+        self.trail.noted(who_asks(context), change, self.name)
 
 
-def watched(served: Mapping[int, Route], trail: AdminTrail) -> dict[int, Route]:
+_Describe = Callable[[Any], Changes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparing:
+    """A `Compared` with what was there before."""
+
+    action: Compared
+    request: Any
+    found: Any
+
+    def __call__(self, response: Any) -> Changes:
+        return self.action.describe(self.request, response, self.found)
+
+
+def watched(served: Mapping[int, Route], trail: AuditTrail) -> dict[int, Route]:
     """The same routes; those that administrate leave traces."""
     return {
         key: replace(
@@ -223,14 +357,6 @@ def change(operation: str, resource: str, detail: str, answered: Any) -> AdminCh
     reason = getattr(answered, "error_message", None) if answered.error_code else None
     return AdminChange(
         operation, resource[:MAX_NAME], detail[:MAX_DETAIL], answered.error_code, reason or ""
-    )
-
-
-def _texts(configs: Iterable[Any]) -> str:
-    return " ".join(
-        f"{each.name}{_VERBS.get(verb, '=')}{'' if verb == 1 else each.value}"
-        for each in configs
-        for verb in (getattr(each, "config_operation", 0),)
     )
 
 

@@ -12,17 +12,22 @@ connection only.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, cast
 
 from broker.runtime.connection_limits import MIN_FRAME_RATE, CloseConnection, ConnectionLimits
 from broker.runtime.event_log import event
+from broker.runtime.principals import USER, Principal
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer
+from broker.runtime.rights import Rights
+from broker.security.sasl.exchange import Proof
 from broker.server.buffer_pool import BufferPool
 from broker.server.busy_poll import Lockstep
 from broker.server.dispatcher import Parts, Pending
+from broker.server.doors import Door, Guest
 from broker.server.framing import ForeignProtocol, FrameReader
 from broker.server.page_cache import PageCache
 from broker.server.sender import SocketSender
@@ -44,6 +49,8 @@ class Host(Protocol):
     loop: asyncio.AbstractEventLoop
     dispatch: "Callable[[memoryview, Peer], Parts | Pending | None]"
     lockstep: Lockstep
+    doors: Mapping[str, Door]
+    rights_of: Callable[[Principal, str], Rights | None]
 
     def admit(
         self, connection: "Connection", transport: asyncio.Transport, listener_name: str
@@ -76,10 +83,12 @@ class Connection(asyncio.BufferedProtocol):
         "_closing",
         "_flush_scheduled",
         "_frames",
+        "_guest",
         "_host",
         "_in_flight",
         "_listener_name",
         "_muted",
+        "_muted_until",
         "_out",
         "_parked_bytes",
         "_progress",
@@ -111,7 +120,9 @@ class Connection(asyncio.BufferedProtocol):
         self._parked_bytes = 0
         self._turn_bytes = 0
         self._turn_ends = 0.0
-        self._muted: asyncio.TimerHandle | None = None
+        self._muted: asyncio.Handle | None = None
+        self._muted_until = 0.0
+        self._guest: Guest | None = None
         self.received_bytes = 0
 
     # -- the transport's side
@@ -125,8 +136,14 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         self.peer = peer
-        self._sender = SocketSender(
-            transport.get_extra_info("socket").fileno(),
+        self._sender = self._make_sender(transport.get_extra_info("socket").fileno())
+        door = self._host.doors.get(self._listener_name)
+        if door is not None:
+            self._guest = door.met(self, self._frames)
+
+    def _make_sender(self, descriptor: int) -> SocketSender:
+        return SocketSender(
+            descriptor,
             self._host.loop,
             self._host.page_cache,
             on_drained=self._drained,
@@ -147,6 +164,8 @@ class Connection(asyncio.BufferedProtocol):
         self._in_flight.clear()
         self._out.clear()
         self._frames.release()
+        if self._guest is not None:
+            self._guest.left()
         self._host.forget(self)
 
     def eof_received(self) -> bool:
@@ -185,7 +204,11 @@ class Connection(asyncio.BufferedProtocol):
         """The others have been served: this one may go on (loops read a socket many times)."""
         self._turn_bytes = 0
         if not (self._frames.held or self._closing or self.is_muted):
-            self._transport.resume_reading()
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Nothing that was received is left to handle: more may come."""
+        self._transport.resume_reading()
 
     # -- requests and answers
 
@@ -263,6 +286,27 @@ class Connection(asyncio.BufferedProtocol):
             self._out = []
             self._sender.send(out)
 
+    # -- who the client is
+
+    def tell(self, parts: Parts) -> None:
+        """Sends an answer of the door, in its turn, then goes on with frames that wait."""
+        if self._in_flight:
+            self._park(_Slot(None, parts, _memory_of(parts)))
+            self._hurry_before(self._in_flight[-1])
+        else:
+            self._out += parts
+        self._schedule_flush()
+
+    def serve(self, proof: Proof) -> None:
+        """The client is known: its requests are served from the next frame on."""
+        self._is_from(Principal(USER, proof.user), by_token=proof.by_token)
+        self._frames.handle = self._handle
+
+    def _is_from(self, principal: Principal, *, by_token: bool = False) -> None:
+        """The user is known: its rights are those that count from the next request on."""
+        rights = self._host.rights_of(principal, self.peer.client_host)
+        self.peer = replace(self.peer, principal=principal, rights=rights, by_token=by_token)
+
     # -- back-pressure
 
     def _blocked(self) -> bool:
@@ -274,6 +318,7 @@ class Connection(asyncio.BufferedProtocol):
             or sender.queued_parts > limits.max_queued_parts
             or self._stopping
             or self.is_muted
+            or (self._guest is not None and self._guest.is_busy)
         )
 
     @property
@@ -288,8 +333,9 @@ class Connection(asyncio.BufferedProtocol):
         loop = self._host.loop
         ends = loop.time() + seconds
         if self._muted is not None:
-            ends = max(ends, self._muted.when())
+            ends = max(ends, self._muted_until)
             self._muted.cancel()
+        self._muted_until = ends  # the handle may not know: uvloop's of less than a ms do not
         self._muted = loop.call_at(ends, self._unmute)
         self._turn_ends = 0.0  # what came with this request waits too
         self._transport.pause_reading()
@@ -299,7 +345,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._frames.held:
             self._resume()
         elif not (self._closing or self._transport.is_closing()):
-            self._transport.resume_reading()
+            self._read_on()
 
     def _resume(self) -> None:
         """Handles suspended frames, then reads on, unless we are blocked again."""
@@ -313,11 +359,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._flush()
         if read_on and not (self.is_muted or self._transport.is_closing()):
-            self._transport.resume_reading()
+            self._read_on()
 
     def _drained(self) -> None:
         if self._closing:
-            self._transport.close()
+            self._hang_up()
         else:
             self._resume()
 
@@ -343,9 +389,13 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         self._end(reason)
         if self._sender.idle:
-            self._transport.close()
+            self._hang_up()
         elif not self._transport.is_closing():
             self._transport.pause_reading()
+
+    def _hang_up(self) -> None:
+        """Everything has left."""
+        self._transport.close()
 
     def abort(self, reason: str) -> None:
         """Ends the connection at once."""
@@ -394,6 +444,8 @@ class Connection(asyncio.BufferedProtocol):
             seen.frames, seen.frame_at = frames.frames, now
         if now - seen.sent_at > limits.stalled_seconds:
             return "stalled_reader"
+        if self._guest is not None and self._guest.late_at(now):
+            return "authentication_late"
         if not frames.frames:
             seen.accepted_at = seen.accepted_at or now
             late = now - seen.accepted_at > limits.first_frame_seconds

@@ -9,7 +9,7 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from struct import Struct
-from typing import Any, cast
+from typing import Any
 
 from broker.quotas.enforcement import Enforcement
 from broker.runtime.connection_limits import CloseConnection
@@ -17,6 +17,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
 from broker.runtime.probes import BrokerProbes, Histogram
 from broker.runtime.request_context import Peer, RequestContext
+from broker.runtime.rights import REFUSED
 from broker.server.route import Route
 from broker.server.sender import Part
 from protocol.apis.api_versions import ApiVersion, ApiVersionsResponse
@@ -50,9 +51,11 @@ class Call:
         "_write",
         "answer_type",
         "api",
+        "asks",
         "handle",
         "latency",
         "read",
+        "rights",
         "services",
         "unwaited",
         "version",
@@ -74,19 +77,21 @@ class Call:
         self.latency = latency
         self.unwaited = unwaited
         self.answer_type = route.api.response
+        self.rights = route.rights
+        self.asks = route.rights | REFUSED
         self._write = writer(route.api.response, version)
         flexible = len(response_header(route.api, version, 0)) > PLAIN_HEADER_BYTES
         self._head = _FLEXIBLE_HEAD if flexible else _PLAIN_HEAD
 
     def encode(self, correlation_id: int, response: Any) -> Parts:
         """The frame of a response, in parts; the first one is bytes."""
-        body = self._write(response)
+        body: list[Any] = self._write(response)
         head = self._head
         size = head.size - SIZE_BYTES
         for part in body:
             size += len(part)
         body[0] = head.pack(size, correlation_id) + body[0]
-        return cast("Parts", body)
+        return body
 
 
 class Pending:
@@ -210,7 +215,12 @@ class Dispatcher:
     def finish(
         self, call: Call, context: RequestContext[Any], response: Any, started: float
     ) -> Parts | None:
-        """Encodes and counts an answer."""
+        """Encodes and counts an answer.
+
+        Raises CloseConnection for one that was made without asking for the rights it takes.
+        """
+        if context.peer.rights is not None and context.asked != call.rights:
+            self._check_asked(call, context)
         parts = None
         if self.quotas is not None:
             self.quotas.answering(context, response)
@@ -227,10 +237,19 @@ class Dispatcher:
         done: "Callable[[asyncio.Future[Parts]], None]",
     ) -> None:
         """As `finish`, on a thread, so that a large answer keeps nobody waiting; not measured."""
+        if context.peer.rights is not None:
+            self._check_asked(call, context)
         if self.quotas is not None:
             self.quotas.answering(context, response)
         number = context.header.correlation_id
         self._loop.run_in_executor(None, call.encode, number, response).add_done_callback(done)
+
+    def _check_asked(self, call: Call, context: RequestContext[Any]) -> None:
+        """Ends the connection of an answer that no right was asked for, but for an open API."""
+        if not context.asked & call.asks and call.asks != REFUSED:
+            self._probes.crashed(call.api.key)
+            event("rights_not_asked", "error", api=call.api.name, api_version=call.version)
+            raise CloseConnection("unchecked_handler", f"{call.api.name} asked for no right")
 
     def measure(self, call: Call, context: RequestContext[Any], started: float) -> None:
         """Counts an answer that is encoded."""

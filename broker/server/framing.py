@@ -38,9 +38,7 @@ class FrameReader:
     __slots__ = (
         "_body",
         "_filled",
-        "_handle",
         "_largest",
-        "_limit",
         "_need",
         "_next_is_large",
         "_pool",
@@ -48,14 +46,19 @@ class FrameReader:
         "_stash",
         "_working",
         "frames",
+        "handle",
         "held",
+        "least",
+        "limit",
     )
 
     def __init__(self, pool: BufferPool, limit: int, handle: Callable[[memoryview], bool]) -> None:
         """`handle(frame)` returns False when no further frame may be handled before `resume`."""
         self._pool = pool
-        self._limit = limit
-        self._handle = handle
+        self.limit = limit
+        """Bytes of the longest frame; a connection's rules may change between two frames."""
+        self.least = MIN_FRAME_BYTES
+        self.handle = handle
         self._body: Body | None = None
         self._filled = 0
         self._need = PREFIX  # bytes until the frame in progress is complete or its length known
@@ -133,14 +136,14 @@ class FrameReader:
         try:
             while end - position >= PREFIX:
                 (size,) = _LENGTH.unpack_from(view, position)
-                if not MIN_FRAME_BYTES <= size <= self._limit:
+                if not self.least <= size <= self.limit:
                     self._judge(view, position, size)
                 stop = position + PREFIX + size
                 if stop > end:
                     self._need = stop - position
                     return position
                 self.frames += 1
-                go_on = self._handle(view[position + PREFIX : stop])
+                go_on = self.handle(view[position + PREFIX : stop])
                 self._next_is_large = size > LARGE_FRAME
                 if self._next_is_large:
                     self._largest = max(self._largest, size + PREFIX)
@@ -179,7 +182,7 @@ class FrameReader:
     def _judge(self, view: memoryview, position: int, size: int) -> None:
         """A length that cannot be ends the connection; the first may be another protocol's text."""
         try:
-            check_length(size, self._limit)
+            check_length(size, self.limit)
         except DecodeError as error:
             kind = foreign_protocol(bytes(view[position : position + PREFIX]))
             if kind is not None and not self.frames:

@@ -19,7 +19,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import cast
+from typing import Protocol, cast
 
 from broker.server.page_cache import WINDOW_BYTES, PageCache
 from storage.env import Buffer
@@ -35,6 +35,15 @@ Part = bytes | bytearray | memoryview | FileSlice
 
 class TruncatedPart(Exception):  # noqa: N818 - named after what happened
     """A file ended inside a piece that was promised to the client: the connection must close."""
+
+
+class SocketLike(Protocol):
+    """A non-blocking socket, as far as a sender needs one."""
+
+    def send(self, data: Buffer, /) -> int: ...
+    def sendmsg(self, buffers: Sequence[Buffer], /) -> int: ...
+    def fileno(self) -> int: ...
+    def detach(self) -> object: ...
 
 
 class SocketSender:
@@ -57,17 +66,19 @@ class SocketSender:
 
     def __init__(
         self,
-        descriptor: int,
+        wire: SocketLike | int,
         loop: asyncio.AbstractEventLoop,
         cache: PageCache,
         *,
         on_drained: Callable[[], None],
         on_broken: Callable[[Exception], None],
     ) -> None:
-        """`on_drained()` is called when a queue that had formed is empty again."""
+        """`wire` or the descriptor of a socket. `on_drained()` is called when a queue that had
+        formed is empty again.
+        """
         self._loop = loop
         self._cache = cache
-        self._socket = socket.socket(fileno=descriptor)
+        self._socket: SocketLike = socket.socket(fileno=wire) if isinstance(wire, int) else wire
         self._on_drained = on_drained
         self._on_broken = on_broken
         self._queue: deque[Part] = deque()
@@ -168,6 +179,7 @@ class SocketSender:
             sent = self._socket.sendmsg(buffers)
         except BlockingIOError:
             sent = 0
+        self.sent_bytes += sent
         self._taken(buffers, sent)
         if sent == wanted:
             self._appetite = min(WINDOW_BYTES, 2 * self._appetite)
@@ -210,7 +222,6 @@ class SocketSender:
 
     def _taken(self, buffers: Sequence[Buffer], sent: int) -> None:
         """Takes from the queue what the kernel has taken of its first parts."""
-        self.sent_bytes += sent
         queue = self._queue
         for buffer in buffers:
             part = queue[0]

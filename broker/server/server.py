@@ -6,7 +6,7 @@ before recovery begins and no client waits in a queue while it runs.
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
 from threading import Lock
@@ -15,15 +15,20 @@ from broker.runtime.callbacks import failed
 from broker.runtime.connection_limits import ConnectionLimits
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
+from broker.runtime.principals import ANONYMOUS, Principal
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer
+from broker.runtime.rights import Rights
 from broker.server.buffer_pool import BufferPool
 from broker.server.busy_poll import Lockstep
 from broker.server.connection import Connection
 from broker.server.connection_counts import ConnectionCounts, ConnectionSettings
 from broker.server.dispatcher import Parts, Pending
+from broker.server.doors import Door
 from broker.server.endpoints import BoundListener
 from broker.server.page_cache import PageCache
+from broker.server.tls_connection import TlsConnection
+from broker.server.tls_listener import TlsListener
 
 SWEPT_AT_ONCE = 200  # connections looked at in one step of the loop
 STOP_POLL_SECONDS = 0.01
@@ -51,8 +56,13 @@ class Server:
         settings: Callable[[], ConnectionSettings],
         *,
         page_cache: PageCache,
+        rights_of: Callable[[Principal, str], Rights | None],
     ) -> None:
-        """Nothing is bound yet. `settings()` gives the snapshot in force."""
+        """Nothing is bound yet. `settings()` gives the snapshot in force.
+
+        `rights_of(principal, host)` gives the rights of a user at an address.
+        """
+        self.rights_of = rights_of
         self.loop = loop
         self.limits = limits
         self.probes = probes
@@ -61,8 +71,12 @@ class Server:
         self.dispatch: Callable[[memoryview, Peer], Parts | Pending | None]
         self.lockstep = Lockstep(loop, probes.monotonic)
         self.http_address: Endpoint | None = None
+        self.doors: Mapping[str, Door] = {}
+        """Of listeners whose clients have to prove who they are."""
         self.connections: set[Connection] = set()
         self.listeners: dict[str, BoundListener] = {}
+        self.tls: dict[str, TlsListener] = {}
+        """By the names of listeners with TLS; complete before `accept`."""
         self._sockets: list[tuple[str, socket.socket]] = []
         self._servers: list[asyncio.Server] = []
         self._counts = ConnectionCounts(settings, probes.monotonic, limits.max_by_open_files)
@@ -103,9 +117,15 @@ class Server:
         self.dispatch = dispatch
         for name, bound in self._sockets:
             server = await self.loop.create_server(
-                partial(Connection, self, name), sock=bound, backlog=backlog
+                self._connections_of(name), sock=bound, backlog=backlog
             )
             self._servers.append(server)
+
+    def _connections_of(self, name: str) -> Callable[[], Connection]:
+        tls = self.tls.get(name)
+        if tls is None:
+            return partial(Connection, self, name)
+        return partial(TlsConnection, self, tls)
 
     # -- what the scrape reads
 
@@ -146,7 +166,16 @@ class Server:
         self.probes.connections_accepted += 1
         number = next(self._numbers)
         self._by_number[number] = connection
-        return Peer(number, client_host, client_port, listener_name, local_host, local_port)
+        return Peer(
+            number,
+            client_host,
+            client_port,
+            listener_name,
+            local_host,
+            local_port,
+            ANONYMOUS,
+            self.rights_of(ANONYMOUS, client_host),
+        )
 
     def forget(self, connection: Connection) -> None:
         """The connection is over."""

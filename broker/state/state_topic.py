@@ -124,7 +124,8 @@ class StateTopic:
     ) -> None:
         now_ms = self._services.clock.now_ms()
         records = [(now_ms, key, value) for key, value in rows]
-        partition = self.partitions[self.index_of(owner)]
+        partitions = self.partitions
+        partition = partitions[partition_of(owner, len(partitions))]
         codec = self._plan.codec
         try:
             if transaction is None:

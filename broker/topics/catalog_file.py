@@ -22,6 +22,7 @@ from uuid import UUID
 from broker.topics.names import fault_in_name
 from config.sealed_json import KEY, check_seal, checksum_of
 from storage.errors import CorruptCheckpoint, NewerFormat
+from storage.tier.names import PartitionKeys
 
 FILE_NAME = "horolog-topics.json"
 FORMAT = 1
@@ -83,6 +84,15 @@ def parse(data: bytes) -> CatalogState:
         return CatalogState(topics, frozenset(_ids(document.get("deleted", ()))))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptCheckpoint(FILE_NAME, f"cannot be read: {error}") from error
+
+
+def partitions_of(state: CatalogState) -> list[PartitionKeys]:
+    """Every partition of every topic, by the names that a tier's objects have."""
+    return [
+        PartitionKeys(name, entry.topic_id, partition)
+        for name, entry in state.topics.items()
+        for partition in range(entry.partition_count)
+    ]
 
 
 def _check_format(number: int) -> None:

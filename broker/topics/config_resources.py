@@ -5,14 +5,15 @@ which resource exists and what a wrong one is called.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from broker.runtime.wire_error import wire_error
 from broker.topics.creation import config_refusal
-from broker.topics.names import check_name, check_not_internal
+from broker.topics.names import audit_topics, check_name, check_not_internal
 from config.errors import ConfigError
 from config.store import SettingsChange
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from broker.topics.topic_catalog import TopicCatalog
     from config.store import ConfigStore
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
+OF_THE_CLUSTER = frozenset((BROKER, 8, 16))
+"""Brokers, their loggers and client metrics: rights to the cluster decide over their settings."""
 CONFIRM = "horolog.confirm"
 """Beside settings of a broker, with the value `true`: what topics lose by them is meant to go."""
 
@@ -70,6 +73,19 @@ def is_confirmed(resource: Altered[Any]) -> bool:
     )
 
 
+class Renewal(Protocol):
+    """The certificates of listeners, which settings name."""
+
+    async def prepare(
+        self, change: SettingsChange, names: Collection[str]
+    ) -> Callable[[], None] | None:
+        """Checks the certificates that a change of a broker's settings is about.
+
+        `names` are the settings of the request: one that is as before says that its file is to be
+        read again. Gives what makes them count; raises ConfigError when one cannot be used.
+        """
+
+
 class ConfigResources:
     """The topics and the broker as resources with settings. Used on the event loop."""
 
@@ -85,15 +101,20 @@ class ConfigResources:
         self._config = config
         self._forecast = forecast
         self._node_id = node_id
+        self.renewal: Renewal | None = None
+        """None without a listener with TLS."""
 
     async def alter_each(
         self,
         resources: Sequence[R],
         prepare: Callable[[R], SettingsChange],
+        check_right: Callable[[R], None],
         *,
         validate_only: bool,
     ) -> list[KafkaError | str]:
         """Changes each resource by itself; what became of it stands at its place in the answer.
+
+        `check_right` raises for a resource that the client may not change.
 
         Text is for a client that was not refused: with `validate_only`, what would be removed.
         """
@@ -104,12 +125,15 @@ class ConfigResources:
             for resource, identity in zip(resources, _identities(resources), strict=True):
                 try:
                     _check_asked_once(asked[identity])
+                    check_right(resource)
                     self.check(resource)
                     self._check_not_audit(resource)
                     change = prepare(resource)
+                    publish = await self._renewed(resource, change)
                     if not validate_only:
                         await self._check_confirmed(resource, change)
                         await self._topics.alter_settings(change)
+                        publish()
                 except KafkaError as error:
                     outcomes.append(error)
                 except ConfigError as error:
@@ -141,9 +165,13 @@ class ConfigResources:
                     f"{name}",
                 )
         else:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}"
-            )
+            raise _unsupported(resource.resource_type)
+
+    async def _renewed(self, resource: Altered[Any], change: SettingsChange) -> Callable[[], None]:
+        if resource.resource_type != BROKER or self.renewal is None:
+            return _nothing
+        names = {each.name for each in resource.configs}
+        return await self.renewal.prepare(change, names) or _nothing
 
     async def _check_confirmed(self, resource: Altered[Any], change: SettingsChange) -> None:
         """POLICY_VIOLATION (44) when a broker's settings would take records and nobody said so."""
@@ -158,9 +186,35 @@ class ConfigResources:
 
     def _check_not_audit(self, resource: Resource) -> None:
         """A shorter retention would remove the traces; our other topics may change, as in Kafka."""
-        audit = self._config.broker_config.horolog_audit_topic
-        if audit and resource.resource_type == TOPIC and resource.resource_name == audit:
-            check_not_internal(audit, self._topics.internal_topics)
+        audits, name = audit_topics(self._config.broker_config), resource.resource_name
+        if resource.resource_type == TOPIC and name in audits:
+            check_not_internal(name, self._topics.internal_topics)
+
+
+def _nothing() -> None:
+    """No certificate is renewed."""
+
+
+def require_on_resource(
+    resource: Resource, operation: AclOperation, context: "RequestContext[Any]"
+) -> None:
+    """The error for a resource whose settings the client may not see, or change.
+
+    A kind of resource that Kafka does not know is INVALID_REQUEST (42), whoever asks.
+    """
+    name, kind = resource.resource_name, resource.resource_type
+    if kind == TOPIC:
+        context.require(operation, ResourceType.TOPIC, name)
+    elif kind == GROUP:
+        context.require(operation, ResourceType.GROUP, name)
+    elif kind in OF_THE_CLUSTER:
+        context.require(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    else:
+        raise _unsupported(kind)
+
+
+def _unsupported(kind: int) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
 
 
 def alter_responses(

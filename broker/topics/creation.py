@@ -168,7 +168,7 @@ class TopicRules:
     def check_overrides(self, topic: str, overrides: Mapping[str, str | None]) -> None:
         """Unknown or impossible settings are refused with INVALID_CONFIG (40)."""
         try:
-            self._config.prepare_topic(topic, overrides)
+            self._config.check_new_topic(topic, overrides)
         except ConfigError as error:
             raise config_refusal(error) from error
 

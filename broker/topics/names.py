@@ -5,8 +5,12 @@ The same rules keep paths safe: a legal name has no separator and is neither `.`
 
 import re
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from config.broker import BrokerConfig
 
 MAX_NAME_CHARACTERS = 249
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -53,9 +57,15 @@ def find_collision(name: str, keys: Mapping[str, str]) -> str | None:
     return keys.get(collision_key(name))
 
 
-def internal_topics(audit_topic: str) -> frozenset[str]:
-    """The topics that belong to the broker itself; `audit_topic` is empty when there is none."""
-    return INTERNAL_TOPICS | {audit_topic} if audit_topic else INTERNAL_TOPICS
+def internal_topics(settings: "BrokerConfig") -> frozenset[str]:
+    """The topics that belong to the broker itself."""
+    return INTERNAL_TOPICS | audit_topics(settings)
+
+
+def audit_topics(settings: "BrokerConfig") -> frozenset[str]:
+    """Those of audits, of records' times and of security, as far as they are wanted."""
+    names = settings.horolog_audit_topic, settings.horolog_security_audit_topic
+    return frozenset(filter(None, names))
 
 
 def check_not_internal(name: str | None, internal: Collection[str]) -> None:

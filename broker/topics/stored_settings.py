@@ -1,4 +1,4 @@
-"""Settings stored at run time, shown and taken back while no broker runs.
+"""Settings stored at run time: shown and taken back while no broker runs, and without secrets.
 
 Works on the text of the file without parsing values: the command exists for values that this
 version refuses.
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from config.errors import ConfigError
+from config.names import broker_name
 from config.sealed_json import KEY, WrongChecksum, check_seal, sealed
 from storage.env import FileSystem
 from storage.errors import DirectoryLocked
@@ -26,7 +27,7 @@ def stored_lines(fs: FileSystem, directory: str) -> str:
     """
     content = _read(fs, directory)
     lines = [
-        f"{_where(place)}{name} = {text}\n"
+        f"{_where(place)}{name} = {_shown(name, text)}\n"
         for place, settings in _places(content)
         for name, text in settings.items()
     ]
@@ -46,7 +47,7 @@ def unset_key(fs: FileSystem, directory: str, key: str, topic: str | None) -> st
     with _held(fs, directory):
         content = _sound(fs, directory)
         removed = [
-            f"{_where(place)}{key} = {settings.pop(key)} is taken back\n"
+            f"{_where(place)}{key} = {_shown(key, settings.pop(key))} is taken back\n"
             for place, settings in _places(content)
             if key in settings and (place == ("topics", topic) if topic else place[0] == "brokers")
         ]
@@ -55,9 +56,27 @@ def unset_key(fs: FileSystem, directory: str, key: str, topic: str | None) -> st
             raise ConfigError(
                 key, f"{key} is not stored in {directory}; what is:\n{stored}".rstrip()
             )
-        text = json.dumps(_resealed(content), indent=1, sort_keys=True) + "\n"
-        fs.write_atomically(f"{directory}/{FILE_NAME}", text.encode())
+        fs.write_atomically(f"{directory}/{FILE_NAME}", _text_of(content).encode())
     return "".join(removed)
+
+
+def without_secrets(text: str) -> str:
+    """The stored settings without passwords and private keys; the same text where it has none.
+
+    ConfigError when the text cannot be read, or its checksum is wrong: a new one would vouch for
+    the rest.
+    """
+    content = _object(FILE_NAME, text)
+    _check_seal(FILE_NAME, content)
+    secrets = [
+        (settings, name)
+        for _, settings in _places(content)
+        for name in settings
+        if _is_secret(name)
+    ]
+    for settings, name in secrets:
+        del settings[name]
+    return _text_of(content) if secrets else text
 
 
 @contextmanager
@@ -81,8 +100,12 @@ def _read(fs: FileSystem, directory: str) -> dict[str, Any]:
     path = f"{directory}/{FILE_NAME}"
     if not fs.exists(path):
         return {}
+    return _object(path, fs.read_text(path))
+
+
+def _object(path: str, text: str) -> dict[str, Any]:
     try:
-        content = json.loads(fs.read_text(path))
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError("", f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
@@ -92,15 +115,20 @@ def _read(fs: FileSystem, directory: str) -> dict[str, Any]:
 
 def _sound(fs: FileSystem, directory: str) -> dict[str, Any]:
     content = _read(fs, directory)
-    try:
-        check_seal(content)
-    except WrongChecksum as error:
-        raise ConfigError(KEY, str(error), where=f"{directory}/{FILE_NAME}") from error
+    _check_seal(f"{directory}/{FILE_NAME}", content)
     return content
 
 
-def _resealed(content: dict[str, Any]) -> dict[str, Any]:
-    return sealed(content) if KEY in content else content
+def _check_seal(path: str, content: dict[str, Any]) -> None:
+    try:
+        check_seal(content)
+    except WrongChecksum as error:
+        raise ConfigError(KEY, str(error), where=path) from error
+
+
+def _text_of(content: dict[str, Any]) -> str:
+    content = sealed(content) if KEY in content else content
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
 def _places(content: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -109,6 +137,20 @@ def _places(content: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any]]]:
         for name, settings in (of_kind if isinstance(of_kind, dict) else {}).items():
             if isinstance(settings, dict):
                 yield (kind, name), settings
+
+
+def _shown(name: str, text: object) -> object:
+    """A value; of a private key or a password that it is hidden."""
+    return "[hidden]" if _is_secret(name) else text
+
+
+def _is_secret(name: str) -> bool:
+    """True for settings whose values are shown to nobody."""
+    try:
+        keys = broker_name(name).keys
+    except ConfigError:
+        return False  # a topic's, or one that the next start refuses
+    return any(key.sensitive for key in keys)
 
 
 def _where(place: Place) -> str:

@@ -60,7 +60,7 @@ class TopicCatalog:
         self._stored: Mapping[str, TopicEntry] = {}
         """Topics of the file, as it was written last."""
         self.image: MetadataImage = MetadataImage()
-        self.internal_topics = internal_topics(config.broker_config.horolog_audit_topic)
+        self.internal_topics = internal_topics(config.broker_config)
         """Clients may read them, and neither write nor make, change or delete them."""
         self.changing = asyncio.Lock()
 
@@ -75,6 +75,7 @@ class TopicCatalog:
                 advice = ": horolog config unset, with that key, takes back what is stored"
                 text = error.message + advice * (error.key != CHECKSUM)
                 raise ConfigError(error.key, text, where=self._settings_file.path) from error
+            self._config.check_stored_topics()
 
     def load(self, make_partition: Callable[[Log], Partition]) -> None:
         """Joins the stored topics with the logs on the disk, after these are open. Blocks.

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pipeline.sources.partition_view import PartitionView
 
 
+Option = Callable[[Callable[..., int]], Callable[..., int]]
+
+
 class Part(NamedTuple):
     """All of one partition, for one worker: chunks in the order of the log."""
 
@@ -21,10 +24,13 @@ class Part(NamedTuple):
 
 
 def reading(command: Callable[..., int]) -> Callable[..., int]:
-    """Gives a command `log_dirs`, `bootstrap`, `topics`, `engine`, `master` and `as_json`."""
+    """Gives a command `log_dirs`, `bootstrap`, `command_config`, `topics`, `engine`, `master` and
+    `as_json`.
+    """
     for option in reversed((
         click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read."),
         click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from."),
+        client_settings(),
         click.option(
             "--topic", "topics", multiple=True, required=True, help="Topic to read; repeatable."
         ),
@@ -38,9 +44,36 @@ def reading(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def client_settings(name: str = "--command-config", broker: str = "--bootstrap") -> Option:
+    """The option that names the settings of security for a broker."""
+    return click.option(
+        name,
+        metavar="FILE",
+        help=f"Settings of a client for {broker}, as Kafka's tools take them: security.protocol, "
+        "sasl.*, ssl.*.",
+    )
+
+
+def security_options(file: str | None) -> dict[str, str]:
+    """The settings in a file as options of the source and the sink. BadOption."""
+    if file is None:
+        return {}
+    from broker.access.errors import AccessError
+    from broker.access.files import read_settings
+    from broker.access.settings import client_security
+    from pipeline.errors import BadOption
+
+    try:
+        settings = client_security(read_settings(file)).settings
+    except AccessError as error:
+        raise BadOption(f"{file}: {error}") from None
+    return {f"kafka.{key}": value for key, value in settings.items()}
+
+
 def read_options(
-    log_dirs: str | None, bootstrap: str | None, topics: "tuple[str, ...] | list[str]", **more: str
-) -> "ReadOptions":
+    log_dirs: str | None, bootstrap: str | None, topics: "tuple[str, ...] | list[str]",
+    command_config: str | None = None, **more: str,
+) -> "ReadOptions":  # fmt: skip
     """Parses the options of a job into options of the source. BadOption."""
     from pipeline.errors import BadOption
     from pipeline.sources.options import parse
@@ -48,7 +81,8 @@ def read_options(
     if log_dirs is None and bootstrap is None:
         raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
     given: dict[str, Any] = {
-        "subscribe": ",".join(topics), "log_dirs": log_dirs, "bootstrap": bootstrap, **more,
+        "subscribe": ",".join(topics), "log_dirs": log_dirs, "bootstrap": bootstrap,
+        **security_options(command_config), **more,
     }  # fmt: skip
     return parse({name: value for name, value in given.items() if value is not None})
 

@@ -10,6 +10,7 @@ import click
 from config.quantities import number
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
+from pipeline.cli.options import client_settings, security_options
 from pipeline.cli.quick_import import loading
 from pipeline.cli.terminal import FINE, named_errors, print_json, print_table, progress
 from pipeline.engine.engine import NATIVE, SPARK
@@ -27,6 +28,7 @@ COUNTS = ("offsets", "holes", "read", "records", "quarantine", "dead_letters", "
 @click.command("archive", short_help="Archive topics to Parquet, Delta, Iceberg, exactly once.")
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
+@client_settings()
 @click.option(
     "--topic", "topics", multiple=True, required=True, help="Topic to archive; may be repeated."
 )
@@ -97,7 +99,7 @@ def command(
             wishes = _wishes(options)
             source = source_of(
                 options["log_dirs"], options["bootstrap"], options["topics"],
-                is_committed=not options["uncommitted"],
+                is_committed=not options["uncommitted"], command_config=options["command_config"],
             )  # fmt: skip
         with (
             choose_engine(engine, "archive", master=master) as chosen,
@@ -113,8 +115,9 @@ def command(
 
 
 def source_of(
-    log_dirs: str | None, bootstrap: str | None, topics: Iterable[str], *, is_committed: bool
-) -> "ArchiveSource":
+    log_dirs: str | None, bootstrap: str | None, topics: Iterable[str], *, is_committed: bool,
+    command_config: str | None = None,
+) -> "ArchiveSource":  # fmt: skip
     """The source of an archive run, as the options say. BadOption."""
     from pipeline.sinks.archive.log_source import LogSource
     from pipeline.sources.options import parse
@@ -126,6 +129,7 @@ def source_of(
         "log_dirs": log_dirs,
         "bootstrap": bootstrap,
         "isolationLevel": "read_committed" if is_committed else "read_uncommitted",
+        **security_options(command_config),
     }
     return LogSource(parse({name: value for name, value in given.items() if value is not None}))
 

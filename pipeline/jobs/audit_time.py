@@ -81,7 +81,8 @@ class Audited:
 )
 @click.option("--html", metavar="FILE", help="Write a report with plots, in one file.")
 def command(
-    *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...], engine: str,
+    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None,
+    topics: tuple[str, ...], engine: str,
     master: str | None, as_json: bool, ahead: int, behind: int, audit_topic: str | None,
     limit: int, html: str | None,
 ) -> int:  # fmt: skip
@@ -97,10 +98,10 @@ def command(
     """
     bounds = AuditBounds(ahead, behind, time.time_ns() // 1_000_000)
     with named_errors():
-        parts = partition_parts(read_options(log_dirs, bootstrap, topics))
+        parts = partition_parts(read_options(log_dirs, bootstrap, topics, command_config))
         with choose_engine(engine, "audit-time", master=master) as chosen:
             audited = audit(chosen, parts, bounds)
-        wrote = read_audit_stream(log_dirs, bootstrap, audit_topic)
+        wrote = read_audit_stream(log_dirs, bootstrap, audit_topic, command_config)
     rows = [_row(each, wrote) for each in audited]
     clients = _clients(wrote, topics)
     outliers = sum(row["outliers"] for row in rows)
@@ -154,7 +155,10 @@ def index_health(directory: str) -> IndexHealth:
 
 
 def read_audit_stream(
-    log_dirs: str | None, bootstrap: str | None, topic: str | None
+    log_dirs: str | None,
+    bootstrap: str | None,
+    topic: str | None,
+    command_config: str | None = None,
 ) -> list[Wrote]:
     """The rows of the broker's audit stream; none without a topic."""
     import pyarrow as pa
@@ -166,7 +170,7 @@ def read_audit_stream(
         return []
     rows: list[Wrote] = []
     schema = pa.schema([RECORDS.field("value")])
-    for part in partition_parts(read_options(log_dirs, bootstrap, [topic])):
+    for part in partition_parts(read_options(log_dirs, bootstrap, [topic], command_config)):
         for batch in read_task(part.chunks, schema):
             rows += filter(None, map(_wrote, batch.column("value").to_pylist()))
     return rows

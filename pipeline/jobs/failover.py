@@ -10,7 +10,7 @@ import click
 
 from config.quantities import number, second
 from pipeline.cli.durations import Duration
-from pipeline.cli.options import read_options
+from pipeline.cli.options import client_settings, read_options
 from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table, progress
 from pipeline.errors import BadOption, DataLost, NothingThere
 from pipeline.jobs.lag import read_commits
@@ -62,6 +62,8 @@ class FailoverRow(NamedTuple):
 )
 @click.option("--to-dirs", metavar="DIR[,DIR]", help="Data directories of the other cluster.")
 @click.option("--to-bootstrap", metavar="HOST:PORT", help="Broker of the other cluster.")
+@client_settings("--from-command-config", "--from-bootstrap")
+@client_settings("--to-command-config", "--to-bootstrap")
 @click.option(
     "--topic", "topics", multiple=True, required=True, help="Topic to fail over; may be repeated."
 )
@@ -92,6 +94,7 @@ class FailoverRow(NamedTuple):
 @click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
     *, from_dirs: str, from_bootstrap: str | None, to_dirs: str | None, to_bootstrap: str | None,
+    from_command_config: str | None, to_command_config: str | None,
     topics: tuple[str, ...], group: str | None, offsets: str | None, max_latency: int,
     max_ahead: int | None, compares: bool, csv_file: str | None, as_json: bool,
 ) -> int:  # fmt: skip
@@ -108,9 +111,13 @@ def command(
     Exit status: 10 when the comparison finds a record that would be missed.
     """
     with named_errors():
-        first = read_options(from_dirs, from_bootstrap, topics, isolationLevel="read_committed")
-        other = read_options(to_dirs, to_bootstrap, topics, isolationLevel="read_committed")
-        read = _read_up_to(topics, offsets, group, lambda: read_commits(from_dirs, from_bootstrap))
+        committed = {"isolationLevel": "read_committed"}
+        first = read_options(from_dirs, from_bootstrap, topics, from_command_config, **committed)
+        other = read_options(to_dirs, to_bootstrap, topics, to_command_config, **committed)
+        read = _read_up_to(
+            topics, offsets, group,
+            lambda: read_commits(from_dirs, from_bootstrap, from_command_config),
+        )  # fmt: skip
         found = resume(
             first, other, read, max_latency,
             max_ahead_ms=max_ahead, is_group=group is not None, compares=compares,

@@ -8,7 +8,7 @@ import click
 
 from config.quantities import number, span
 from pipeline.cli.durations import Duration
-from pipeline.cli.options import partition_parts, read_options
+from pipeline.cli.options import client_settings, partition_parts, read_options
 from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table, progress
 from pipeline.directories.log_files import refuse_stores
 from pipeline.transforms.group_offsets import TOPIC, Commits, Committed, apply, rate
@@ -50,6 +50,7 @@ class Unread(NamedTuple):
     metavar="HOST:PORT",
     help="Broker at work on the directories, for current log ends.",
 )
+@client_settings()
 @click.option("--group", "groups", multiple=True, help="Show this group only; may be repeated.")
 @click.option("--topic", "topics", multiple=True, help="Show this topic only; may be repeated.")
 @click.option("--now", "now_ms", type=int, metavar="MS", help="Time to judge by (default: now).")
@@ -58,7 +59,8 @@ class Unread(NamedTuple):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the exact answer as JSON.")
 def command(
-    *, log_dirs: str, bootstrap: str | None, groups: tuple[str, ...], topics: tuple[str, ...],
+    *, log_dirs: str, bootstrap: str | None, command_config: str | None,
+    groups: tuple[str, ...], topics: tuple[str, ...],
     now_ms: int | None, limit: int | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Show how far each group is behind, in records and in time, and when it will have caught up.
@@ -77,13 +79,13 @@ def command(
     moment = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     with named_errors():
         refuse_stores(log_dirs.split(","))
-        commits = read_commits(log_dirs, bootstrap)
+        commits = read_commits(log_dirs, bootstrap, command_config)
         wanted = {
             place: known
             for place, known in commits.items()
             if (not groups or place.group in groups) and (not topics or place.topic in topics)
         }
-        found = lags(wanted, log_dirs, bootstrap, moment)
+        found = lags(wanted, log_dirs, bootstrap, moment, command_config)
     if as_json:
         print_json({"now_ms": moment, "lags": [each.as_json() for each in found]})
     else:
@@ -92,7 +94,9 @@ def command(
     return ALARM if is_late else FINE
 
 
-def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
+def read_commits(
+    log_dirs: str, bootstrap: str | None = None, command_config: str | None = None
+) -> Commits:
     """The commits of all groups. NothingThere without any."""
     import pyarrow as pa
 
@@ -102,7 +106,7 @@ def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
     schema = pa.schema([RECORDS.field("key"), RECORDS.field("value")])
     commits: Commits = {}
     for part in partition_parts(
-        read_options(log_dirs, bootstrap, [TOPIC], isolationLevel="read_committed")
+        read_options(log_dirs, bootstrap, [TOPIC], command_config, isolationLevel="read_committed")
     ):
         for batch in read_task(part.chunks, schema):
             keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
@@ -110,14 +114,17 @@ def read_commits(log_dirs: str, bootstrap: str | None = None) -> Commits:
     return commits
 
 
-def lags(commits: Commits, log_dirs: str, bootstrap: str | None, now_ms: int) -> list[Lag]:
+def lags(
+    commits: Commits, log_dirs: str, bootstrap: str | None, now_ms: int,
+    command_config: str | None = None,
+) -> list[Lag]:  # fmt: skip
     """Of each group and partition, those furthest behind first."""
     from pipeline.sources.planning import views_of
 
     names = sorted({place.topic for place in commits})
     if not names:
         return []
-    options = read_options(log_dirs, bootstrap, names)
+    options = read_options(log_dirs, bootstrap, names, command_config)
     views = {(view.topic, view.partition): view for view in views_of(options)}
     found = []
     with progress("partitions", len(commits)) as done:

@@ -51,7 +51,8 @@ COLUMNS = (
 @click.option("--limit", type=Duration(), metavar="TIME", help="Exit with 10 above this latency.")
 @click.option("--html", metavar="FILE", help="Write a report with a plot, in one file.")
 def command(
-    *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...], engine: str,
+    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None,
+    topics: tuple[str, ...], engine: str,
     master: str | None, as_json: bool, share: float, behind: int, ahead: int, limit: int | None,
     html: str | None,
 ) -> int:  # fmt: skip
@@ -65,7 +66,7 @@ def command(
     if not 0 < share <= 1:
         raise BadOption("--share is a number above 0, at most 1")
     with named_errors():
-        parts = partition_parts(read_options(log_dirs, bootstrap, topics))
+        parts = partition_parts(read_options(log_dirs, bootstrap, topics, command_config))
         with choose_engine(engine, "latency", master=master) as chosen:
             found = measure(chosen, parts, bounds)
     rows = [each.as_json(share) for each in found]

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from broker.access.settings import IN_THE_CLEAR, ClientSecurity
 from config.quantities import number
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
-from pipeline.cli.options import Part, partition_parts, read_options
+from pipeline.cli.options import (
+    Part,
+    client_settings,
+    partition_parts,
+    read_options,
+    security_options,
+)
 from pipeline.cli.run import run_all
 from pipeline.cli.terminal import FINE, named_errors, print_json, print_table
 from pipeline.engine.engine import NATIVE, SPARK
@@ -38,6 +45,7 @@ class ReplayTarget:
     """A folder that remembers how far each partition is; empty: nothing does."""
     allows_loss: bool = False
     """A run continues where the log has lost the next records."""
+    security: ClientSecurity = IN_THE_CLEAR
 
 
 class Replayed(NamedTuple):
@@ -55,6 +63,7 @@ class Replayed(NamedTuple):
 @click.command("replay", short_help="Write records of a time range to a topic, times kept.")
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
+@client_settings()
 @click.option("--topic", required=True, help="Topic to read.")
 @click.option("--from-ms", type=int, metavar="MS", help="First record time, in ms, included.")
 @click.option(
@@ -69,6 +78,7 @@ class Replayed(NamedTuple):
 @click.option(
     "--to", "to_bootstrap", metavar="HOST:PORT", required=True, help="Broker to write to."
 )
+@client_settings("--to-command-config", "--to")
 @click.option("--to-topic", metavar="TOPIC", help="Topic to write (default: the same).")
 @click.option("--same-partitions", is_flag=True, help="Keep the partition number of each record.")
 @click.option("--compression", type=click.Choice(CODECS), default="none", show_default=True)
@@ -129,7 +139,8 @@ def replay_part(part: Part, target: ReplayTarget) -> Replayed:
         notes.refuse_loss()
     first, count, before = notes.following, 0, notes.records
     at, began = first, time.monotonic()
-    writer = TopicWriter(target.bootstrap, target.topic, Codec[target.compression.upper()])
+    codec = Codec[target.compression.upper()]
+    writer = TopicWriter(target.bootstrap, target.topic, codec, security=target.security)
     try:
         for batch in _batches(part, first, keeps_partitions=target.keeps_partitions):
             writer.write(batch)
@@ -182,7 +193,7 @@ def _parts(options: dict[str, Any], target: ReplayTarget) -> list[Part]:
     return partition_parts(
         read_options(
             options["log_dirs"], options["bootstrap"], [options["topic"]],
-            isolationLevel="read_committed", **more,
+            options["command_config"], isolationLevel="read_committed", **more,
         )
     )  # fmt: skip
 
@@ -198,17 +209,18 @@ def _target(options: dict[str, Any]) -> ReplayTarget:
         "bootstrap": options["to_bootstrap"], "topic": topic,
         "compression": options["compression"],
         "allowLogAppendTime": str(options["allow_log_append_time"]),
+        **security_options(options["to_command_config"]),
     }  # fmt: skip
-    sink_options(asked, ["key", "value", "timestampMs", "headers"])
+    sink = sink_options(asked, ["key", "value", "timestampMs", "headers"])
     if options["bootstrap"] == options["to_bootstrap"] and topic == options["topic"]:
         raise BadOption(f"{topic} would be written into itself: --to-topic names another one")
-    to_topic_id = Leaders(options["to_bootstrap"]).topic_id(topic)
+    to_topic_id = Leaders(options["to_bootstrap"], sink.security).topic_id(topic)
     return ReplayTarget(
         options["to_bootstrap"], topic, options["compression"], options["same_partitions"], 0,
         place_of(
             options["state"] or "", options["to_bootstrap"], topic, to_topic_id, options["topic"]
         ),
-        options["allow_loss"],
+        options["allow_loss"], sink.security,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli.options import client_settings, security_options
 from pipeline.cli.terminal import FINE, named_errors
 from pipeline.errors import BadOption
 
@@ -19,6 +20,7 @@ MOST_ROWS = 1000
 @click.command("sql", short_help="Query topics in SQL.")
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
+@client_settings()
 @click.option(
     "--topic", "topics", multiple=True, required=True, help="Topic to query; may be repeated."
 )
@@ -32,8 +34,8 @@ MOST_ROWS = 1000
 @click.option("--master", metavar="URL", help="Spark master (default: this machine).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
 def command(
-    *, log_dirs: str | None, bootstrap: str | None, topics: tuple[str, ...],
-    statements: tuple[str, ...], master: str | None, as_json: bool,
+    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None,
+    topics: tuple[str, ...], statements: tuple[str, ...], master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Query topics in SQL: each is a view of its name, with all columns, both times included.
 
@@ -46,6 +48,7 @@ def command(
     if not options:
         raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
     with named_errors():
+        options |= security_options(command_config)
         session = _session(options, topics, master)
     for statement in statements or _typed():
         _run(session, statement, as_json=as_json)

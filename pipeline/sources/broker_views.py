@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from pipeline.broker_client import BrokerClient, check, connect, split_address
+from broker.access.settings import ClientSecurity
+from pipeline.broker_client import BrokerClient, connect, split_address
 from pipeline.errors import NothingThere, NotNow
 from pipeline.sources.log_views import topic_id_of
 from pipeline.sources.options import AUTO, EARLIEST, FILES, LATEST, WIRE, ReadOptions
@@ -49,7 +50,7 @@ def broker_views(options: ReadOptions) -> list[PartitionView]:
 
 
 def _asked(options: ReadOptions) -> list[PartitionView]:
-    with connect(options.bootstrap) as client:
+    with connect(options.bootstrap, options.security) as client:
         views = [
             view for view in _led(client, options) if options.takes(view.topic, view.partition)
         ]
@@ -71,21 +72,22 @@ def offsets_at(
     found = {}
     for topic in client.call(request).topics:
         for each in topic.partitions:
-            check(
-                each.error_code, f"{client.address}, offsets of {topic.name}-{each.partition_index}"
-            )
+            client.check(
+                each.error_code, f"offsets of {topic.name}-{each.partition_index}",
+                f"DESCRIBE on the topic {topic.name}",
+            )  # fmt: skip
             found[topic.name, each.partition_index] = each.offset
     return found
 
 
-def first_offset_by_time(view: PartitionView, time_ms: int) -> int:
+def first_offset_by_time(view: PartitionView, time_ms: int, security: ClientSecurity) -> int:
     """An offset before which no record of the partition is as late; its start if that is unknown.
 
     A search is only asked for where it goes by record time (`horolog.search.clock`). That nothing
     was found is not believed: Kafka says so, too, when it has looked into one segment alone.
     """
     key = view.topic, view.partition
-    with BrokerClient(view.leader) as client:
+    with BrokerClient(view.leader, security) as client:
         request = DescribeConfigsRequest(
             resources=[
                 DescribeConfigsResource(
@@ -114,7 +116,9 @@ def _led(client: BrokerClient, options: ReadOptions) -> Iterable[PartitionView]:
     for topic in answer.topics:
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise NothingThere(f"the topic {topic.name!r} is not on {client.address}")
-        check(topic.error_code, f"{client.address}, the topic {topic.name}")
+        client.check(
+            topic.error_code, f"the topic {topic.name}", f"DESCRIBE on the topic {topic.name}"
+        )
         if not names and topic.is_internal:
             continue
         for each in topic.partitions:
@@ -134,7 +138,7 @@ def _by_leader(views: Iterable[PartitionView]) -> Mapping[str, list[PartitionVie
 
 def _looked_at(views: list[PartitionView], options: ReadOptions) -> Iterable[PartitionView]:
     """The partitions of one leader with their bounds, their sizes and their directories."""
-    with BrokerClient(views[0].leader) as client:
+    with BrokerClient(views[0].leader, options.security) as client:
         keys = [(view.topic, view.partition) for view in views]
         starts = offsets_at(client, keys, EARLIEST)
         ends = offsets_at(client, keys, LATEST, is_committed=options.is_committed)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from broker.access.settings import IN_THE_CLEAR, ClientSecurity
 from pipeline.decode.decoder import Selection
 from pipeline.sources.partition_view import PartitionView
 
@@ -37,6 +38,7 @@ class WireChunk(NamedTuple):
     size_bytes: int
     """A guess, where nothing tells."""
     fails_on_loss: bool = True
+    security: ClientSecurity = IN_THE_CLEAR
 
 
 Chunk = FileChunk | WireChunk

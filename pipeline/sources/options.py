@@ -2,7 +2,8 @@
 
 Every option is checked before anything is read: an unknown one, or one that contradicts another, is
 a `BadOption`, since one that is passed over in silence gives wrong answers. Options that begin with
-`kafka.` and mean nothing to us are left alone, so that code moves over as it is.
+`kafka.` and mean nothing to us are left alone, so that code moves over as it is; not so those of
+security (`kafka.security.`, `kafka.sasl.`, `kafka.ssl.`), which are taken or refused.
 """
 
 import json
@@ -12,10 +13,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from broker.access.errors import BadSetting
+from broker.access.settings import IN_THE_CLEAR, ClientSecurity, client_security
 from pipeline.directories.log_files import is_stored, shown
 from pipeline.errors import BadOption
 
 EARLIEST, LATEST = -2, -1
+KAFKA = "kafka."
 FILES, WIRE, AUTO = "files", "wire", "auto"
 RECORDS_VIEW = "records"
 VIEWS = (RECORDS_VIEW, "batches", "segments", "time_index", "offset_index", "partitions")
@@ -56,6 +60,7 @@ class ReadOptions:
 
     log_dirs: tuple[str, ...] = ()
     bootstrap: str = ""
+    security: ClientSecurity = IN_THE_CLEAR
     mode: str = AUTO
     is_offline: bool = False
     view: str = RECORDS_VIEW
@@ -109,6 +114,7 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     made = ReadOptions(
         log_dirs=tuple(filter(None, map(str.strip, given.get("log_dirs", "").split(",")))),
         bootstrap=given.get("bootstrap", ""),
+        security=security_in(given),
         mode=_choice(given, "mode", (AUTO, FILES, WIRE)),
         is_offline=_flag(given, "offline"),
         view=_choice(given, "view", VIEWS),
@@ -135,6 +141,20 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     )
     _refuse_contradictions(made, given)
     return made
+
+
+def security_in(given: Mapping[str, str]) -> ClientSecurity:
+    """The way to a broker, by the options `kafka.security.*`, `.sasl.*`, `.ssl.*`. BadOption.
+
+    `given` has names in small letters.
+    """
+    settings = {
+        name.removeprefix(KAFKA): each for name, each in given.items() if name.startswith(KAFKA)
+    }
+    try:
+        return client_security(settings, lambda key: f"{KAFKA}{key}")
+    except BadSetting as error:
+        raise BadOption(str(error)) from None
 
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:

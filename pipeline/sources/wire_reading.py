@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 60
 def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The selected records with the columns of `schema`. DataLost, DamagedLog, BrokerRefused."""
     origin = BatchOrigin(chunk.view.topic, chunk.view.partition)
-    with BrokerClient(chunk.address) as client:
+    with BrokerClient(chunk.address, chunk.security) as client:
         _refuse_another_topic(client, chunk)
         for answer, parts, first in _answers(client, chunk, origin):
             for part in parts.batches:
@@ -81,7 +81,7 @@ def _received(client: BrokerClient, chunk: WireChunk, under_way: tuple[Api, int,
     check(whole.error_code, f"{client.address}, Fetch")
     answer = whole.responses[0].partitions[0]
     if answer.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
-        check(answer.error_code, f"{client.address}, {chunk.view}")
+        client.check(answer.error_code, str(chunk.view), f"READ on the topic {chunk.view.topic}")
     return answer
 
 
@@ -119,7 +119,7 @@ def _refuse_another_topic(client: BrokerClient, chunk: WireChunk) -> None:
         topics=[MetadataRequestTopic(name=view.topic)], allow_auto_topic_creation=False
     )
     topic = client.call(request).topics[0]
-    check(topic.error_code, f"{client.address}, the topic {view.topic}")
+    client.check(topic.error_code, "Metadata", f"DESCRIBE on the topic {view.topic}")
     if view.topic_id and topic.topic_id.int and topic.topic_id.hex != view.topic_id:
         raise DataLost(f"the topic {view.topic} was deleted and made again while it was read")
 

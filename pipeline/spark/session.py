@@ -41,6 +41,7 @@ DEFAULTS: Mapping[str, str] = MappingProxyType({
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.sql.redaction.options.regex": "(?i)url|kafka[.](sasl|ssl)[.]",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.stateStore.providerClass":

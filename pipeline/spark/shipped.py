@@ -23,7 +23,7 @@ from pipeline.spark.cache_folder import cache_folder, publish
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PACKAGES = ("config", "pipeline", "protocol", "storage")
+PACKAGES = ("broker.access", "config", "pipeline", "protocol", "storage")
 FOLDER = "horolog-code"
 """Name of the unpacked archive in an executor's own directory."""
 _PATH = "PYTHONPATH"
@@ -79,10 +79,12 @@ def _files(packages: Sequence[str]) -> Iterator[tuple[str, Path]]:
         spec = find_spec(package)
         assert spec
         assert spec.submodule_search_locations
-        root = Path(spec.submodule_search_locations[0])
+        root, folder = Path(spec.submodule_search_locations[0]), package.replace(".", "/")
         for path in root.rglob("*"):
             if path.name.endswith((".py", compiled)):
-                yield f"{package}/{path.relative_to(root).as_posix()}", path
+                yield f"{folder}/{path.relative_to(root).as_posix()}", path
+        if folder != package:
+            yield f"{folder.partition('/')[0]}/__init__.py", root.parent / "__init__.py"
 
 
 def _packed(files: Sequence[tuple[str, bytes]]) -> bytes:

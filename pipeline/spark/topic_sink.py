@@ -1,8 +1,8 @@
 """Spark's face of the topic sink: `df.write.format("horolog")`, and the same for streams.
 
-Options: `kafka.bootstrap.servers`, `topic`, `compression` (none, gzip, snappy, lz4, zstd), and
-`allowLogAppendTime`. A topic that stamps records with their arrival would lose the times of the
-frame; it is refused unless that is said to be right.
+Options: `kafka.bootstrap.servers` and those of security as the source has them, `topic`,
+`compression` (none, gzip, snappy, lz4, zstd), and `allowLogAppendTime`. A topic that stamps records
+with their arrival would lose the times of the frame; it is refused unless that is said to be right.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,10 +15,12 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from broker.access.settings import IN_THE_CLEAR, ClientSecurity
 from pipeline.errors import BadOption
 from pipeline.sinks.topic.columns import check_columns
 from pipeline.sinks.topic.times import refuse_stamping
 from pipeline.sinks.topic.writer import TopicWriter
+from pipeline.sources.options import security_in
 from protocol.records.compression import Codec
 
 _KNOWN = ("bootstrap", "topic", "compression", "allowlogappendtime", "checkpointlocation")
@@ -38,6 +40,7 @@ class SinkOptions:
     bootstrap: str
     topic: str
     codec: Codec
+    security: ClientSecurity = IN_THE_CLEAR
     keeps_times: bool = False
     """Topics, which the records name, are checked before they are written."""
 
@@ -55,13 +58,13 @@ def sink_options(options: Mapping[str, str], columns: list[str]) -> SinkOptions:
     if codec not in Codec.__members__:
         names = ", ".join(each.name.lower() for each in Codec)
         raise BadOption(f"compression={codec.lower()!r} is none of {names}")
-    made = SinkOptions(given["bootstrap"], given.get("topic", ""), Codec[codec])
+    made = SinkOptions(given["bootstrap"], given.get("topic", ""), Codec[codec], security_in(given))
     check_columns(columns, has_topic=bool(made.topic))
     keeps = {"timestamp", "timestampMs"} & set(columns)
     if not keeps or given.get("allowlogappendtime", "false").lower() == "true":
         return made
     if made.topic:
-        refuse_stamping(made.bootstrap, made.topic)
+        refuse_stamping(made.bootstrap, made.topic, made.security)
         return made
     return replace(made, keeps_times=True)
 
@@ -93,7 +96,11 @@ class TopicStreamSink(DataSourceStreamArrowWriter):
 def write_all(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     """Write the batches of one task."""
     writer = TopicWriter(
-        options.bootstrap, options.topic, options.codec, keeps_times=options.keeps_times
+        options.bootstrap,
+        options.topic,
+        options.codec,
+        keeps_times=options.keeps_times,
+        security=options.security,
     )
     try:
         for batch in batches:

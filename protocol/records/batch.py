@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from protocol.errors import DecodeError
 from protocol.records.compression import Codec, codec_of
 

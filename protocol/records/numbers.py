@@ -64,9 +64,9 @@ def zigzag_size(number: int) -> int:
 
 def zigzag_bytes(number: int) -> bytes:
     """Encode a signed number of at most 64 bits."""
+    if -64 <= number < 64:
+        return _ONE_BYTE[number]
     rest = folded(number)
-    if rest < 0x80:
-        return _ONE_BYTE[rest]
     if rest < 0x4000:
         return bytes((rest & 0x7F | 0x80, rest >> 7))
     encoded = bytearray()
@@ -125,4 +125,5 @@ def put_int64(out: Room, to: int, number: int) -> int:
     return to + 8
 
 
-_ONE_BYTE = tuple(bytes((n,)) for n in range(0x80))
+_ONE_BYTE = tuple(bytes((folded(n),)) for n in (*range(64), *range(-64, 0)))
+"""Encoded numbers that take one byte, by number: negative ones count from the end."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import cython
-from crc32c import crc32c
 
+from protocol.checksum import crc32c
 from protocol.records.batch import CorruptBatch
 
 if cython.compiled:

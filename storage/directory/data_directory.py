@@ -8,9 +8,14 @@ well.
 
 from uuid import UUID
 
-from storage.env import Env, Lock, parent_of
+from storage.env import Env, Lock, make_dir_durably
 from storage.errors import StorageError
-from storage.files.layout import CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES_FILE
+from storage.files.layout import (
+    CLEAN_SHUTDOWN_FILE,
+    LOCK_FILE,
+    META_PROPERTIES_FILE,
+    RESTORING_FILE,
+)
 from storage.files.meta_properties import (
     MetaProperties,
     encode_clean_shutdown,
@@ -39,12 +44,14 @@ class DataDirectory:
         """Take the directory, made if absent; an empty `cluster_id` accepts or invents one.
 
         DirectoryLocked when another process has it, NewerFormat or CorruptCheckpoint when its
-        identity cannot be read, StorageError when it belongs to another cluster or node, DiskError.
+        identity cannot be read, StorageError when it belongs to another cluster or node, or when a
+        restore into it was cut off, DiskError.
         """
         fs = self._env.fs
-        self._make()
+        make_dir_durably(fs, self.path)
         self._lock = fs.lock(self.path_of(LOCK_FILE))
         try:
+            self._refuse_half_restored()
             self._identify(cluster_id, node_id)
             self.was_clean = read_clean_shutdown(fs, self.path_of(CLEAN_SHUTDOWN_FILE)) is not None
         except StorageError:
@@ -74,16 +81,12 @@ class DataDirectory:
         """Path of a file at its top."""
         return f"{self.path}/{name}"
 
-    def _make(self) -> None:
-        """Make the directory and its missing parents, durably."""
-        fs = self._env.fs
-        missing, above = [], self.path
-        while not fs.exists(above):
-            missing.append(above)
-            above = parent_of(above)
-        fs.make_dir(self.path)
-        for path in missing:
-            fs.sync_dir(parent_of(path))
+    def _refuse_half_restored(self) -> None:
+        mark = self.path_of(RESTORING_FILE)
+        if self._env.fs.exists(mark):
+            raise StorageError(
+                mark, "a restore into this directory has not come to its end: run it once more"
+            )
 
     def _identify(self, cluster_id: str, node_id: int) -> None:
         path = self.path_of(META_PROPERTIES_FILE)

@@ -90,7 +90,8 @@ class LogCheckpoints:
             {
                 name: log.snapshot.log_start_offset
                 for name, log in self._logs().items()
-                if log.snapshot.log_start_offset > log.snapshot.segments[0].base_offset
+                if log.tiers.is_tiered
+                or log.snapshot.log_start_offset > log.snapshot.segments[0].base_offset
             }
         )
 

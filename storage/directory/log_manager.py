@@ -7,6 +7,7 @@ touch the disk block: run them on a lane. `logs` is replaced, never changed, so 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from config.topic import TopicConfig
@@ -34,14 +35,27 @@ from storage.segment.removal import RemovalStep, RemovedSegments
 from storage.segment.segment import Segment
 from storage.segment.trusted_indexes import TrustedIndexes
 
+if TYPE_CHECKING:
+    from storage.tier.local_state import LocalState
+    from storage.tier.remote_logs import RemoteLogs
+
 METADATA_TOPIC = "__cluster_metadata"
 
 
 class LogManager:
     """The logs of one data directory."""
 
-    def __init__(self, env: Env, log_dir: str, topic_config: Callable[[str], TopicConfig]) -> None:
-        """Nothing is touched. `topic_config` gives the settings of a topic by name."""
+    def __init__(
+        self,
+        env: Env,
+        log_dir: str,
+        topic_config: Callable[[str], TopicConfig],
+        remote: "RemoteLogs | None" = None,
+    ) -> None:
+        """Nothing is touched. `topic_config` gives the settings of a topic by name.
+
+        `remote`: the parts of logs in the tier's store, where there is one.
+        """
         self.logs: Mapping[tuple[str, int], Log] = {}
         self.damage: list[str] = []
         """Damaged files that `load` went on without: checkpoints, metadata files."""
@@ -50,6 +64,7 @@ class LogManager:
         self.upgraded_segments = 0
         """Number of segments of formats 0 and 1 that `load` rewrote."""
         self._env = env
+        self._remote = remote
         self._topic_config = topic_config
         self._directory = DataDirectory(env, log_dir)
         self._pool = FilePool(env.fs)
@@ -206,9 +221,13 @@ class LogManager:
         """
         log = self.logs[topic, partition]
         log.abandon()
+        if self._remote is not None:
+            self._remote.retire(log)
         delay_ms = log.config.file_delete_delay_ms
         self.ballast.making_room(lambda: self._deleted.bury(log.files, topic, partition, delay_ms))
         self.logs = {name: other for name, other in self.logs.items() if other is not log}
+        if self._remote is not None:
+            self._remote.deleted(log)
 
     def remove_segments(self, log: Log, start_offset: int, *, all_go: bool = False) -> RemovalStep:
         """As `Log.remove_segments`; the files go in later calls of `remove_deleted`."""
@@ -295,7 +314,31 @@ class LogManager:
             topic_id = read_partition_metadata(self._env.fs, metadata)
         except CorruptCheckpoint as error:
             self.damage.append(str(error))
-        return self._make_log(name, topic_id, self._topic_config(name.topic), known)
+        remote = None
+        if self._remote is not None:
+            from storage.tier import local_state  # start-up time, where there is no tier
+
+            remote = local_state.load(self._env.fs, self._path_of(name))
+        if remote is None:
+            return self._make_log(name, topic_id, self._topic_config(name.topic), known)
+        return self._open_tiered(name, remote, topic_id, known)
+
+    def _open_tiered(
+        self, name: PartitionName, remote: "LocalState", topic_id: UUID | None, known: LoadHints
+    ) -> Log:
+        """A log of which a part is in the tier's store."""
+        assert self._remote is not None
+        topic_id = _id_of(self._path_of(name), remote, topic_id)
+        rows = remote.manifest.segments
+        known = known._replace(
+            start_offset=max(known.start_offset, remote.manifest.log_start_offset),
+            remote_end=remote.manifest.end_offset,
+            remote_arrival_ms=max((row.last_arrival_ms for row in rows), default=0),
+            local_start_offset=remote.local_start_offset,
+        )
+        log = self._make_log(name, topic_id, self._topic_config(name.topic), known)
+        self._remote.opened(log, remote)
+        return log
 
     def _make_log(
         self, name: PartitionName, topic_id: UUID | None, config: TopicConfig, known: LoadHints
@@ -331,3 +374,12 @@ class LogManager:
 
     def _path_of(self, name: PartitionName) -> str:
         return f"{self.log_dir}/{partition_dir_name(name.topic, name.partition)}"
+
+
+def _id_of(path: str, remote: "LocalState", topic_id: UUID | None) -> UUID:
+    """The topic's id, also when its own file is damaged. StorageError when two are named."""
+    if topic_id is not None and topic_id != remote.manifest.topic_id:
+        raise StorageError(
+            path, f"the topic is {topic_id}, its part in the store {remote.manifest.topic_id}'s"
+        )
+    return remote.manifest.topic_id

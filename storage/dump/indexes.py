@@ -8,8 +8,7 @@ for its reader, at the first later entry for the base offset; what follows must 
 from collections.abc import Callable, Iterator
 from struct import Struct
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from storage.dump.rows import Damage, Dumped, Row
 from storage.index.txn_index import ENTRY as TXN_ENTRY
 from storage.index.txn_index import VERSION as TXN_VERSION

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from struct import Struct
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from protocol.errors import DecodeError
 from protocol.records.batch import (
     CODEC_MASK,

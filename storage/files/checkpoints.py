@@ -12,8 +12,7 @@ gone, and leaves it out of the file that it writes: one without the row is belie
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint, FileMissing
 from storage.files.layout import PartitionName

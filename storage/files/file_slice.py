@@ -44,6 +44,10 @@ class Unverified(Protocol):
     def segment(self) -> object:
         """The segment of the slice."""
 
+    @property
+    def is_away(self) -> bool:
+        """True when it takes the tier's store, which may take its time."""
+
     def settle(self) -> None:
         """Verify it. Blocks. DiskError."""
 

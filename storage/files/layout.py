@@ -33,6 +33,8 @@ BALLAST_FILE = "horolog-ballast"
 LOG_STARTS_COPY_FILE = "horolog-log-start-offset-checkpoint"
 SCRUB_FILE = "horolog-scrub-checkpoint"
 SYNCED_MARK = "horolog-synced"
+REMOTE_FILE = "horolog-remote"
+RESTORING_FILE = "horolog-restoring"
 PARTITION_METADATA_FILE = "partition.metadata"
 LEADER_EPOCHS_FILE = "leader-epoch-checkpoint"
 

@@ -13,8 +13,7 @@ digits. One that is missing or damaged vouches for nothing. Kafka passes over fi
 
 from contextlib import suppress
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from storage.env import File
 from storage.errors import DiskError, FileMissing
 from storage.files.layout import SYNCED_MARK

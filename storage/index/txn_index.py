@@ -68,6 +68,11 @@ class TxnIndex:
                     entries = self._entries = found
         return entries
 
+    @property
+    def is_loaded(self) -> bool:
+        """True when the entries are in memory."""
+        return self._entries is not None
+
     def append(self, aborted: AbortedTxn) -> None:
         """Add one, in memory; InvalidOffset unless its end is after the last."""
         entries = self.entries

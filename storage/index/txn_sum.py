@@ -9,8 +9,7 @@ believed. Kafka passes over files of this name.
 
 from struct import Struct
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from storage.env import FileSystem
 from storage.errors import CorruptIndex, FileMissing
 from storage.files.layout import TXN_INDEX, TXN_SUM

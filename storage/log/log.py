@@ -23,6 +23,7 @@ from storage.log.appender import LogAppender
 from storage.log.compaction_state import Compaction
 from storage.log.durability import Durability
 from storage.log.reader import read
+from storage.log.segment_tiers import SegmentTiers
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates, RememberedBatch
 from storage.recovery.loading import LoadedLog
@@ -60,6 +61,7 @@ class Log:
         "partition",
         "search",
         "snapshot",
+        "tiers",
         "topic",
         "topic_id",
     )
@@ -98,6 +100,7 @@ class Log:
         self.durability: Durability = Durability(env.clock, loaded.end_offset, config)
         self._gate, self._has_marks = Lock(), False
         self._tail: Tail | None = None
+        self.tiers: SegmentTiers = SegmentTiers(loaded.segments)
         self._publish()
         self._settle()  # what a start found ended is settled: all that was found is durable
 
@@ -144,8 +147,6 @@ class Log:
         self._appender.reconfigure(config)
         self.search.reconfigure(config)
         self.durability.reconfigure(config)
-
-    # --- append ---
 
     def needs_lane(self, records: memoryview) -> bool:
         """True when checking these records takes too long for the loop."""
@@ -199,7 +200,7 @@ class Log:
             self._tail = _new(Tail, (base_offset, segment_base, position))
             self._publish()
         finally:
-            if appender.segments is not self.snapshot.segments:
+            if appender.segments is not self.tiers.local:
                 self._publish()  # a batch that was not stored may have ended a segment
         start, end = self._start_offset, last_offset + 1
         found = (base_offset, last_offset, stamp_ms, start, False, end, waits, skew_ms, dirty)
@@ -222,8 +223,10 @@ class Log:
     # --- publish ---
 
     def _publish(self) -> None:
-        appender = self._appender
-        segments = appender.segments
+        appender, tiers = self._appender, self.tiers
+        if appender.segments is not tiers.local:
+            tiers.join(appender.segments, self._start_offset)
+        segments = tiers.segments
         hidden = self.durability.first_hidden
         if hidden is None:
             watermark, place = appender.end_offset, None
@@ -244,6 +247,7 @@ class Log:
                 appender.total_bytes,
                 place,
                 self._tail,
+                tiers.first_local,
             ),
         )
 
@@ -342,12 +346,16 @@ class Log:
             at_most = self._raise_start(min(start_offset, self.snapshot.high_watermark))
             before = wholly_before(appender.segments, self._start_offset)
             leaving = before[:at_most]
-            if leaving:
-                rename_away(leaving)
-                self.files.fs.sync_dir(self.files.path)
-                appender.drop_segments(len(leaving))
-            self._publish()
+            self._take_out(leaving)
         return RemovalStep(leaving, self._start_offset, has_more=len(before) > len(leaving))
+
+    def _take_out(self, leaving: Sequence[Segment]) -> None:
+        """The oldest local segments leave the directory, and readers see it."""
+        if leaving:
+            rename_away(leaving)
+            self.files.fs.sync_dir(self.files.path)
+            self._appender.drop_segments(len(leaving))
+        self._publish()
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
         """One closed segment counts for several from now on; holding the writer gate.
@@ -359,6 +367,34 @@ class Log:
         with self._change():
             self._appender.replace_segments(old, new)
             self._publish()
+
+    # --- the tier's store ---
+
+    def show_uploaded(self, segments: tuple[Segment, ...], end_offset: int) -> None:
+        """All segments that the store has, in order; they count where the directory has none.
+
+        Holds the writer gate.
+        """
+        with self._change():
+            for gone in set(self.tiers.uploaded).difference(segments):
+                self.search.forget(gone)
+            self.tiers.show(segments, end_offset)
+            self.tiers.join(self._appender.segments, self._start_offset)
+            self._publish()
+
+    def drop_local(self, below: int) -> tuple[Segment, ...]:
+        """Take segments that end at or before `below` out of the directory; their files go later.
+
+        The store has them, and `horolog-remote` says so, durably. Holds the writer gate and
+        blocks. DiskError: what was done stays done.
+        """
+        if not self.takes_changes or self.compaction.is_running:
+            return ()
+        with self._change():
+            below = min(below, self.tiers.uploaded_end)
+            leaving = wholly_before(self._appender.segments, below)[:STEP_SEGMENTS]
+            self._take_out(leaving)
+        return leaving
 
     def roll(self) -> bool:
         """End the active segment, unless it is empty; whether that happened.
@@ -396,6 +432,7 @@ class Log:
         """Raise the start offset to `offset`; durable when it returns, also if it failed before."""
         if offset > self._start_offset:
             self._start_offset, self._start_is_durable = offset, False
+            self.tiers.join(self._appender.segments, self._start_offset)
             self._publish()
         if not self._start_is_durable:
             self._on_start_moved()
@@ -455,7 +492,8 @@ class Log:
     def abandon(self) -> None:
         """Let go of the files without writing: the log is deleted, or its disk is sick."""
         self.is_closed = True
-        for segment in self.snapshot.segments:
+        for segment in self.snapshot.local_segments:
             self.files.pool.forget(segment.path_of(LOG))
+        for segment in self.snapshot.segments:
             self.search.forget(segment)
         self._appender.abandon()

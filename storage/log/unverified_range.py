@@ -28,6 +28,7 @@ class UnverifiedRange(NamedTuple):
     """End of the segment, in bytes."""
     below: int
     """All its offsets are lower than this one."""
+    is_away: bool = False
 
     def settle(self) -> None:
         """Check what is not known yet and note it at the segment. Blocks. DiskError."""

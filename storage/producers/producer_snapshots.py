@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from storage.env import FileSystem
 from storage.errors import CorruptCheckpoint, FileMissing
 from storage.files.layout import SNAPSHOT, segment_name

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from config.topic import TopicConfig
 from storage.env import Env, File
-from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing
+from storage.errors import CorruptIndex, CorruptLog, DiskError, FileMissing, StorageError
 from storage.files import synced_mark
 from storage.files.layout import (
     ABORTS,
     LEADER_EPOCHS_FILE,
     LOG,
     OFFSET_INDEX,
+    REMOTE_FILE,
     SNAPSHOT,
     SYNCED_MARK,
 )
@@ -71,6 +72,12 @@ class LoadHints(NamedTuple):
     start_offset: int = 0
     gaps_below: int | None = None
     """Up to where compaction has been, if that is known."""
+    remote_end: int | None = None
+    """The offset up to which the tier's store has the log; None when it has nothing of it."""
+    remote_arrival_ms: int = 0
+    """The latest arrival in the store's part: none after it is earlier."""
+    local_start_offset: int = 0
+    """Local segments wholly before it are in the store, and about to go."""
 
 
 def load_log(files: PartitionFiles, config: TopicConfig, env: Env, known: LoadHints) -> LoadedLog:
@@ -89,19 +96,31 @@ class _Loading:
         self._env = env
         self._known = known
         self._listing, self._upgraded = self._without_old_formats()
+        self._check_tier()
         self._segments = self._without_removed(self._found_segments())
+        if self._segments:
+            self._segments[0].arrival_floor_ms = known.remote_arrival_ms
         self._unsound_from = self._unsound_aborts()
         self._producers = ProducerStates()
 
     def run(self) -> LoadedLog:
         if not self._segments:
-            return self._started_empty(self._known.start_offset)
+            return self._started_empty(self._least_end(self._known.start_offset))
         loaded = None
         is_whole = DAMAGE_MARK not in self._listing.others and self._unsound_from == MAX_OFFSET
         if self._known.is_clean and is_whole:
             loaded = self._as_left()
         loaded = loaded or self._recovered()
         return replace(loaded, upgraded_segments=self._upgraded.segments)
+
+    def _check_tier(self) -> None:
+        """StorageError when a part of the log is in a store that is not configured."""
+        if REMOTE_FILE in self._listing.others and self._known.remote_end is None:
+            raise StorageError(
+                self._files.path,
+                "a part of this log is in the tier's store: set "
+                "remote.log.storage.system.enable=true and horolog.tier.url as they were",
+            )
 
     def _found_segments(self) -> tuple[Segment, ...]:
         now = self._env.clock.monotonic()
@@ -137,7 +156,8 @@ class _Loading:
         A crash during their removal may have kept any of them: between others, they are no hole.
         They are gone durably: no checkpoint tells a start offset at which a segment begins.
         """
-        removed = wholly_before(segments, self._known.start_offset)
+        known = self._known
+        removed = wholly_before(segments, max(known.start_offset, known.local_start_offset))
         for segment in removed:
             remove_segment(self._env.fs, segment)
         if removed:
@@ -172,8 +192,8 @@ class _Loading:
                     rebuild_indexes(segment, segment.size_bytes, rules)
         except CorruptLog:
             return None
-        start_offset = max(self._known.start_offset, segments[0].base_offset)
-        if end_offset < start_offset:
+        start_offset = self._start_offset(segments)
+        if end_offset < self._least_end(start_offset):
             return None
         if self._listing.snapshots.get(end_offset) == EMPTY_SNAPSHOT_BYTES:
             self._producers.end_offset = end_offset
@@ -230,11 +250,12 @@ class _Loading:
         self._settle_mark(result)
         if synced > result.end_offset and result.corruption is None:
             self._env.fs.remove(f"{self._files.path}/{SYNCED_MARK}")  # others will have its offsets
-        start_offset = max(known.start_offset, segments[0].base_offset)
-        if result.end_offset < start_offset and result.corruption is None:
+        start_offset = self._start_offset(segments)
+        least_end = self._least_end(start_offset)
+        if result.end_offset < least_end and result.corruption is None:
             for segment in reversed(result.segments):
                 remove_segment(self._env.fs, segment)
-            return self._started_empty(start_offset)
+            return self._started_empty(least_end)
         self._renew_snapshots(result.end_offset)
         _settle_epochs(epochs, entries, result.end_offset, was_cut=bool(result.cut_bytes))
         return LoadedLog(
@@ -247,6 +268,17 @@ class _Loading:
             was_recovered=True,
             cut_bytes=result.cut_bytes,
         )
+
+    def _start_offset(self, segments: tuple[Segment, ...]) -> int:
+        """Start of the log: of the directory, unless the tier's store has all that is before."""
+        known, begin = self._known, segments[0].base_offset
+        if known.remote_end is not None and known.remote_end >= begin:
+            return known.start_offset
+        return max(known.start_offset, begin)
+
+    def _least_end(self, start_offset: int) -> int:
+        """The log ends there or later: others have read what the store has."""
+        return max(start_offset, self._known.remote_end or 0)
 
     def _gaps_below(self) -> int:
         """Up to where compaction has been; all of a compacted log when that is not known."""
@@ -283,17 +315,35 @@ class _Loading:
             self._env.fs.remove(path)
 
     def _started_empty(self, start_offset: int) -> LoadedLog:
-        """A log without a record, which begins at `start_offset`."""
+        """A log without a record in the directory: the next one gets `start_offset`.
+
+        Of the producers is known what the snapshot of the end of the store's part says.
+        """
+        self._producers.clear(start_offset)
+        goes_on = start_offset == self._known.remote_end
+        if goes_on and start_offset in self._listing.snapshots:
+            self._load_snapshot(start_offset)
         for offset in self._listing.snapshots:
-            self._remove_snapshot(offset)
-        segment = create_segment(self._files, start_offset, self._config, self._env)
+            if not goes_on or offset != start_offset:
+                self._remove_snapshot(offset)
+        floor = self._known.remote_arrival_ms
+        segment = create_segment(
+            self._files, start_offset, self._config, self._env, arrival_floor_ms=floor
+        )
         if segment.held is not None:
             segment.held.close()
             segment.held = None
         self._env.fs.sync_dir(self._files.path)
         segment.name_is_durable = True
-        self._producers.clear(start_offset)
-        return LoadedLog(self._files, (segment,), start_offset, start_offset, self._producers)
+        begin = start_offset if self._known.remote_end is None else self._known.start_offset
+        return LoadedLog(self._files, (segment,), begin, start_offset, self._producers)
+
+    def _load_snapshot(self, offset: int) -> None:
+        """The producers of one snapshot; none where it is damaged, and it goes."""
+        producer_snapshots.load_newest(
+            self._env.fs, self._files.path, [offset], self._producers, at_most=offset
+        )
+        self._producers.end_offset = offset
 
     def _remove_snapshot(self, offset: int) -> None:
         try:

@@ -6,8 +6,7 @@ Owns the buffer, and the evidence where the good part ends; what to do about it 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from crc32c import crc32c
-
+from protocol.checksum import crc32c
 from protocol.records.batch import CRC_STARTS, HEADER_BYTES, LENGTH_ENDS, CorruptBatch, read_header
 from protocol.records.scan import BatchRow, find_next_batch, scan_batches
 

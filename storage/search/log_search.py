@@ -156,7 +156,7 @@ class LogSearch:
         segments = snapshot.segments
         for number in range(index_of(segments, offset), len(segments)):
             segment = segments[number]
-            if segment.path_of(LOG) != piece.file.path:
+            if piece.file.path not in {segment.path_of(LOG), segment.away and segment.away.path}:
                 continue
             indexes = self._indexes.of(segment, snapshot.end_of(number), self._rules)
             behind = indexes.offsets.first_at_position(piece.position + piece.size)

@@ -29,7 +29,10 @@ class Tail(NamedTuple):
 
 
 class LogSnapshot(NamedTuple):
-    """One moment of a log. `segments` is never empty; the last one is active."""
+    """One moment of a log. `segments` is never empty; the last one is active.
+
+    Those that lie only in the tier's store come first, `first_local` of them.
+    """
 
     log_start_offset: int
     log_end_offset: int
@@ -44,6 +47,18 @@ class LogSnapshot(NamedTuple):
     """Position of the high watermark when it is below the end; None when it is the end."""
     tail: Tail | None = None
     """Next read of a client that follows the log; None until something was appended."""
+    first_local: int = 0
+    """Number of the first segment that is in the directory."""
+
+    @property
+    def local_segments(self) -> tuple[Segment, ...]:
+        """Segments in the log's directory, the active one last."""
+        return self.segments[self.first_local :]
+
+    @property
+    def local_start_offset(self) -> int:
+        """The first offset that is in the log's directory."""
+        return max(self.log_start_offset, self.segments[self.first_local].base_offset)
 
     @property
     def active(self) -> Segment:
@@ -57,8 +72,13 @@ class LogSnapshot(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all `.log` files."""
+        """Bytes of all `.log` files, those in the tier's store included."""
         return sum(s.size_bytes for s in self.segments[:-1]) + self.end_position
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of the `.log` files in the directory."""
+        return sum(s.size_bytes for s in self.local_segments[:-1]) + self.end_position
 
 
 class AppendResult(NamedTuple):

@@ -7,7 +7,7 @@ from their snapshot, never from `size_bytes`.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from config.topic import TopicConfig
 from storage import locks
@@ -57,12 +57,23 @@ class IndexRules:
         )
 
 
+class Away(File, Protocol):
+    """The `.log` of a segment that is in the tier's store; reads ask the store, and block."""
+
+    def here(self, position: int, size: int) -> File | None:
+        """A local file that has these bytes, and keeps them; None when some are not here."""
+
+    def fetch(self, position: int, size: int) -> File:
+        """The same, asking the store for what is not here. Blocks. CorruptLog, DiskError."""
+
+
 class Segment:
     """Files `<base>.log`, `.index`, `.timeindex`, `.zones` of one partition."""
 
     __slots__ = (
         "_aborted",
         "arrival_floor_ms",
+        "away",
         "base_offset",
         "files",
         "first_arrival_ms",
@@ -122,6 +133,8 @@ class Segment:
         """The open `.log` while the segment is active and was used."""
         self.pinned: File | None = None
         """The open `.log` while another file has, or is about to take, its name."""
+        self.away: Away | None = None
+        """Set when the segment is in the tier's store, and not in the directory."""
         self.generation = 0
         """Number of earlier segments with this base offset: compaction replaces them."""
         self.swap_suffix = ""
@@ -143,7 +156,9 @@ class Segment:
 
     def file(self) -> File:
         """The `.log`, opened if need be, also by readers of a segment that was just removed."""
-        file = self.held or self.pinned  # each looked at once: a roll takes the first away
+        file = (
+            self.held or self.pinned or self.away
+        )  # each looked at once: a roll takes the first away
         if file is not None:
             return file
         try:
@@ -181,6 +196,11 @@ class Segment:
             with locks.ONCE:
                 aborted = self._aborted = self._aborted or made
         return aborted
+
+    @property
+    def knows_aborted(self) -> bool:
+        """True when `aborted` reads no file."""
+        return self._aborted is not None and self._aborted.is_loaded
 
     @property
     def has_aborted(self) -> bool:

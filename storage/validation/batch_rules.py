@@ -81,11 +81,21 @@ class InvalidRecordError(KafkaError):
 class BatchRules:
     """Rules for batches from a topic's settings; replaced when they change."""
 
-    __slots__ = ("_config", "_keys_required", "_stamps", "_target", "_times")
+    __slots__ = (
+        "_config",
+        "_keys_required",
+        "_max_batch_bytes",
+        "_max_message_bytes",
+        "_stamps",
+        "_target",
+        "_times",
+    )
 
     def __init__(self, config: TopicConfig) -> None:
         """Read the settings once."""
         self._config = config
+        self._max_message_bytes = config.max_message_bytes
+        self._max_batch_bytes = config.segment_bytes
         self._keys_required = "compact" in config.cleanup_policy
         self._times = TimeRules(config)
         self._stamps = self._times.stamps
@@ -121,9 +131,11 @@ class BatchRules:
         if self._target is not None and self._target != codec:
             records = memoryview(recompress(records, self._target, level=self._level()))
             size = len(records)
-            self._check_size(size)
+            if size > self._max_message_bytes:
+                raise _too_large(size, self._max_message_bytes)
             header = read_header(records)
-        self._check_fits_segment(size)
+        if size > self._max_batch_bytes:
+            raise _beyond_segment(size, self._max_batch_bytes)
         if self._stamps:
             stamp_log_append_time(records, 0, size, now_ms)
             return CheckedBatch(records, header, now_ms, facts, now_ms, now_ms)
@@ -150,7 +162,9 @@ class BatchRules:
             records = memoryview(recompress(records, target, level=self._level()))
             header = read_header(records)
         if not self._stamps:
-            return batch._replace(records=records, header=header, arrival_ms=now_ms)
+            return CheckedBatch(
+                records, header, batch.max_timestamp, batch.facts, NO_TIMESTAMP, now_ms
+            )
         stamp_log_append_time(records, 0, len(records), now_ms)
         return batch._replace(
             records=records,
@@ -211,7 +225,8 @@ class BatchRules:
             )
         if header.base_offset:
             raise _invalid(_header_fault(header))
-        self._check_size(size)
+        if size > self._max_message_bytes:
+            raise _too_large(size, self._max_message_bytes)
         if not crc_matches(records, 0, header):
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"The batch does not have the CRC {header.crc:08x}"
@@ -223,23 +238,6 @@ class BatchRules:
         ):
             raise _invalid(_header_fault(header))
         return header
-
-    def _check_size(self, size: int) -> None:
-        config = self._config
-        if size > config.max_message_bytes:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"The batch has {size} bytes, more than max.message.bytes "
-                f"({config.max_message_bytes}) allows",
-            )
-
-    def _check_fits_segment(self, size: int) -> None:
-        config = self._config
-        if size > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"The batch has {size} bytes, more than a segment holds ({config.segment_bytes})",
-            )
 
     def _unpack(self, header: BatchHeader, payload: memoryview, work: Work | None) -> Buffer:
         if work is not None:
@@ -353,3 +351,17 @@ def _header_fault(header: BatchHeader) -> str:
     if header.attributes & CONTROL:
         return "A producer may not write control batches"
     return f"Producer {header.producer_id} sent the invalid sequence {header.base_sequence}"
+
+
+def _too_large(size: int, limit: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The batch has {size} bytes, more than max.message.bytes ({limit}) allows",
+    )
+
+
+def _beyond_segment(size: int, limit: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"The batch has {size} bytes, more than a segment holds ({limit})",
+    )

@@ -26,7 +26,7 @@ CHUNK_BYTES = 1024 * 1024
 
 def scrubbable(log: Log) -> list[tuple[Segment, int]]:
     """The segments that nobody writes to any more, each with the base offset of the next one."""
-    segments = log.snapshot.segments
+    segments = log.snapshot.local_segments
     pairs = pairwise(segments)
     return [(each, following.base_offset) for each, following in pairs if each.synced]
 
@@ -75,7 +75,7 @@ class SegmentScrub:
 
     def _is_what_it_seemed(self) -> bool:
         segment = self._segment
-        return not segment.is_removed and segment in self._log.snapshot.segments
+        return not segment.is_removed and segment in self._log.snapshot.local_segments
 
 
 def _beside(fs: FileSystem, segment: Segment) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
+from protocol.checksum import crc32c
 
 UNTIMED = 1  # some records have no time
 DIRTY_FUTURE = 2

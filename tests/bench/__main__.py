@@ -31,10 +31,12 @@ from tests.bench import (
     memory_cells,
     peers,
     produce_cells,
+    rights_cells,
     scrape_cells,
     single_cells,
     start_cells,
     time_cells,
+    tls_cells,
     transaction_cells,
 )
 from tests.bench.cell import FULL, QUICK, TINY, Cell, Scale
@@ -60,6 +62,8 @@ FAMILIES = (
     cleaner_cells,
     scrape_cells,
     transaction_cells,
+    rights_cells,
+    tls_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}

@@ -9,12 +9,17 @@ from pathlib import Path
 from protocol.apis.metadata import MetadataRequest
 from tests.bench import process
 from tests.bench.wire import Wire
+from tests.support.clients.containers import free_port
 from tests.support.kafka.kafka_oracle import start_kafka
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
 
 Starter = Callable[..., NodeProcess]
 _numbers = itertools.count()
+
+
+def _only_listeners(text: str) -> Mapping[str, str]:
+    return {"listeners": text}
 
 
 @dataclass(slots=True)
@@ -34,6 +39,8 @@ class Peer:
     cached_config: Mapping[str, str]
     starter: Starter | None = None
     node: NodeProcess | None = field(default=None, repr=False)
+    listeners: Callable[[str], Mapping[str, str]] = field(default=_only_listeners, repr=False)
+    """The settings of a node that has these listeners for clients, as Kafka writes them."""
 
     @property
     def can_start(self) -> bool:
@@ -44,11 +51,14 @@ class Peer:
         return self.scratch / f"{self.name}-{next(_numbers)}" / "data"
 
     def start_another(
-        self, directory: Path, settings: Mapping[str, str] | None = None
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        listen: str = "127.0.0.1:0",
     ) -> NodeProcess:
         """A node of this kind besides the measured one; ready when it has answered Metadata."""
         assert self.starter
-        node = self.starter(directory, settings, ready_within_seconds=300)
+        node = self.starter(directory, settings, listen=listen, ready_within_seconds=300)
         with Wire(node.bootstrap) as wire:
             wire.call("Metadata", 9, MetadataRequest(topics=[]))
         return node
@@ -80,8 +90,19 @@ def kafka(scratch: Path) -> Peer:
     """A real Kafka, on an empty directory."""
     node = start_kafka(scratch / "kafka" / "data")
     peer = running_kafka(node.bootstrap, node.pid, scratch)
-    peer.starter, peer.node = start_kafka, node
+    peer.starter, peer.node, peer.listeners = start_kafka, node, _kafka_listeners
     return peer
+
+
+def _kafka_listeners(text: str) -> Mapping[str, str]:
+    """Those of clients, and one for its controller."""
+    controller = f"127.0.0.1:{free_port()}"
+    return {
+        "controller.quorum.voters": f"1@{controller}",
+        "listeners": f"{text},CONTROLLER://{controller}",
+        "advertised.listeners": text,
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
+    }
 
 
 def running_kafka(bootstrap: str, pid: int | None, scratch: Path) -> Peer:

@@ -1,8 +1,9 @@
 """Spark's own Kafka connector at work, and our source beside it; prints what each saw as JSON.
 
 Arguments: HOST:PORT, a topic whose times are in disorder, one where they are not, one to write to,
-the first and the end time in ms, a folder for checkpoints, a JSON list of options to be tried. Rows
-are [partition, offset, time in ms, key, value, headers].
+the first and the end time in ms, a folder for checkpoints, a JSON list of options to be tried, JSON
+of the options for a topic of a broker with TLS, SASL and ACLs. Rows are
+[partition, offset, time in ms, key, value, headers].
 """
 
 import json
@@ -88,7 +89,7 @@ def collected(frame: DataFrame) -> list[Any]:
 
 
 def main() -> None:
-    bootstrap, topic, orderly, copy, first_ms, end_ms, folder, tried = sys.argv[1:]
+    bootstrap, topic, orderly, copy, first_ms, end_ms, folder, tried, secure = sys.argv[1:]
     spark = open_session(
         "connector",
         master="local[2]",
@@ -115,6 +116,10 @@ def main() -> None:
         "between offsets": ours.batch(**between, endingTimestampMode="offset"),
         "columns": ours.frame().schema.simpleString(),
     }
+    said["secure"] = [
+        rows(spark.read.format(name).options(**json.loads(secure)).load())
+        for name in (CONNECTOR, OURS)
+    ]
     said["columns"] = job.frame().schema.simpleString()
     said["orderly"] = [
         Job(spark, name, bootstrap, orderly).batch(**between) for name in (CONNECTOR, OURS)

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, in batches, streams, by time and as a sink, sees what is there.
+"""Spark's own Kafka connector in batches, streams, by time, as a sink, by SASL sees what is there.
 
 Our source sees the same. Where record times are out of order, a range of time is what each makes of
 it: the connector an offset range, from the first record at or after each time (docs/pipeline.md),
@@ -8,7 +8,7 @@ which misses records that came late and has some that are outside; ours every re
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.conformance.conftest import create_topic
+from tests.pipeline.test_secure_brokers import RECORDS, running
 from tests.support.kafka.kafka_oracle import available
 from tests.support.spark.spark_jars import available as jars_available
 
-EXERCISES = {"Spark's Kafka connector": "batches, streams, by time, as a sink"}
+EXERCISES = {
+    "Spark's Kafka connector": "batches, streams, by time, as a sink; by TLS and SCRAM with rights"
+}
 PARTITIONS, COUNT = 3, 200  # records of each partition
 BEGIN_MS, STEP_MS = 1_700_000_000_000, 1000
 FIRST_MS, END_MS = BEGIN_MS + 60 * STEP_MS, BEGIN_MS + 140 * STEP_MS
@@ -100,8 +103,22 @@ def cut(records: list[list[Any]], first_ms: int, end_ms: int) -> list[list[Any]]
 
 
 @pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The options of a user who may read one topic, and no group."""
+    folder = tmp_path_factory.mktemp("secure")
+    with running(folder) as broker:
+        yield broker.options(
+            "SASL_SSL-SCRAM-SHA-512", subscribe="in", includeHeaders="true",
+            startingOffsets="earliest",
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
 def seen(
-    bootstrap: str, admin: AdminClient, tmp_path_factory: pytest.TempPathFactory
+    bootstrap: str,
+    admin: AdminClient,
+    secure: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
     """What the connector and our source saw, and a plain consumer of the same topics."""
     topic, orderly, copy = (f"connector-{what}" for what in ("late", "in-order", "copy"))
@@ -113,7 +130,7 @@ def seen(
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.conformance.spark_connector_job", bootstrap,
          topic, orderly, copy, str(FIRST_MS), str(END_MS), str(folder),
-         json.dumps(list(REFUSED))],
+         json.dumps(list(REFUSED)), json.dumps(secure)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         timeout=300, cwd=ROOT,
     )  # fmt: skip
@@ -129,6 +146,12 @@ def test_the_connector_sees_what_a_plain_read_sees(seen: dict[str, Any]) -> None
     assert seen["between"] == cut(records, FIRST_MS, END_MS)
     assert 0 < len(seen["between"]) < len(records)
     assert sorted(each[3:] for each in seen["copy"]) == sorted(each[3:] for each in records)
+
+
+def test_both_read_by_tls_and_scram_with_the_right_to_read_alone(seen: dict[str, Any]) -> None:
+    connector, ours = seen["secure"]
+    assert ours == connector
+    assert [each[1] for each in ours] == list(range(RECORDS))
 
 
 def test_ours_equals_the_connector_where_times_are_in_order(seen: dict[str, Any]) -> None:

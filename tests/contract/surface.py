@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
 from prometheus_client import CollectorRegistry
@@ -83,7 +84,7 @@ def paths() -> Iterator[str]:
         yield from (f"http {route.method} {route.path} {asked}" for asked in _asked(route))
 
 
-def _asked(route: HttpRoute) -> Iterator[str]:
+def _asked(route: HttpRoute[Any]) -> Iterator[str]:
     for each in route.parameters:
         default = "" if each.default is None else f" default={each.default}"
         yield _with_traits(f"?{each.name}{default}", {"required": each.required})

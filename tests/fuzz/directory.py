@@ -1,6 +1,7 @@
 """A small data directory on a simulated disk, one file of which is whatever the fuzzer says."""
 
 import functools
+from typing import Any
 from uuid import UUID
 
 from config.topic import TopicConfig
@@ -15,9 +16,10 @@ from tests.support.records.logs import NO_BOUNDS, make_durable
 
 LOG_DIR = "/data"
 NOW = 1_700_000_000_000
-CONFIG = TopicConfig(
-    **{**NO_BOUNDS, "segment_bytes": 300, "index_interval_bytes": 60, "horolog_zone_bytes": 100}
-)
+SETTINGS: dict[str, Any] = {
+    **NO_BOUNDS, "segment_bytes": 300, "index_interval_bytes": 60, "horolog_zone_bytes": 100,
+}  # fmt: skip
+CONFIG = TopicConfig(**SETTINGS)
 NEVER_READ = {".lock", "horolog-ballast"}
 
 

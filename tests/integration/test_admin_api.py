@@ -343,6 +343,7 @@ async def test_without_a_held_clock_changes_need_the_token_and_moves_are_refused
 ) -> None:
     secret = tmp_path / "token"
     secret.write_text(f"{TOKEN}\n")
+    secret.chmod(0o600)
     settings = {"horolog.http.token.file": str(secret)}
     async with running_broker(tmp_path / "data", settings) as broker:
         admin = Admin(str(broker.http))
@@ -367,6 +368,7 @@ async def test_a_token_file_that_holds_none_ends_the_start(
     secret = tmp_path / "token"
     if content is not None:
         secret.write_text(content)
+        secret.chmod(0o600)
     broker = make_broker(tmp_path / "data", {"horolog.http.token.file": str(secret)})
     with pytest.raises(ConfigError, match=r"horolog\.http\.token\.file"):
         await broker.start()

@@ -2,26 +2,19 @@
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from broker.daemon.routes import served
-from broker.runtime.admin_trail import (
-    LINES_PER_SECOND,
-    MAX_SUMS,
-    OTHERS,
-    AdminChange,
-    AdminTrail,
-    Who,
-)
 from broker.runtime.deferred import Deferred
-from broker.runtime.event_log import LEVELS, journal
+from broker.runtime.principals import ANONYMOUS
+from broker.security.audit import sinks
+from broker.security.audit.trail import AuditTrail
 from broker.server.admin_actions import ACTIONS, NO_ACTIONS, watched
 from broker.server.route import Route
 from protocol.apis import (
@@ -38,23 +31,34 @@ from protocol.apis import (
     offset_delete,
     write_txn_markers,
 )
+from tests.support.clients.wire import AsyncWireClient
 from tests.support.worlds.app import client_of, running_broker
+from tests.support.worlds.handler_world import InlineLanes
 
 Lines = list[dict[str, Any]]
 
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Lines]:
+    """The lines so far, which go to standard error unless a test says otherwise."""
     written: list[str] = []
-    monkeypatch.setattr(journal, "write", written.append)
-    monkeypatch.setattr(journal, "as_json", True)
-    monkeypatch.setattr(journal, "threshold", LEVELS["info"])
 
-    def changes() -> Lines:
-        found = [json.loads(each) for each in written]
-        return [each for each in found if each["event"] == "admin_change"]
+    def write(self: object, lines: Sequence[str]) -> int:
+        written.extend(lines)
+        return len(lines)
 
-    return changes
+    monkeypatch.setattr(sinks.StandardError, "write", write)
+    return lambda: [json.loads(each) for each in written]
+
+
+def audit_trail(now: Callable[[], float] = lambda: 1.0) -> AuditTrail:
+    """One without a broker."""
+    return AuditTrail(now, lambda: 1_790_000_000_000, cast("Any", InlineLanes()))
+
+
+async def all_told(trail: AuditTrail) -> None:
+    """Returns when everything is written."""
+    await trail.queue.drain()
 
 
 def test_every_api_is_told_or_has_a_reason_not_to() -> None:
@@ -167,13 +171,15 @@ async def test_every_change_is_told_with_who_and_what(
         for request, version, *said in [*on_topics(), *on_settings(), *on_groups()]:
             before = len(told())
             await client.call(request, version)
-            broker.services.trail.flush()
+            await all_told(broker.services.trail)
             lines = told()[before:]
             assert [[e["operation"], e["resource"], e["outcome"]] for e in lines] == [said], request
             (line,) = lines
-            assert line["client_id"] == "test"
-            assert line["address"] == "127.0.0.1"
-            assert (line["by"], line["principal"]) == ("PLAINTEXT", "User:ANONYMOUS")
+            assert (line["event"], line["api"], line["count"]) == (
+                "admin_change", type(request).__name__.removesuffix("Request"), 1
+            )  # fmt: skip
+            assert (line["client_id"], line["host"]) == ("test", "127.0.0.1")
+            assert (line["listener"], line["principal"]) == ("PLAINTEXT", "User:ANONYMOUS")
 
 
 async def test_only_what_changes_something_is_told(
@@ -183,7 +189,7 @@ async def test_only_what_changes_something_is_told(
         topic = create_topics.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
         await client.call(create_topics.CreateTopicsRequest(topics=[topic], validate_only=True), 7)
         await client.call(metadata.MetadataRequest(topics=None), 9)
-        assert told() == []
+    assert told() == []
 
 
 async def test_changes_by_http_are_told_and_so_is_who_was_not_let_in(
@@ -191,6 +197,7 @@ async def test_changes_by_http_are_told_and_so_is_who_was_not_let_in(
 ) -> None:
     file = tmp_path / "token"
     file.write_text("0123456789abcdef")
+    file.chmod(0o600)
     settings = {"horolog.http.token.file": str(file)}
     async with running_broker(tmp_path / "data", settings) as broker:
 
@@ -206,39 +213,122 @@ async def test_changes_by_http_are_told_and_so_is_who_was_not_let_in(
         assert await asyncio.to_thread(post, "wrong-wrong-wrong") == 401
         assert await asyncio.to_thread(post, "0123456789abcdef") == 400
     first, second = told()
-    assert (first["operation"], first["resource"]) == ("HTTP POST", "/api/clock/confirm")
-    assert (first["address"], first["by"]) == ("127.0.0.1", "HTTP")
-    assert (first["outcome"], second["outcome"]) == ("refused 401", "refused 400")
+    assert (first["event"], first["resource"]) == ("authentication_failed", "HTTP")
+    assert (second["operation"], second["resource"]) == ("HTTP POST", "/api/clock/confirm")
+    assert (second["host"], second["listener"]) == ("127.0.0.1", "HTTP")
+    assert second["outcome"] == "refused 400"
     assert "0123456789abcdef" not in json.dumps(told())
+    assert "wrong-wrong" not in json.dumps(told())
 
 
-def test_a_burst_is_added_up_and_nothing_is_dropped(told: Callable[[], Lines]) -> None:
-    trail = AdminTrail(lambda: 100.0)
-    for number in range(5000):
-        who = Who(f"client {number % 3}", "10.0.0.1", "PLAINTEXT")
-        trail.noted(who, AdminChange("delete topic", f"t{number}", "", number % 2))
-    assert len(told()) == LINES_PER_SECOND
-    trail.flush()
-    lines = told()
-    assert len(lines) == LINES_PER_SECOND + 6
-    by_outcome: Counter[str] = Counter()
-    for each in lines:
-        by_outcome[each["outcome"]] += each.get("count", 1)
-    assert by_outcome == {"done": 2500, "refused 1": 2500}
-    assert trail.changes == 5000
+async def test_nothing_is_changed_that_would_leave_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file fails, and standard error is closed; what is asked for and read goes on."""
+    monkeypatch.setattr(sinks.StandardError, "write", lambda *_: 0)
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef")
+    file.chmod(0o600)
+    settings = {"horolog.http.token.file": str(file)}
+    async with running_broker(tmp_path / "d", settings) as broker, client_of(broker) as client:
+        trail = broker.services.trail
+        topic = create_topics.CreatableTopic(name="first", num_partitions=1, replication_factor=1)
+        request = create_topics.CreateTopicsRequest(topics=[topic])
+        await client.call(request, 7)  # made, and its line waits
+        await until(lambda: trail.is_lost)
+        assert "audit_lost" in await asyncio.to_thread(post_to, str(broker.http))
+        ready = await asyncio.to_thread(get_from, str(broker.http), "/readyz?verbose")
+        assert "security_audit" in ready
+        assert "nothing may be changed" in ready
+        async with client_of(broker) as another:
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await another.call(request, 7)
+        await client.call(metadata.MetadataRequest(topics=None), 9)
+        monkeypatch.undo()
+        trail.flush()
+        await until(lambda: not trail.is_lost)
+        answer = await client.call(request, 7)
+        assert answer.topics[0].error_code == 36
 
 
-def test_what_is_kept_of_a_burst_is_bounded(told: Callable[[], Lines]) -> None:
-    trail = AdminTrail(lambda: 100.0)
-    for number in range(5000):
-        trail.noted(
-            Who(f"client {number}", "h", "X"), AdminChange("delete topic", f"t{number}", "")
-        )
-    trail.flush()
-    lines = told()
-    assert len(lines) == LINES_PER_SECOND + MAX_SUMS + 1
-    assert lines[-1]["client_id"] == OTHERS
-    assert sum(each.get("count", 1) for each in lines) == 5000
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never holds")
+
+
+def post_to(address: str) -> str:
+    connection = HTTPConnection(address, timeout=20)
+    try:
+        headers = {"Authorization": "Bearer 0123456789abcdef"}
+        connection.request("POST", "/api/clock/confirm", b"", headers)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def get_from(address: str, path: str) -> str:
+    connection = HTTPConnection(address, timeout=20)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+async def test_values_are_told_with_those_before_and_secrets_never(
+    tmp_path: Path, told: Callable[[], Lines]
+) -> None:
+    async with running_broker(tmp_path) as broker, client_of(broker) as client:
+        name = create_topics.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        await client.call(create_topics.CreateTopicsRequest(topics=[name]), 7)
+
+        async def alter(kind: int, name: str, **values: str | None) -> None:
+            configs = [
+                incremental_alter_configs.AlterableConfig(
+                    name=key.replace("_", "."),
+                    value=value,
+                    config_operation=1 if value is None else 0,
+                )
+                for key, value in values.items()
+            ]
+            resource = incremental_alter_configs.AlterConfigsResource(
+                resource_type=kind, resource_name=name, configs=configs
+            )
+            request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+            await client.call(request, 1)
+
+        await alter(2, "t", retention_ms="5000")
+        await alter(2, "t", retention_ms="6000")
+        await alter(2, "t", retention_ms=None)
+        await alter(4, "", max_connections="77")
+        await alter(4, "1", ssl_key_password="hunter2", ssl_kye_password="hunter3")
+        await set_quota(client, 5000.0)
+        await set_quota(client, None)
+    details = [each["detail"] for each in told()[1:]]
+    assert details[:4] == [
+        "retention.ms=5000 (was default)",
+        "retention.ms=6000 (was 5000)",
+        "retention.ms deleted (was 6000)",
+        "max.connections=77 (was default)",
+    ]
+    assert "ssl.key.password=[hidden] (was default) ssl.kye.password=[hidden]" in details[4]
+    assert details[5:] == [
+        "producer_byte_rate=5000 (was none)",
+        "producer_byte_rate deleted (was 5000)",
+    ]
+    assert "hunter" not in json.dumps(told())
+
+
+async def set_quota(client: AsyncWireClient, value: float | None) -> None:
+    entity = alter_client_quotas.EntityData(entity_type="client-id", entity_name="noisy")
+    op = alter_client_quotas.OpData(
+        key="producer_byte_rate", value=value or 0.0, remove=value is None
+    )
+    quota = alter_client_quotas.EntryData(entity=[entity], ops=[op])
+    await client.call(alter_client_quotas.AlterClientQuotasRequest(entries=[quota]), 1)
 
 
 @pytest.mark.parametrize("how", ["raised", "awaited", "deferred"])
@@ -261,15 +351,19 @@ async def test_a_request_that_ends_in_an_error_nobody_expected_is_told(
     handle = {"raised": raised, "awaited": awaited, "deferred": deferred}[how]
     (api,) = (each.api for each in served() if each.api.name == "CreateTopics")
     key = api.key
-    watched_routes = watched({key: Route(api, handle, None)}, AdminTrail(lambda: 1.0))
-    context: Any = SimpleNamespace(client_id="me", client_host="10.0.0.1", listener_name="X")
+    trail = audit_trail()
+    watched_routes = watched({key: Route(api, handle, None)}, trail)
+    context: Any = SimpleNamespace(
+        client_id="me", client_host="10.0.0.1", listener_name="X", principal=ANONYMOUS
+    )
     try:
         answer = watched_routes[key].handle(object(), context)
         if how == "awaited":
             await answer
     except RuntimeError:
         pass
+    await all_told(trail)
     (line,) = told()
-    assert (line["operation"], line["outcome"], line["client_id"], line["reason"]) == (
+    assert (line["operation"], line["outcome"], line["client_id"], line["detail"]) == (
         "CreateTopics", "failed", "me", "RuntimeError: the disk is on fire"
     )  # fmt: skip

@@ -39,9 +39,8 @@ def refused(data_dir: Path | str, *settings: str) -> tuple[int, str]:
         ("log.segment.bytes=1parsec", "use b, kib, mib, gib, tib, kb, mb, gb, tb"),
         ("advertised.listeners=PLAINTEXT://0.0.0.0:9092", "name the host that clients use"),
         ("advertised.listeners=PLAINTEXT://[::]:9092", "name the host that clients use"),
-        ("listeners=SSL://127.0.0.1:0", "a proxy in front may end TLS"),
-        ("ssl.keystore.location=/no/such/certificate.pem", "a proxy in front may end TLS"),
-        ("horolog.http.token.file=/no/such/token", "put the token there"),
+        ("ssl.keystore.type=JKS", "keytool -importkeystore"),
+        ("horolog.http.token.file=/no/such/token", "put the tokens there"),
     ],
 )
 def test_a_wrong_setting_is_told_with_its_remedy(tmp_path: Path, setting: str, remedy: str) -> None:
@@ -49,6 +48,26 @@ def test_a_wrong_setting_is_told_with_its_remedy(tmp_path: Path, setting: str, r
     assert status == BAD_SETTINGS
     assert setting.partition("=")[0] in line
     assert remedy in line
+
+
+TIER = ("remote.log.storage.system.enable=true", "horolog.tier.url=s3://bucket/prefix")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "remedy"),
+    [
+        ("http://192.0.2.7:9000", "horolog.tier.allow.http=true"),
+        ("https://key:secret@192.0.2.7", "AWS_ENDPOINT_URL"),
+    ],
+)
+def test_a_store_that_may_not_be_used_ends_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, remedy: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    status, line = refused(tmp_path / "data", *TIER)
+    assert status == BAD_SETTINGS
+    assert remedy in line
+    assert "secret" not in line
 
 
 @pytest.mark.parametrize("data_dir", ["/proc/horolog/data", "/sys/horolog"])

@@ -168,6 +168,7 @@ def test_a_clock_that_is_not_held_says_so_and_changes_ask_for_a_token(
 ) -> None:
     secret = tmp_path / "token"
     secret.write_text("a token of sixteen".replace(" ", "-"))
+    secret.chmod(0o600)
     with start_broker(tmp_path / "data", {"horolog.http.token.file": str(secret)}) as node:
         http = ["--http", node.facts["http"]]
         assert main(["clock", "freeze", *http]) == 1

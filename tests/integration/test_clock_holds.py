@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.daemon.app import Broker
+from broker.security.delegation.tokens import Wish
 from broker.tasks.clock_holds import READERS, TASKS, Held
 from protocol.apis import (
     init_producer_id,
@@ -25,14 +26,16 @@ READS_WALL_TIME = re.compile(r"now_ms\(\)|clock\.now_ms\b|steps\.now_ms\b")
 TELLS_ONLY = ("broker/http/", "broker/metrics/", "broker/cli")
 SETTINGS = {
     "horolog.audit.topic": "audit",
+    "horolog.security.audit.topic": "security",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "auto.create.topics.enable": "true",
     "log.cleanup.policy": "delete",
     "log.roll.ms": "1000000",
     "log.retention.hours": "24",
+    "delegation.token.secret.key": "a secret of tests",
 }
-LEFT = ("offsets", "transactional_ids", "producers", "retention", "rolling")
+LEFT = ("offsets", "transactional_ids", "producers", "retention", "rolling", "tokens")
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ def test_every_module_that_reads_wall_time_says_what_for() -> None:
 
 
 async def test_every_task_says_what_it_does_in_a_hold(broker: Broker) -> None:
-    beside = {"disk", "scrubber"}
+    beside = {"disk", "scrubber", "tier"}  # a tier: where one is set up
     assert {*broker.services.tasks.names, *beside} == set(TASKS)
 
 
@@ -100,6 +103,7 @@ def counts(broker: Broker) -> dict[str, Callable[[], int]]:
         "transactional_ids": lambda: len(broker.services.transactions.ids),
         "producers": producers,
         "retention": log_start,
+        "tokens": lambda: len(broker.services.tokens.all()),
         "rolling": lambda: -broker.services.rolling.rolled_segments,
     }
 
@@ -115,6 +119,7 @@ async def test_no_task_takes_anything_by_time_in_a_hold_and_each_does_after_it(
 ) -> None:
     async with client_of(broker) as client:
         await fill(client)
+        await broker.services.tokens.create(Wish("alice", "alice", (), -1))
         there = {name: count() for name, count in counts(broker).items()}
         assert broker.services.held_time is not None
         clock = broker.services.held_time.clock
@@ -131,6 +136,7 @@ async def test_no_task_takes_anything_by_time_in_a_hold_and_each_does_after_it(
 
 
 def test_what_waits_is_tried_here() -> None:
-    tried = {*LEFT, "cleaner"}  # the cleaner: test_clock_steps and test_cleaner_tasks
+    # the cleaner: test_clock_steps and test_cleaner_tasks; the tier: test_tiered_log
+    tried = {*LEFT, "cleaner", "tier"}
     assert {name for name, row in TASKS.items() if row.held is not Held.GOES_ON} == tried
     assert all(row.why for row in TASKS.values())

@@ -6,6 +6,7 @@ one by what a client, a directory or the passing of time then shows. A new key w
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
@@ -23,6 +24,7 @@ NAMES_OF_TIME = re.compile(r"\.ms$|timestamp|clock|time|quarantine")
 
 Scenario = Callable[[LiveBroker, str], None]
 SCENARIOS: dict[str, Scenario] = {}
+ELSEWHERE = {"local.retention.ms": "tier/test_tiered_broker.py"}  # it takes a store
 
 
 def shows(*keys: str) -> Callable[[Scenario], Scenario]:
@@ -47,7 +49,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
 def time_keys() -> list[str]:
     """Every name that sets a topic's time, older names included."""
     names = (spelling.name for key in TOPIC_KEYS for spelling in key.on_topic)
-    return sorted({name for name in names if NAMES_OF_TIME.search(name)})
+    return sorted({name for name in names if NAMES_OF_TIME.search(name)} - set(ELSEWHERE))
+
+
+@pytest.mark.parametrize("key", ELSEWHERE)
+def test_what_is_tried_elsewhere_is(key: str) -> None:
+    assert f'"{key}"' in (Path(__file__).parent / ELSEWHERE[key]).read_text()
 
 
 @pytest.mark.parametrize("key", time_keys())

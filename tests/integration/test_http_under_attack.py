@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 from broker.daemon.app import Broker
 from broker.http.port import shared_scrape
 from broker.runtime.event_log import journal
+from config.errors import ConfigError
 from tests.support.clients.wire import AsyncWireClient
 from tests.support.worlds.app import running_broker
 
@@ -129,6 +130,7 @@ async def test_where_it_listens_for_others_names_of_containers_are_good(tmp_path
 async def test_a_token_of_any_bytes_is_refused_as_a_wrong_one(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("0123456789abcdef")
+    file.chmod(0o600)
     settings = {"horolog.http.token.file": str(file), "horolog.http.listener": "0.0.0.0:0"}
     async with running_broker(tmp_path / "data", settings) as broker:
         broker.services.server.http_address = broker.services.server.http_address._replace(
@@ -141,20 +143,20 @@ async def test_a_token_of_any_bytes_is_refused_as_a_wrong_one(tmp_path: Path) ->
         assert status == 200
 
 
-async def test_a_token_file_that_everybody_may_read_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[str] = []
-    monkeypatch.setattr(journal, "write", lines.append)
+async def test_a_token_file_that_everybody_may_read_ends_the_start(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("0123456789abcdef")
     settings = {"horolog.http.token.file": str(file)}
-    for mode, told in ((0o600, 0), (0o640, 0), (0o644, 1), (0o602, 1)):
+    for mode, is_good in ((0o600, True), (0o640, True), (0o644, False), (0o602, False)):
         file.chmod(mode)
-        lines.clear()
-        async with running_broker(tmp_path / f"data{mode}", settings):
-            pass
-        assert len([each for each in lines if "http_token_exposed" in each]) == told
+        broker = running_broker(tmp_path / f"data{mode}", settings)
+        async with AsyncExitStack() as stack:
+            if is_good:
+                await stack.enter_async_context(broker)
+                continue
+            with pytest.raises(ConfigError, match="chmod 600") as refused:
+                await stack.enter_async_context(broker)
+            assert "0123456789abcdef" not in str(refused.value)
 
 
 async def test_a_broker_that_lets_nobody_in_is_not_ready(tmp_path: Path) -> None:
@@ -171,3 +173,40 @@ async def test_a_broker_that_lets_nobody_in_is_not_ready(tmp_path: Path) -> None
         await stack.aclose()
         await asyncio.sleep(0.1)
         assert (await ask(broker, "/readyz"))[0] == 200
+
+
+async def test_a_head_that_never_ends_is_refused(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        reader, writer = await asyncio.open_connection(*str(broker.http).split(":"))
+        writer.write(b"GET / HTTP/1.1\r\n" + (b"X: " + b"x" * 9000 + b"\r\n") * 100)
+        with suppress(ConnectionResetError):  # it did not wait for the rest
+            assert (await reader.read()).startswith(b"HTTP/1.0 400")
+        writer.close()
+        assert (await ask(broker, "/livez"))[0] == 200
+
+
+async def test_a_client_that_leaves_before_its_body_is_no_error_of_ours(tmp_path: Path) -> None:
+    """A stranger could fill the log."""
+    lines: list[str] = []
+    async with running_broker(tmp_path) as broker:
+        write, journal.write = journal.write, lines.append
+        try:
+            _, writer = await asyncio.open_connection(*str(broker.http).split(":"))
+            head = f"POST /api/scrub HTTP/1.1\r\nHost: {broker.http}\r\nContent-Length: 9\r\n\r\n"
+            writer.write(head.encode())
+            await asyncio.sleep(0.1)
+            writer.close()
+            await asyncio.sleep(0.1)
+        finally:
+            journal.write = write
+    assert not [line for line in lines if "level=error" in line]
+
+
+async def test_requests_that_come_together_are_answered_in_order(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        reader, writer = await asyncio.open_connection(*str(broker.http).split(":"))
+        one = f"GET /livez HTTP/1.1\r\nHost: {broker.http}\r\nX: {'x' * 4000}\r\n\r\n".encode()
+        writer.write(one * 30 + one.replace(b"Host", b"Connection: close\r\nHost"))
+        heard = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        assert heard.count(b"HTTP/1.1 200") == 31

@@ -60,6 +60,7 @@ def test_a_renewed_token_counts_and_the_old_one_is_refused(tmp_path: Path) -> No
     file, log = tmp_path / "token", tmp_path / "log"
     old, new = "an-old-token-of-24-chars", "a-new-token-of-24-chars"
     file.write_text(old)
+    file.chmod(0o600)
     options = ["--set", f"horolog.http.token.file={file}"]
     with WatchedBroker(tmp_path / "data", log=log, options=options) as broker:
         url = f"http://{broker.process.facts['http']}/api/clock/confirm"

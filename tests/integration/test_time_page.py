@@ -330,8 +330,8 @@ def test_a_broker_that_wants_its_token_is_given_it(opened: Opened) -> None:
     with opened() as page:
         page.route("**/api/**", guard)
         page.reload()
-        page.locator("#status", has_text="Needs the token").wait_for()
-        page.get_by_label("This broker asks for its token").fill("let-me-in-please")
+        page.locator("#status", has_text="Needs to know who you are").wait_for()
+        page.get_by_label("This broker asks who you are").fill("let-me-in-please")
         page.get_by_role("button", name="Use it").click()
         page.locator("#status", has_text="Live").wait_for()
         assert page.locator("#token-form").is_hidden()

@@ -164,6 +164,7 @@ def test_a_search_goes_on_page_by_page(live: LiveBroker) -> None:
 def test_the_page_is_open_to_all_and_what_it_shows_is_not(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-of-some-length\n")
+    token.chmod(0o600)
     settings = {"horolog.http.listener": "0.0.0.0:0", "horolog.http.token.file": str(token)}
     with start_broker(tmp_path / "data", settings, options=["--http", "0.0.0.0:0"]) as process:
         http = Admin(f"127.0.0.1:{process.facts['http'].rpartition(':')[2]}")

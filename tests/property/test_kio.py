@@ -28,6 +28,10 @@ NEWEST_LEFT_OUT = {
     "ListTransactions",  # 2: asks with a regular expression
 }
 LAST_SECOND = 253_402_300_799  # datetime ends with the year 9999
+KEPT_POSITIVE = {
+    "session_lifetime_ms", "max_lifetime_ms", "renew_period_ms", "expiry_time_period_ms",
+    "issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms",
+}  # fmt: skip
 # What living clients still send and kio has not: Kafka 4 dropped these versions.
 TOO_OLD_FOR_KIO = {
     *(("Produce", version) for version in range(3)), *(("Fetch", version) for version in range(4)),
@@ -109,6 +113,8 @@ def kept_in_range(message: Any) -> Any:
             message.retention_time_ms = -1 if value < 0 else value % LAST_SECOND * 1000
         if name == "transaction_start_time_ms":
             message.transaction_start_time_ms = value % LAST_SECOND * 1000
+        if name in KEPT_POSITIVE:
+            setattr(message, name, value % LAST_SECOND * 1000)
         for item in value if isinstance(value, list) else [value]:
             kept_in_range(item)
     return message

@@ -3,11 +3,13 @@
 Each proof is a module of this package with `prove(work: Work) -> Outcome`; `__main__` lists them.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TypeVar
 
 from broker.runtime.event_log import journal
@@ -64,9 +66,10 @@ def spread(work: Work, one: Callable[[Seed], Found], seeds: Iterable[Seed]) -> I
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the lines that a broker logs about what is done to it."""
+    """Without the lines of a broker's log and of its audit."""
     write, journal.write = journal.write, lambda line: None
     try:
-        yield
+        with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
+            yield
     finally:
         journal.write = write

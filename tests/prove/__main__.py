@@ -16,12 +16,15 @@ PROOFS: Final = {
     "archives": "runs of an archive die, time passes, options change: each offset is there once",
     "crashes": "the power goes at every call of a simulated life, recovery included",
     "failing_disks": "every call to the disk fails once; then a restart, a retry, a cut",
+    "attacks": "strangers and users attack a broker with TLS, users and rights: others feel little",
     "bits": "every bit beside the logs flips once, the broker stopped and running",
     "fuzz": "decoders, walkers and files read at a start take any bytes (coverage-guided)",
     "interleavings": "threads change places between any two lines, by seed",
+    "logins": "strangers send any token in any order, with certificates of any name: none gets in",
     "mutants": "a line of the code is made wrong, and a test must notice",
     "power_cuts": "real file systems lose their power under a broker with clients at work",
     "hostile": "whatever strangers send, then time and restarts: every API answers as before",
+    "tier": "logs in an object store that fails, against twins without; every call cut",
     "sanitizers": "walkers under address and undefined-behaviour sanitizers: no report",
 }
 """Name of a proof (a module here) and what it searches for."""

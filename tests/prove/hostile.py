@@ -6,7 +6,7 @@ damaged and hostile; after each, time passes and the broker is stopped, killed, 
 
 import asyncio
 
-from tests.prove import Outcome, Work, spread
+from tests.prove import Outcome, Work, quietly, spread
 from tests.support.worlds.hostile_life import FindingError, HostileLife
 from tests.support.worlds.hostile_oracle import missing
 
@@ -27,7 +27,8 @@ def one_sequence(seed: int) -> Lived:
             return life.requests, f"seed {seed}: {error} (scripts/prove hostile --seed {seed})"
         return life.requests, None
 
-    return asyncio.run(live())
+    with quietly():
+        return asyncio.run(live())
 
 
 def prove(work: Work) -> Outcome:

@@ -17,7 +17,10 @@ NOT_IN_IMAGE = {"cython"}
 """Compiled walkers do without it."""
 ASKED = {
     "build": [*PROJECT["build-system"]["requires"], "wheel"],
-    "requirements": [each for each in RUN if Requirement(each).name not in NOT_IN_IMAGE],
+    "requirements": [
+        *(each for each in RUN if Requirement(each).name not in NOT_IN_IMAGE),
+        *EXTRAS["security"],
+    ],
     "spark": [*RUN, *EXTRAS["spark"]],
 }
 PIN = re.compile(r"([a-z0-9-]+)==(\S+)(?: ; [^\\]+)? \\")

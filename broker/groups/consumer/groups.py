@@ -57,7 +57,7 @@ class ConsumerGroups:
         changed = self.subscribe(consumer, member, updated)
         after = self.settle(consumer, updated, beat.owned, changed=changed)
         self.alive(group, consumer, after)
-        self._matching.refresh(group, consumer)
+        self._matching.refresh(group, consumer, beat.shows)
         wants_all = beat.joins or beat.is_full
         is_new = _partitions(after) != _partitions(member)
         heard = Heard(after.member_id, after.epoch, after.assigned if wants_all or is_new else None)

@@ -1,6 +1,6 @@
 """Contents of a heartbeat, and the check that this broker can take it."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from broker.groups.consumer.automaton import PatternError
@@ -12,6 +12,9 @@ from protocol.apis.consumer_group_heartbeat import JOIN_EPOCH, LEAVE_EPOCH, LEAV
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_ID_CHARACTERS = 1000  # Kafka: whatever fits a record's key
+
+
+ShowsTopic = Callable[[str], bool]
 
 
 class ConsumerHeartbeat(NamedTuple):
@@ -29,6 +32,8 @@ class ConsumerHeartbeat(NamedTuple):
     owned: Owned | None
     client_id: str
     client_host: str
+    shows: ShowsTopic | None = None
+    """The topics that the member may hear of, by name; None for all."""
 
     @property
     def joins(self) -> bool:

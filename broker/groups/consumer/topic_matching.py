@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.heartbeat import ShowsTopic
 from broker.groups.consumer.regex import matching
 from broker.groups.records.consumer import RegexValue
 from broker.runtime.event_log import event
@@ -52,12 +53,21 @@ class TopicMatching:
         self._look_up = look_up
         self._then = then
 
-    def refresh(self, group: Group, consumer: ConsumerGroup) -> None:
-        """Looks the group's expressions up if that is due."""
+    def refresh(
+        self, group: Group, consumer: ConsumerGroup, shows: ShowsTopic | None = None
+    ) -> None:
+        """Looks the group's expressions up if that is due, among topics that the member may see.
+
+        As in Kafka the result is the group's: the rights are those of the member that comes first.
+        """
         if consumer.patterns and not consumer.is_matching and self._is_due(consumer):
             image = self._around.image()
-            hidden = internal_topics(self._around.settings().horolog_audit_topic)
-            names = tuple(name for name in image.topics if name not in hidden)
+            hidden = internal_topics(self._around.settings())
+            names = tuple(
+                name
+                for name in image.topics
+                if name not in hidden and (shows is None or shows(name))
+            )
             consumer.is_matching = True
             future = self._look_up(consumer.patterns, names)
             future.add_done_callback(partial(self._matched, group, consumer, image))

@@ -12,19 +12,23 @@ from aiohttp.http import HttpProcessingError
 
 from broker.http.port.listener import Answering
 from broker.http.port.messages import ApiError, Request, Response
-from broker.http.port.visits import Visit, Visits
+from broker.http.port.tls_visit import TlsVisit
+from broker.http.port.visits import MOST_BODY_BYTES, Visit, Visits
+from broker.runtime.probes import BrokerProbes
+from broker.server.tls_listener import TlsListener
 
-MAX_BODY_BYTES = 64 * 1024
 BODY_SECONDS = 10.0
 BACKLOG = 128
+SSL = "ssl_object"  # asyncio's name
 
 
 class _MistakesOfClients(logging.Filter):
     """Holds back what is no fault of ours: it was answered with its status."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """False for records about malformed HTTP, which are not logged."""
-        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+        """False for malformed HTTP, and for clients that left before their answer."""
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError | ConnectionError)
 
 
 _logger = logging.getLogger("aiohttp.server")
@@ -34,10 +38,17 @@ _logger.addFilter(_MistakesOfClients())
 class AiohttpAdapter:
     """Serves what `answering` knows."""
 
-    def __init__(self, answering: Answering) -> None:
-        """Nothing is listened to yet."""
+    def __init__(
+        self,
+        answering: Answering,
+        tls: TlsListener | None = None,
+        probes: BrokerProbes | None = None,
+    ) -> None:
+        """Nothing is listened to yet. With `tls` requests come by it, and `probes` counts."""
         self._answering = answering
-        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        self._tls = tls
+        self._probes = probes
+        app = web.Application(client_max_size=MOST_BODY_BYTES)
         app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)  # a name may hold a newline
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         self._listener: asyncio.Server | None = None
@@ -55,13 +66,15 @@ class AiohttpAdapter:
         if self._listener is not None:
             self._listener.close()
         await self._runner.cleanup()
-        self._visits.close()
+        await self._visits.close()
         self._answering.close()
 
     def _admit(self) -> asyncio.Protocol:
         server = self._runner.server
         assert server is not None
-        return Visit(self._visits, server())
+        if self._tls is None:
+            return Visit(self._visits, server())
+        return TlsVisit(self._visits, server(), self._tls, self._probes)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         visit = self._visits.of(request.transport)
@@ -90,12 +103,13 @@ async def _read(request: web.Request) -> Request:
         async with asyncio.timeout(BODY_SECONDS):
             body = await request.read()
     except web.HTTPRequestEntityTooLarge as error:
-        message = f"A body of more than {MAX_BODY_BYTES} bytes is not read"
+        message = f"A body of more than {MOST_BODY_BYTES} bytes is not read"
         raise ApiError(413, "body_too_large", message, {"Connection": "close"}) from error
     except TimeoutError as error:
         message = f"The body did not come within {BODY_SECONDS:.0f} seconds"
         raise ApiError(408, "body_too_slow", message, {"Connection": "close"}) from error
-    headers = request.headers
+    headers, transport = request.headers, request.transport
+    link = None if transport is None else transport.get_extra_info(SSL)
     return Request(
         request.method,
         request.rel_url.raw_path,
@@ -105,6 +119,8 @@ async def _read(request: web.Request) -> Request:
         headers.get("Authorization"),
         body,
         request.remote or "",
+        link is not None,
+        link.getpeercert(binary_form=True) if link is not None else None,
     )
 
 

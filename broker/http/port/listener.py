@@ -1,7 +1,7 @@
 """The HTTP port: open from the first moment; loads aiohttp on the first connection.
 
 Loading it and the pages takes 0.2 s and 20 MB, which a start should not pay for. Until then the
-system queues the connection. Only `aiohttp_adapter.py` imports the library.
+system queues the connection. Only `aiohttp_adapter.py` and `fetch.py` import the library.
 """
 
 import asyncio
@@ -14,6 +14,8 @@ from broker.runtime.event_log import event
 
 if TYPE_CHECKING:
     from broker.http.port.messages import Request, Response
+    from broker.runtime.probes import BrokerProbes
+    from broker.server.tls_listener import TlsListener
 
 
 class Answering(Protocol):
@@ -37,11 +39,18 @@ class HttpListener:
         loop: asyncio.AbstractEventLoop,
         listening: socket.socket,
         load: Callable[[], Answering],
+        tls: "TlsListener | None" = None,
+        probes: "BrokerProbes | None" = None,
     ) -> None:
-        """`load()` makes the one who answers; it runs on a thread, once, and may import much."""
+        """`load()` makes the one who answers; it runs on a thread, once, and may import much.
+
+        With `tls` all requests come by TLS, and `probes` counts the handshakes.
+        """
         self._loop = loop
         self._socket = listening
         self._load = load
+        self._tls = tls
+        self._probes = probes
         self._watched: socket.socket | None = None
         self._opening: asyncio.Task[None] | None = None
         self._site: Any = None
@@ -82,4 +91,4 @@ class HttpListener:
 
     def _make_site(self) -> Any:
         module = importlib.import_module("broker.http.port.aiohttp_adapter")
-        return module.AiohttpAdapter(self._load())
+        return module.AiohttpAdapter(self._load(), self._tls, self._probes)

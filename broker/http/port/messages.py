@@ -24,6 +24,9 @@ class Request(NamedTuple):
     body: bytes = b""
     address: str = ""
     """Address of the client."""
+    is_tls: bool = False
+    certificate: bytes | None = None
+    """The client's, in DER, when it was asked for one and it is trusted."""
 
 
 class Response(NamedTuple):

@@ -3,13 +3,11 @@
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import Any
 
+from broker.http.port.caller import Needs, Open
 from broker.http.port.parameters import Asked, Parameter
-from broker.http.port.route import HttpRoute
-
-if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
+from broker.http.port.route import HttpRoute, NoServices
 
 _ERROR = {
     "type": "object",
@@ -22,6 +20,24 @@ _ERROR = {
     },
     "required": ["error"],
 }
+_SCHEMES: dict[str, dict[str, str]] = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of horolog.http.token.file, with its role.",
+    },
+    "user": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "A user of the broker, with its ACLs; over https, or on the broker's "
+        "machine, and only where there is an authorizer.",
+    },
+    "certificate": {
+        "type": "mutualTLS",
+        "description": "A user whom a client's certificate names, likewise.",
+    },
+}
+_WAYS: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 _ANSWERS = {
     "200": {
         "description": "The answer",
@@ -34,7 +50,7 @@ _ANSWERS = {
 }
 
 
-def describe(routes: Sequence[HttpRoute]) -> dict[str, object]:
+def describe(routes: Sequence[HttpRoute[Any]]) -> dict[str, object]:
     """An OpenAPI 3.1 document of these routes."""
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
@@ -45,12 +61,12 @@ def describe(routes: Sequence[HttpRoute]) -> dict[str, object]:
         "paths": paths,
         "components": {
             "schemas": {"Error": _ERROR},
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": _SCHEMES,
         },
     }
 
 
-def _operation(route: HttpRoute) -> dict[str, object]:
+def _operation(route: HttpRoute[Any]) -> dict[str, object]:
     parameters = [_part_of_path(name) for name in re.findall(r"{(\w+)}", route.path)]
     parameters += [_parameter(each) for each in route.parameters]
     if route.takes_settings:
@@ -67,15 +83,23 @@ def _operation(route: HttpRoute) -> dict[str, object]:
     operation: dict[str, object] = {
         "operationId": _name_of(route),
         "summary": route.summary,
+        "description": _right_of(route.needs),
         "parameters": parameters,
         "responses": _ANSWERS,
     }
-    if route.method != "GET":
-        operation["security"] = [{"token": []}]
+    operation["security"] = _WAYS if route.method != "GET" else [{}, *_WAYS]
     return operation
 
 
-def _name_of(route: HttpRoute) -> str:
+def _right_of(needs: Needs | Open) -> str:
+    """In words, for users and for tokens."""
+    if isinstance(needs, Open):
+        return f"Needs no right: {needs.why}."
+    kind, role = needs.kind.name.lower().replace("_", " "), needs.role.name.lower()
+    return f"Needs the right {needs.operation.name} on the {kind}, or a token of the role {role}."
+
+
+def _name_of(route: HttpRoute[Any]) -> str:
     words = re.findall(r"\w+", route.path.removeprefix("/api"))
     return "_".join([route.method.lower(), *words])
 
@@ -94,10 +118,18 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
     }
 
 
-def route(routes: Callable[[], Sequence[HttpRoute]]) -> HttpRoute:
+def route(routes: Callable[[], Sequence[HttpRoute[Any]]]) -> HttpRoute[NoServices]:
     """The path of the description of `routes`, itself among them."""
 
-    def document(_: "HttpServices", __: Asked) -> object:
+    def document(_: NoServices, __: Asked) -> object:
         return describe(routes())
 
-    return HttpRoute("GET", "/api/openapi.json", "This description.", read=document, is_early=True)
+    return HttpRoute(
+        NoServices,
+        "GET",
+        "/api/openapi.json",
+        "This description.",
+        needs=Open("it is the same for every broker"),
+        read=document,
+        is_early=True,
+    )

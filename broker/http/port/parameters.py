@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from broker.http.port.caller import Caller
 from broker.http.port.messages import ApiError, Request
 from config.quantities import parse_duration, parse_instant
 
@@ -42,6 +43,7 @@ class Asked(NamedTuple):
     path: Mapping[str, str]
     fields: Mapping[str, Any]
     settings: Mapping[str, str]
+    caller: Caller
 
 
 INSTANT = ParameterKind(parse_instant)

@@ -10,14 +10,17 @@ So addresses that many share (a proxy, a network of containers) keep the connect
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 MAX_CONNECTIONS = 100
 MAX_PER_ADDRESS = 20  # beyond it those that ask nothing go
 GRACE_SECONDS = 5.0  # in which a request may be on its way, also to a busy broker
 HEAD_SECONDS = 10.0  # from the connection, or the first byte of a further request
+LONG_HEAD_SECONDS = 1.0  # for the library to find the end of what may be a head
 IDLE_SECONDS = 75.0  # between two requests
 STALLED_SECONDS = 60.0  # for which nothing of an answer is taken
+MOST_HEAD_BYTES, MOST_BODY_BYTES = 32 * 1024, 64 * 1024
+PIECE_BYTES = 4096
 
 Dropped = Callable[[str], None]
 
@@ -64,11 +67,20 @@ class Visits:
         abort = getattr(visit.transport, "abort", visit.transport.close)
         abort()
 
-    def close(self) -> None:
+    def changed(self, visit: "Visit", transport: asyncio.BaseTransport) -> bool:
+        """A connection goes on by another transport; False when it was ended meanwhile."""
+        if self._visits.pop(visit.transport, None) is None:
+            return False
+        self._visits[transport] = visit
+        return True
+
+    async def close(self) -> None:
         """Ends them all."""
-        for visit in list(self._visits.values()):
+        found = list(self._visits.values())
+        for visit in found:
             self.went(visit)
             visit.transport.close()
+        await asyncio.gather(*(visit.over() for visit in found))
 
     def _make_room(self, address: str) -> None:
         there = [each for each in self._visits.values() if each.address == address]
@@ -96,37 +108,56 @@ class Visit(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._expects_head = True
+        self._held = bytearray()
+        self._allowance = MOST_HEAD_BYTES
         self.is_busy = False
         self.waits_since = visits.loop.time()
         self.address = ""
-        self.transport: asyncio.BaseTransport
+        self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Counts it, and waits for its first request."""
-        self.transport = transport
+        self._enter(transport)
+        self._begin(transport)
+
+    def _enter(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
         self._visits.came(self)
+
+    def _begin(self, transport: asyncio.BaseTransport) -> None:
         self._wait(HEAD_SECONDS, "head_too_slow")
         self._inner.connection_made(transport)
 
+    async def over(self) -> None:
+        """Nothing of it is under way any more."""
+
     def data_received(self, data: bytes) -> None:
-        """The first bytes of a request begin its time."""
+        """The first bytes of a request begin its time.
+
+        The library gets little at a time, and no more than one request may have: what it cannot
+        read stays in memory until garbage is collected.
+        """
         if not (self.is_busy or self._expects_head):
             self._expects_head = True
             self._wait(HEAD_SECONDS, "head_too_slow")
-        self._inner.data_received(data)
+        self._held += data
+        del data  # a failure of the library's keeps this frame
+        self._pass_on()
 
     def began(self) -> None:
         """A whole head is there, and its request is being answered."""
         self.is_busy, self._expects_head = True, False
         self._stop_waiting()
+        self._allow(MOST_HEAD_BYTES + MOST_BODY_BYTES)
 
     def ended(self) -> None:
         """It has its answer."""
         self.is_busy, self.waits_since = False, self._visits.loop.time()
         if self._visits.of(self.transport) is self:
             self._wait(IDLE_SECONDS, "idle")
+            self._allow(MOST_HEAD_BYTES)
 
     def eof_received(self) -> bool | None:
         """The client sends no more."""
@@ -149,8 +180,27 @@ class Visit(asyncio.Protocol):
         """It is over."""
         self._stop_waiting()
         self._take_heart()
+        self._held.clear()
         self._visits.went(self)
         self._inner.connection_lost(exc)
+
+    def _allow(self, allowance: int) -> None:
+        """So many bytes may go on to the library, those that waited first."""
+        self._allowance = allowance
+        if self._held:
+            self.transport.resume_reading()
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._held and self._allowance > 0:
+            piece = bytes(self._held[: min(PIECE_BYTES, self._allowance)])
+            del self._held[: len(piece)]
+            self._allowance -= len(piece)
+            self._inner.data_received(piece)
+        if self._held:
+            self.transport.pause_reading()
+            if not self.is_busy:
+                self._wait(LONG_HEAD_SECONDS, "head_too_large")
 
     def _wait(self, seconds: float, reason: str) -> None:
         self._stop_waiting()

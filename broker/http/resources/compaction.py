@@ -6,21 +6,29 @@ would remove is known only once the keys are read, so the answer has bounds, whi
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.guards.clock_guard import ClockWatch
+from broker.http.port.caller import Needs
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, count
 from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.topics import find_partitions, find_topic
+from broker.runtime.probes import BrokerProbes
+from broker.tasks.cleaner import Cleaner
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import Instant, instant, instant_or_none
+from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 from protocol.records.batch import NO_TIMESTAMP
 from storage.cleaner.cleanable_logs import facts_of, is_compacted, learn_ages
 from storage.cleaner.dirty_age import DirtyAge, dirty_age, learn_dirty_age
+from storage.directory.log_manager import LogManager
+from storage.env import Clock
 from storage.log.lifecycle import roll_deadline
 from storage.retention.cleanability import CleaningFacts, CleanReason, Verdict, judge
 from storage.retention.limits import cleaning_limits_of
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 LEARNING_SECONDS, LEARNED_AT_A_TIME = 2.0, 16
@@ -35,6 +43,18 @@ SETTINGS = (
 )
 
 
+class CompactionServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    topics: TopicCatalog
+    logs: LogManager
+    config: ConfigStore
+    cleaner: Cleaner
+    clock: Clock
+    clock_watch: ClockWatch
+    probes: BrokerProbes
+
+
 class Blocker(NamedTuple):
     """The obstacle to a run, as a word and a sentence, and its end if known."""
 
@@ -43,12 +63,12 @@ class Blocker(NamedTuple):
     until: Instant | None = None
 
 
-def compaction_state(broker: "HttpServices", log: "Log") -> dict[str, object] | None:
+def compaction_state(cleaner: Cleaner, log: "Log") -> dict[str, object] | None:
     """None when the topic is not compacted, or before the first look at it."""
-    verdict = broker.cleaner.verdicts.get(log)
+    verdict = cleaner.verdicts.get(log)
     if verdict is None:
         return None
-    aside = broker.cleaner.set_aside.get(log)
+    aside = cleaner.set_aside.get(log)
     return {
         **_figures(verdict),
         "overdue_ms": verdict.delay_ms,
@@ -69,34 +89,34 @@ def _figures(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _compaction(broker: "HttpServices", asked: Asked) -> object:
-    topic = find_topic(broker, asked.path["topic"])
-    now_ms = broker.clock.now_ms()
+def _compaction(services: CompactionServices, asked: Asked) -> object:
+    topic = find_topic(services.topics, asked.path["topic"], asked.caller)
+    now_ms = services.clock.now_ms()
     partitions = find_partitions(topic, asked.fields["partition"])
     return {
         "topic": topic.name,
         "now": instant(now_ms),
-        "hold": hold_state(broker),
+        "hold": hold_state(services.clock, services.clock_watch),
         "settings": {
             each.name: {"value": each.value, "source": each.source.name}
-            for each in broker.config.describe_topic(topic.name, SETTINGS)
+            for each in services.config.describe_topic(topic.name, SETTINGS)
         },
         "is_compacted": any(is_compacted(each.log.config) for each in partitions),
-        "cleaner_is_on": broker.config.broker_config.log_cleaner_enable,
+        "cleaner_is_on": services.config.broker_config.log_cleaner_enable,
         "partitions": [
-            _partition(broker, each.log, now_ms)
+            _partition(services, each.log, now_ms)
             for each in partitions
             if is_compacted(each.log.config)
         ],
     }
 
 
-def _partition(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
-    _learn(broker, log)
-    offsets = broker.logs.cleaner_offsets
+def _partition(services: CompactionServices, log: "Log", now_ms: int) -> dict[str, object]:
+    _learn(services, log)
+    offsets = services.logs.cleaner_offsets
     facts, age = facts_of(log, offsets), dirty_age(log, offsets)
     verdict = judge(facts, cleaning_limits_of(log.config), now_ms)
-    blocker = _fault(broker, log, now_ms) or _switched_off(broker)
+    blocker = _fault(services, log, now_ms) or _switched_off(services)
     blocker = blocker or _waiting(log, facts, verdict, now_ms)
     snapshot = log.snapshot
     return {
@@ -111,13 +131,13 @@ def _partition(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, obj
         "blocked_because": None if blocker is None else blocker.because,
         "blocked_until": None if blocker is None else blocker.until,
         "next_run": _next_run(facts, verdict, now_ms),
-        "last_run": _last_run(broker, log),
+        "last_run": _last_run(services, log),
     }
 
 
-def _learn(broker: "HttpServices", log: "Log") -> None:
+def _learn(services: CompactionServices, log: "Log") -> None:
     """Look up the times that nobody has looked at since the start; ApiError 503."""
-    monotonic, offsets = broker.probes.monotonic, broker.logs.cleaner_offsets
+    monotonic, offsets = services.probes.monotonic, services.logs.cleaner_offsets
     until = monotonic() + LEARNING_SECONDS
     while not (
         learn_ages(log, LEARNED_AT_A_TIME) and learn_dirty_age(log, offsets, LEARNED_AT_A_TIME)
@@ -157,9 +177,9 @@ def _next_run(facts: CleaningFacts, verdict: Verdict, now_ms: int) -> dict[str, 
     }
 
 
-def _last_run(broker: "HttpServices", log: "Log") -> dict[str, object] | None:
+def _last_run(services: CompactionServices, log: "Log") -> dict[str, object] | None:
     """The last run since the broker's start that ended well."""
-    run = broker.cleaner.last_runs.get(log)
+    run = services.cleaner.last_runs.get(log)
     if run is None:
         return None
     return {
@@ -175,24 +195,24 @@ def _last_run(broker: "HttpServices", log: "Log") -> dict[str, object] | None:
 # --- what holds it up: the first thing that would have to change ---
 
 
-def _fault(broker: "HttpServices", log: "Log", now_ms: int) -> Blocker | None:
+def _fault(services: CompactionServices, log: "Log", now_ms: int) -> Blocker | None:
     fault = log.failed or log.corruption
     if fault:
         return Blocker("offline", f"the log takes no changes: {fault}")
     if log.compaction.is_stuck:
         why = "files that a failed run left could not be removed: only a restart can settle that"
         return Blocker("stuck", why)
-    aside = broker.cleaner.set_aside.get(log)
+    aside = services.cleaner.set_aside.get(log)
     if aside is None:
         return None
-    left_ms = int((aside.until - broker.clock.monotonic()) * 1000)
+    left_ms = int((aside.until - services.clock.monotonic()) * 1000)
     return Blocker("set_aside", aside.reason, instant(now_ms + max(0, left_ms)))
 
 
-def _switched_off(broker: "HttpServices") -> Blocker | None:
-    if not broker.config.broker_config.log_cleaner_enable:
+def _switched_off(services: CompactionServices) -> Blocker | None:
+    if not services.config.broker_config.log_cleaner_enable:
         return Blocker("cleaner_off", "log.cleaner.enable is false")
-    if broker.clock_watch.is_held:
+    if services.clock_watch.is_held:
         return Blocker("clock_held", "the broker's clock is unverified: horolog clock confirm")
     return None
 
@@ -224,10 +244,12 @@ def _ripe(log: "Log", facts: CleaningFacts, verdict: Verdict) -> Instant | None:
 
 ROUTES = (
     HttpRoute(
+        CompactionServices,
         "GET",
         "/api/topics/{topic}/compaction",
         "Each partition of a compacted topic: what is dirty, how old the oldest of it is, when it "
         "has to be compacted, what holds that up, and what the next run would do.",
+        needs=Needs(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "topic"),
         read=_compaction,
         parameters=(Parameter("partition", count(0, 2**31 - 1), "This partition only"),),
     ),

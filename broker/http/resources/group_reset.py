@@ -9,25 +9,39 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.classic.group import Group
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.records.classic import NONE, OffsetCommitValue
+from broker.http.port.caller import Caller, Needs, Role
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import INSTANT, Asked, Parameter, ParameterKind, word
 from broker.http.port.route import HttpRoute
-from broker.http.resources.groups import find_group
+from broker.http.resources.groups import SEES_GROUP, find_group
 from broker.http.resources.topics import find_topic
 from broker.runtime.gathering import wait_for
+from broker.runtime.lanes import DiskLane
 from broker.topics.metadata_image import TopicImage
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
+from protocol.acls import AclOperation, ResourceType
 from protocol.wire import ZERO_UUID
+from storage.env import Clock
 from storage.search.search_clock import SearchClock
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 MAX_PARTITIONS = 10_000
+
+
+class ResetServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    groups: GroupCoordinator
+    topics: TopicCatalog
+    lane: DiskLane
+    clock: Clock
 
 
 class ResetTarget(NamedTuple):
@@ -49,20 +63,21 @@ class Step(NamedTuple):
     found_ms: int | None
 
 
-def _preview(broker: "HttpServices", asked: Asked) -> object:
-    group = find_group(broker, asked.path["group"])
-    return _told(group, asked, _steps(_targets(broker, group, asked), asked), executed=False)
+def _preview(services: ResetServices, asked: Asked) -> object:
+    group = find_group(services.groups, asked.path["group"], asked.caller)
+    return _outcome(group, asked, _steps(_targets(services, group, asked), asked), executed=False)
 
 
-async def _reset(broker: "HttpServices", asked: Asked) -> object:
-    group = find_group(broker, asked.path["group"])
+async def _reset(services: ResetServices, asked: Asked) -> object:
+    group = find_group(services.groups, asked.path["group"], asked.caller)
     _check_empty(group)
-    targets = _targets(broker, group, asked)
-    steps = await broker.lane.run(partial(_steps, targets, asked))
+    targets = _targets(services, group, asked)
+    _check_may_read(asked.caller, {each.topic for each in targets})
+    steps = await services.lane.run(partial(_steps, targets, asked))
     _check_empty(group)  # a member may have joined meanwhile
-    if broker.groups.groups.get(group.group_id) is not group:
+    if services.groups.groups.get(group.group_id) is not group:
         raise ApiError(404, "unknown_group", f"Group {group.group_id!r} is gone")
-    now_ms = broker.clock.now_ms()
+    now_ms = services.clock.now_ms()
     offsets = {
         (each.target.topic, each.target.partition): OffsetCommitValue(
             offset=each.offset,
@@ -74,8 +89,8 @@ async def _reset(broker: "HttpServices", asked: Asked) -> object:
         for each in steps
     }
     if offsets:
-        await wait_for(broker.groups.commits.store(group, offsets))
-    return _told(group, asked, steps, executed=True)
+        await wait_for(services.groups.commits.store(group, offsets))
+    return _outcome(group, asked, steps, executed=True)
 
 
 def _check_empty(group: Group) -> None:
@@ -88,15 +103,25 @@ def _check_empty(group: Group) -> None:
         )
 
 
-def _targets(broker: "HttpServices", group: Group, asked: Asked) -> list[ResetTarget]:
+def _check_may_read(caller: Caller, topics: Iterable[str]) -> None:
+    """As for a commit of offsets: who sets a group reads its topics."""
+    for name in sorted(topics):
+        if not caller.may(AclOperation.READ, ResourceType.TOPIC, name):
+            raise ApiError(
+                403, "forbidden", f"{caller.principal} may not READ topic {name!r}: see kafka-acls"
+            )
+
+
+def _targets(services: ResetServices, group: Group, asked: Asked) -> list[ResetTarget]:
     """All partitions of the topic that is asked for, or those that the group has committed in."""
     committed = dict(group.offsets)
-    topics = broker.topics.image.topics
+    topics = services.topics.image.topics
     topic = asked.fields["topic"]
     if topic is not None:
-        images = [find_topic(broker, topic)]
+        images = [find_topic(services.topics, topic, asked.caller)]
     else:
-        images = [topics[name] for name in sorted({name for name, _ in committed} & topics.keys())]
+        names = sorted({name for name, _ in committed} & topics.keys())
+        images = [topics[name] for name in asked.caller.seen(ResourceType.TOPIC, names)]
     found = list(_targets_of(images, committed, every=topic is not None))
     if len(found) > MAX_PARTITIONS:
         raise ApiError(
@@ -135,7 +160,7 @@ def _step(target: ResetTarget, to_ms: int, clock: SearchClock) -> Step:
     return Step(target, found.offset, found.leader_epoch, found.timestamp)
 
 
-def _told(group: Group, asked: Asked, steps: list[Step], *, executed: bool) -> dict[str, object]:
+def _outcome(group: Group, asked: Asked, steps: list[Step], *, executed: bool) -> dict[str, object]:
     return {
         "group": group.group_id,
         "state": group.state_name,
@@ -176,16 +201,20 @@ _PARAMETERS = (
 
 ROUTES = (
     HttpRoute(
+        ResetServices,
         "GET",
         "/api/groups/{group}/reset",
         "Offsets where a group would continue if it were moved to a time; nothing changes.",
+        needs=SEES_GROUP,
         read=_preview,
         parameters=_PARAMETERS,
     ),
     HttpRoute(
+        ResetServices,
         "POST",
         "/api/groups/{group}/reset",
         "Move a group without members to a time: commits new offsets.",
+        needs=Needs(AclOperation.READ, ResourceType.GROUP, "group", Role.OPERATE),
         act=_reset,
         parameters=_PARAMETERS,
     ),

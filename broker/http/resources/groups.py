@@ -3,68 +3,81 @@
 Lag is given in records, and in time by both clocks: record time and arrival.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from broker.groups.classic.group import Group
 from broker.groups.classic.subscription import CONSUMER
 from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing, standings_of
+from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
-
-if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
+from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 
 MAX_GROUPS = 1000
 MAX_OFFSETS = 10_000
+SEES_GROUP = Needs(AclOperation.DESCRIBE, ResourceType.GROUP, "group")
 
 
-def find_group(broker: "HttpServices", name: str) -> Group:
-    """The group; ApiError 404 when there is none."""
-    group = broker.groups.groups.get(name)
-    if group is None:
+class GroupServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    groups: GroupCoordinator
+    topics: TopicCatalog
+    config: ConfigStore
+
+
+def find_group(groups: GroupCoordinator, name: str, caller: Caller) -> Group:
+    """The group; ApiError 404 when there is none, or none that the caller may know of."""
+    is_seen, group = caller.sees_group(name), groups.groups.get(name)
+    if group is None or not is_seen:
         raise ApiError(404, "unknown_group", f"There is no group {name!r}: see /api/groups")
     return group
 
 
-def _groups(broker: "HttpServices", asked: Asked) -> object:
-    found = dict(broker.groups.groups)
-    names = sorted(name for name in found if name > asked.fields["after"])
+def _groups(services: GroupServices, asked: Asked) -> object:
+    found = dict(services.groups.groups)
+    behind = sorted(name for name in found if name > asked.fields["after"])
+    names = asked.caller.seen(ResourceType.GROUP, behind)
     page = names[: asked.fields["limit"]]
     return {
-        "groups": [_summary(broker, found[name]) for name in page],
-        "loading": broker.groups.loading.is_under_way,
+        "groups": [_summary(services, found[name], asked.caller) for name in page],
+        "loading": services.groups.loading.is_under_way,
         "next": page[-1] if len(names) > len(page) else None,
     }
 
 
-def _summary(broker: "HttpServices", group: Group) -> dict[str, object]:
-    behind = [each.records for each in standings_of(group, broker.topics.image)]
+def _summary(services: GroupServices, group: Group, caller: Caller) -> dict[str, object]:
+    behind = [each.records for each in _standings(services, group, caller)]
     return {
         "group": group.group_id,
         "state": group.state_name,
         "type": "classic" if group.consumer is None else CONSUMER,
         "since": instant_or_none(group.since_ms),
-        **_protocol(broker, group),
+        **_protocol(services, group),
         "members": group.member_count,
-        "offsets": len(group.offsets),
+        "offsets": sum(caller.sees_topic(topic) for topic, _ in list(group.offsets)),
         "lag_records": sum(behind),
     }
 
 
-def _group(broker: "HttpServices", asked: Asked) -> object:
-    group = find_group(broker, asked.path["group"])
-    found = sorted(standings_of(group, broker.topics.image), key=_place)
+def _group(services: GroupServices, asked: Asked) -> object:
+    group = find_group(services.groups, asked.path["group"], asked.caller)
+    found = sorted(_standings(services, group, asked.caller), key=_place)
     return {
-        **_summary(broker, group),
-        "member_states": _members(broker, group),
+        **_summary(services, group, asked.caller),
+        "member_states": _members(services, group),
         "partitions": [_standing(each) for each in found[:MAX_OFFSETS]],
     }
 
 
-def _protocol(broker: "HttpServices", group: Group) -> dict[str, object]:
+def _protocol(services: GroupServices, group: Group) -> dict[str, object]:
     """The group's type and protocol; the generation of a group that the broker assigns is its
     epoch.
     """
@@ -75,7 +88,7 @@ def _protocol(broker: "HttpServices", group: Group) -> dict[str, object]:
             "protocol": group.protocol_name,
             "generation": group.generation,
         }
-    default = broker.config.broker_config.group_consumer_assignors.split(",")[0]
+    default = services.config.broker_config.group_consumer_assignors.split(",")[0]
     return {
         "protocol_type": CONSUMER,
         "protocol": consumer.assignor(default),
@@ -83,7 +96,7 @@ def _protocol(broker: "HttpServices", group: Group) -> dict[str, object]:
     }
 
 
-def _members(broker: "HttpServices", group: Group) -> list[dict[str, object]]:
+def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
     consumer = group.consumer
     if not isinstance(consumer, ConsumerGroup):
         return [
@@ -97,7 +110,7 @@ def _members(broker: "HttpServices", group: Group) -> list[dict[str, object]]:
             }
             for each in list(group.members.values())
         ]
-    session_timeout_ms = broker.config.broker_config.group_consumer_session_timeout_ms
+    session_timeout_ms = services.config.broker_config.group_consumer_session_timeout_ms
     return [
         {
             "member_id": each.member_id,
@@ -111,6 +124,13 @@ def _members(broker: "HttpServices", group: Group) -> list[dict[str, object]]:
         }
         for each in list(consumer.members.values())
     ]
+
+
+def _standings(services: GroupServices, group: Group, caller: Caller) -> Iterator[Standing]:
+    """In the topics that the caller may know of."""
+    for each in standings_of(group, services.topics.image):
+        if caller.sees_topic(each.topic):
+            yield each
 
 
 def _place(standing: Standing) -> tuple[str, int]:
@@ -139,9 +159,11 @@ def _standing(standing: Standing) -> dict[str, object]:
 
 ROUTES = (
     HttpRoute(
+        GroupServices,
         "GET",
         "/api/groups",
         "The groups of consumers in the order of their names, a page at a time.",
+        needs=Needs(AclOperation.DESCRIBE, ResourceType.GROUP),
         read=_groups,
         parameters=(
             Parameter("after", ParameterKind(lambda text, _: text), "Begin behind this name", ""),
@@ -149,10 +171,12 @@ ROUTES = (
         ),
     ),
     HttpRoute(
+        GroupServices,
         "GET",
         "/api/groups/{group}",
         "One group: its members, and how far it is behind in each partition, in records and in "
         "time by both clocks.",
+        needs=SEES_GROUP,
         read=_group,
     ),
 )

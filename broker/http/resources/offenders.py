@@ -1,35 +1,47 @@
 """/api/dirty: who sent records with bad times, where to, how wrong, and what became of them."""
 
-from typing import TYPE_CHECKING, cast
+from typing import NamedTuple, cast
 
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
-from broker.http.resources.topics import find_topic
+from broker.http.resources.topics import SEES_TOPICS, find_topic
+from broker.record_times.offenders import DirtyClients
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant
-
-if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
+from storage.env import Clock
 
 MAX_CLIENTS = 1000
 
 
-def _dirty(broker: "HttpServices", asked: Asked) -> object:
+class OffenderServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    dirty_clients: DirtyClients
+    topics: TopicCatalog
+    clock: Clock
+
+
+def _dirty(services: OffenderServices, asked: Asked) -> object:
     topic, limit = asked.fields["topic"], asked.fields["limit"]
     if topic is not None:
-        find_topic(broker, topic)
-    known = broker.dirty_clients.report()
+        find_topic(services.topics, topic, asked.caller)
+    known = services.dirty_clients.report()
     entries = cast("list[dict[str, object]]", known["clients"])
-    clients = [each for each in entries if topic in {None, each["topic"]}]
+    clients = [
+        each
+        for each in entries
+        if topic in {None, each["topic"]} and asked.caller.sees_topic(str(each["topic"]))
+    ]
     return {
-        "now": instant(broker.clock.now_ms()),
-        "clients": [told(each) for each in clients[:limit]],
+        "now": instant(services.clock.now_ms()),
+        "clients": [offender_entry(each) for each in clients[:limit]],
         "clients_in_all": len(clients),
         "forgotten_entries": known["forgotten_entries"],
         "forgotten_records": known["forgotten_records"],
     }
 
 
-def told(entry: dict[str, object]) -> dict[str, object]:
+def offender_entry(entry: dict[str, object]) -> dict[str, object]:
     """An entry with its times in both forms: `worst_timestamp_ms` becomes `worst_timestamp`."""
     return {
         name.removesuffix("_ms") if _is_instant(name) else name: (
@@ -45,10 +57,12 @@ def _is_instant(name: str) -> bool:
 
 ROUTES = (
     HttpRoute(
+        OffenderServices,
         "GET",
         "/api/dirty",
         "Clients that sent bad times, most records first: id, address, partition, offsets, worst "
         "skew, reason and action.",
+        needs=SEES_TOPICS,
         read=_dirty,
         parameters=(
             Parameter("topic", ParameterKind(lambda text, _: text), "Of this topic only"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.http.resources.offenders import told
+from broker.http.resources.offenders import offender_entry
 from config.quantities import instant, instant_or_none
 from storage.errors import StorageError
 from storage.retention.plan import (
@@ -111,7 +111,7 @@ class Freeing:
         behind = [base for base in bases if base > decision.base_offset]
         end = behind[0] if behind else snapshot.log_end_offset
         found = self.who(self.log.topic, self.log.partition, decision.base_offset, end - 1)
-        return [told(each) for each in found[:MAX_CLIENTS]]
+        return [offender_entry(each) for each in found[:MAX_CLIENTS]]
 
     def _offset_of(self, snapshot: LogSnapshot, decision: SegmentDecision) -> int | None:
         """The first record with the time that keeps the segment, when it is a record's."""

@@ -1,36 +1,54 @@
 """/api/scrub: how far the check for rot has come, and what it found in which segment."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from broker.http.port.caller import Needs
 from broker.http.port.parameters import Asked
 from broker.http.port.route import HttpRoute
+from broker.tasks.scrubber import Scrubber
 from config.quantities import instant, instant_or_none
+from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from broker.tasks.scrubber import Rot
     from storage.log.log import Log
 
 
-def _scrub(broker: "HttpServices", _: Asked) -> object:
-    tally = broker.scrubber.tally
-    settings = broker.config.broker_config
+class ScrubServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    scrubber: Scrubber
+    config: ConfigStore
+
+
+def _scrub(services: ScrubServices, asked: Asked) -> object:
+    tally, caller = services.scrubber.tally, asked.caller
+    settings = services.config.broker_config
     return {
         "pass_began": instant_or_none(tally.began_ms),
         "last_pass_ended": instant_or_none(tally.ended_ms),
-        "reading": tally.log or None,
+        "reading": tally.log if tally.log and caller.sees_topic(_topic_of(tally.log)) else None,
         "bytes_read": tally.bytes_read,
         "segments_read": tally.segments_read,
         "unreadable_segments": tally.unreadable_segments,
         "interval_ms": settings.horolog_scrub_interval_ms,
         "max_bytes_per_second": settings.horolog_scrub_max_bytes_per_second,
         "faulty": [
-            _told(log, each) for log, rot in broker.scrubber.found().items() for each in rot
+            _finding(log, each)
+            for log, rot in services.scrubber.found().items()
+            if caller.sees_topic(log.topic)
+            for each in rot
         ],
     }
 
 
-def _told(log: "Log", rot: "Rot") -> dict[str, object]:
+def _topic_of(log: str) -> str:
+    """Of a log's name, `topic-0`."""
+    return log.rpartition("-")[0]
+
+
+def _finding(log: "Log", rot: "Rot") -> dict[str, object]:
     return {
         "topic": log.topic,
         "partition": log.partition,
@@ -42,9 +60,11 @@ def _told(log: "Log", rot: "Rot") -> dict[str, object]:
 
 ROUTES = (
     HttpRoute(
+        ScrubServices,
         "GET",
         "/api/scrub",
         "The check of closed segments for rot: how far it is, and what is wrong where.",
+        needs=Needs(AclOperation.DESCRIBE, ResourceType.CLUSTER),
         read=_scrub,
     ),
 )

@@ -9,6 +9,7 @@ its segments are listed some at a time.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.guards.clock_guard import ClockWatch
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
@@ -16,8 +17,14 @@ from broker.http.resources.clock import hold_state
 from broker.http.resources.compaction import compaction_state
 from broker.http.resources.retention_advice import Freeing
 from broker.http.resources.segment_times import TimeSpan, TimeSpans
-from broker.http.resources.topics import find_partitions, find_topic, settings_of
+from broker.http.resources.topics import SEES_TOPIC, find_partitions, find_topic, settings_of
+from broker.record_times.offenders import DirtyClients
+from broker.runtime.probes import BrokerProbes
+from broker.tasks.cleaner import Cleaner
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
+from config.store import ConfigStore
+from storage.env import Clock
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times, limits_of, roll_deadline
 from storage.retention.plan import LogFacts, RetentionPlan, SegmentDecision, SegmentFacts, plan
@@ -27,7 +34,6 @@ from storage.segment.times import facts_of
 from storage.segment.writer import max_wait_ms
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 MAX_SEGMENTS = 1000
@@ -36,6 +42,18 @@ LEARNED_AT_A_TIME = 16
 
 spans = TimeSpans()
 """Values computed for any answer."""
+
+
+class SegmentServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    cleaner: Cleaner
+    dirty_clients: DirtyClients
+    clock: Clock
+    clock_watch: ClockWatch
+    probes: BrokerProbes
 
 
 class JudgedSegment(NamedTuple):
@@ -50,21 +68,21 @@ class JudgedSegment(NamedTuple):
     """The oldest segment that stays, for which all behind it wait."""
 
 
-def judge(broker: "HttpServices", log: "Log", now_ms: int) -> JudgedSegment:
+def judge(services: SegmentServices, log: "Log", now_ms: int) -> JudgedSegment:
     """The decisions as of `now_ms`; ApiError 503 while times still have to be looked up."""
-    learn_all_times(broker, log)
+    learn_all_times(services.probes, log)
     snapshot = log.snapshot
     segments, offsets = facts_of(snapshot)
-    limits = limits_of(log.config, is_held=broker.clock_watch.is_held)
+    limits = limits_of(log.config, is_held=services.clock_watch.is_held)
     decided = plan(segments, offsets, limits, now_ms)
-    freeing = Freeing(log, broker.dirty_clients.who, limits, now_ms)
+    freeing = Freeing(log, services.dirty_clients.who, limits, now_ms)
     blocker = freeing.blocker(snapshot, decided.blocker)
     return JudgedSegment(snapshot, segments, offsets, decided, freeing, blocker)
 
 
-def learn_all_times(broker: "HttpServices", log: "Log") -> None:
+def learn_all_times(probes: BrokerProbes, log: "Log") -> None:
     """Look up the times of segments that nobody has looked at since the start; ApiError 503."""
-    monotonic = broker.probes.monotonic
+    monotonic = probes.monotonic
     until = monotonic() + LEARNING_SECONDS
     while not learn_times(log, LEARNED_AT_A_TIME):
         if monotonic() > until:
@@ -76,18 +94,18 @@ def learn_all_times(broker: "HttpServices", log: "Log") -> None:
             )
 
 
-def _segments(broker: "HttpServices", asked: Asked) -> object:
-    topic = find_topic(broker, asked.path["topic"])
-    now_ms, left = broker.clock.now_ms(), asked.fields["limit"]
+def _segments(services: SegmentServices, asked: Asked) -> object:
+    topic = find_topic(services.topics, asked.path["topic"], asked.caller)
+    now_ms, left = services.clock.now_ms(), asked.fields["limit"]
     begin, offset = asked.fields["after"]
-    told: list[dict[str, object]] = []
+    states: list[dict[str, object]] = []
     follows = None
     for partition in find_partitions(topic, asked.fields["partition"]):
         if partition.index < begin:
             continue
         after = offset if partition.index == begin else -1
-        state, page, has_more = _partition(broker, partition.log, now_ms, after, left)
-        told.append(state)
+        state, page, has_more = _partition(services, partition.log, now_ms, after, left)
+        states.append(state)
         left -= len(page)
         last = page[-1]["base_offset"] if page else after
         if has_more or not left:
@@ -96,17 +114,17 @@ def _segments(broker: "HttpServices", asked: Asked) -> object:
     return {
         "topic": topic.name,
         "now": instant(now_ms),
-        "hold": hold_state(broker),
-        "settings": settings_of(broker, topic.name),
-        "partitions": told,
+        "hold": hold_state(services.clock, services.clock_watch),
+        "settings": settings_of(services.config, topic.name, asked.caller),
+        "partitions": states,
         "next": follows,
     }
 
 
 def _partition(
-    broker: "HttpServices", log: "Log", now_ms: int, after: int, at_most: int
+    services: SegmentServices, log: "Log", now_ms: int, after: int, at_most: int
 ) -> tuple[dict[str, object], list[dict[str, object]], bool]:
-    judged = judge(broker, log, now_ms)
+    judged = judge(services, log, now_ms)
     wanted = [i for i, each in enumerate(judged.snapshot.segments) if each.base_offset > after]
     page = [_segment(log, judged, index, now_ms) for index in wanted[:at_most]]
     snapshot = judged.snapshot
@@ -120,8 +138,8 @@ def _partition(
         "leaving_count": len(judged.plan.leaving),
         "overdue_count": judged.plan.overdue(now_ms),
         "blocker": judged.blocker,
-        "roll": _roll(broker, log, now_ms),
-        "compaction": compaction_state(broker, log),
+        "roll": _roll(services, log, now_ms),
+        "compaction": compaction_state(services.cleaner, log),
         "segments": page,
     }
     return state, page, len(wanted) > at_most
@@ -182,7 +200,7 @@ def _decision(judged: JudgedSegment, index: int, end_offset: int, now_ms: int) -
     }
 
 
-def _roll(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
+def _roll(services: SegmentServices, log: "Log", now_ms: int) -> dict[str, object]:
     """The time when the active segment rolls by the timer, and its size limit."""
     snapshot, config = log.snapshot, log.config
     segment = snapshot.active
@@ -192,7 +210,7 @@ def _roll(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object]:
         deadline, fault = None, str(error)
     is_empty = not snapshot.end_position
     why = "empty: it ends once it holds something" if is_empty else "segment.ms"
-    if deadline is not None and broker.clock_watch.is_held and deadline < now_ms:
+    if deadline is not None and services.clock_watch.is_held and deadline < now_ms:
         why = "suspended: the broker's clock is unverified"
     return {
         "base_offset": segment.base_offset,
@@ -224,10 +242,12 @@ def _parameters() -> Iterator[Parameter]:
 
 ROUTES = (
     HttpRoute(
+        SegmentServices,
         "GET",
         "/api/topics/{topic}/segments",
         "Each segment: sizes, times by both clocks, whether it goes or what keeps it, until when, "
         "what would free it, and when the active one ends.",
+        needs=SEES_TOPIC,
         read=_segments,
         parameters=tuple(_parameters()),
     ),

@@ -1,20 +1,28 @@
 """/api/config: every setting of the broker, its value, and where the value is from."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from broker.http.port.caller import Needs
 from broker.http.port.parameters import Asked
 from broker.http.port.route import HttpRoute
+from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from config.describe import Described
 
 
-def _settings(broker: "HttpServices", _: Asked) -> object:
-    return {"settings": [_told(each) for each in broker.config.describe_broker()]}
+class SettingServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    config: ConfigStore
 
 
-def _told(entry: "Described") -> dict[str, object]:
+def _settings(services: SettingServices, _: Asked) -> object:
+    return {"settings": [_entry(each) for each in services.config.describe_broker()]}
+
+
+def _entry(entry: "Described") -> dict[str, object]:
     return {
         "name": entry.name,
         "value": entry.value,
@@ -28,9 +36,11 @@ def _told(entry: "Described") -> dict[str, object]:
 
 ROUTES = (
     HttpRoute(
+        SettingServices,
         "GET",
         "/api/config",
         "Every setting of the broker with its value, its default, and where the value was set.",
+        needs=Needs(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
         read=_settings,
         is_early=True,
     ),

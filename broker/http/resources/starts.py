@@ -1,16 +1,24 @@
 """/api/starts: whether this broker came out of a loop of crashes, and the end of its caution."""
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from broker.guards.admission import Intake
+from broker.guards.crash_guard import CrashGuard
+from broker.http.port.caller import Needs, Role
 from broker.http.port.parameters import Asked
 from broker.http.port.route import HttpRoute
-
-if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
+from protocol.acls import AclOperation, ResourceType
 
 
-def _state(broker: "HttpServices", _: Asked) -> dict[str, object]:
-    guard = broker.crash_guard
+class StartServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    crash_guard: CrashGuard
+    intake: Intake
+
+
+def _state(services: StartServices, _: Asked) -> dict[str, object]:
+    guard = services.crash_guard
     return {
         "recent_starts": guard.recent_starts,
         "holding": guard.is_holding,
@@ -19,24 +27,28 @@ def _state(broker: "HttpServices", _: Asked) -> dict[str, object]:
     }
 
 
-async def _confirm(broker: "HttpServices", asked: Asked) -> object:
+async def _confirm(services: StartServices, asked: Asked) -> object:
     """An operator says that records may be taken in again."""
-    ended = broker.crash_guard.confirm()
-    broker.intake.look()
-    return {"hold_ended": ended, **_state(broker, asked)}
+    ended = services.crash_guard.confirm()
+    services.intake.look()
+    return {"hold_ended": ended, **_state(services, asked)}
 
 
 ROUTES = (
     HttpRoute(
+        StartServices,
         "GET",
         "/api/starts",
         "Starts that ended soon and not well, and whether records are refused because of them.",
+        needs=Needs(AclOperation.DESCRIBE, ResourceType.CLUSTER),
         read=_state,
     ),
     HttpRoute(
+        StartServices,
         "POST",
         "/api/starts/confirm",
         "Confirm the start: records are taken in again.",
+        needs=Needs(AclOperation.ALTER, ResourceType.CLUSTER, role=Role.OPERATE),
         act=_confirm,
     ),
 )

@@ -5,23 +5,29 @@ is. The answers hold for records that consumers see.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import INSTANT, Asked, Parameter, count, word
 from broker.http.port.route import HttpRoute
-from broker.http.resources.topics import find_partitions, find_topic
+from broker.http.resources.topics import SEES_TOPIC, find_partitions, find_topic
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
 from storage.search.search_clock import SearchClock
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 MAX_PARTITIONS = 256
 
 
-def _lookup(broker: "HttpServices", asked: Asked) -> object:
+class TimeQueryServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    topics: TopicCatalog
+
+
+def _lookup(services: TimeQueryServices, asked: Asked) -> object:
     timestamp, clock = asked.fields["timestamp"], SearchClock(asked.fields["clock"])
 
     def look(log: "Log") -> dict[str, object]:
@@ -41,10 +47,10 @@ def _lookup(broker: "HttpServices", asked: Asked) -> object:
         }
 
     asked_for = {"timestamp": instant(timestamp), "clock": str(clock)}
-    return _each(broker, asked, asked_for, look)
+    return _each(services, asked, asked_for, look)
 
 
-def _range(broker: "HttpServices", asked: Asked) -> object:
+def _range(services: TimeQueryServices, asked: Asked) -> object:
     from_ms, to_ms = asked.fields["from"], asked.fields["to"]
     clock = SearchClock(asked.fields["clock"])
     if from_ms > to_ms:
@@ -66,10 +72,10 @@ def _range(broker: "HttpServices", asked: Asked) -> object:
         }
 
     asked_for = {"from": instant(from_ms), "to": instant(to_ms), "clock": str(clock)}
-    return _each(broker, asked, asked_for, look)
+    return _each(services, asked, asked_for, look)
 
 
-def _skew(broker: "HttpServices", asked: Asked) -> object:
+def _skew(services: TimeQueryServices, asked: Asked) -> object:
     def look(log: "Log") -> dict[str, object]:
         found = log.search.skew()
         return {
@@ -82,16 +88,16 @@ def _skew(broker: "HttpServices", asked: Asked) -> object:
             "buckets": [each._asdict() for each in found.buckets],
         }
 
-    return _each(broker, asked, {}, look)
+    return _each(services, asked, {}, look)
 
 
 def _each(
-    broker: "HttpServices",
+    services: TimeQueryServices,
     asked: Asked,
     asked_for: Mapping[str, object],
     look: "Callable[[Log], dict[str, object]]",
 ) -> dict[str, object]:
-    topic = find_topic(broker, asked.path["topic"])
+    topic = find_topic(services.topics, asked.path["topic"], asked.caller)
     partitions = find_partitions(topic, asked.fields["partition"])
     if len(partitions) > MAX_PARTITIONS:
         raise ApiError(
@@ -123,9 +129,11 @@ _CLOCK = Parameter(
 )
 ROUTES = (
     HttpRoute(
+        TimeQueryServices,
         "GET",
         "/api/topics/{topic}/time/lookup",
         "The first offset at or after a time, by any clock, with both times of its record.",
+        needs=SEES_TOPIC,
         read=_lookup,
         parameters=(
             Parameter("timestamp", INSTANT, "The time", required=True),
@@ -134,10 +142,12 @@ ROUTES = (
         ),
     ),
     HttpRoute(
+        TimeQueryServices,
         "GET",
         "/api/topics/{topic}/time/range",
         "The records from one time to before another: offsets, their number, or the proof that "
         "there are none.",
+        needs=SEES_TOPIC,
         read=_range,
         parameters=(
             Parameter("from", INSTANT, "The first time", required=True),
@@ -147,9 +157,11 @@ ROUTES = (
         ),
     ),
     HttpRoute(
+        TimeQueryServices,
         "GET",
         "/api/topics/{topic}/time/skew",
         "Delays of the records: arrival minus record time, in buckets, and the extremes.",
+        needs=SEES_TOPIC,
         read=_skew,
         parameters=(_PARTITION,),
     ),

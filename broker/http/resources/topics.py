@@ -1,15 +1,19 @@
 """/api/topics: which topics there are, and how each of its partitions stands."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
+from broker.tasks.retention import Retention
 from broker.topics.metadata_image import TopicImage
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant_or_none
+from config.store import ConfigStore
+from protocol.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from broker.partitions.partition import Partition
 
 MAX_TOPICS = 1000
@@ -27,12 +31,22 @@ TIME_SETTINGS = (
     "message.timestamp.after.max.ms",
 )
 """Settings that decide over a topic's time."""
+SEES_TOPIC = Needs(AclOperation.DESCRIBE, ResourceType.TOPIC, "topic")
+SEES_TOPICS = Needs(AclOperation.DESCRIBE, ResourceType.TOPIC)
 
 
-def find_topic(broker: "HttpServices", name: str) -> TopicImage:
-    """The topic; ApiError 404 when there is none."""
-    topic = broker.topics.image.topics.get(name)
-    if topic is None:
+class TopicServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    topics: TopicCatalog
+    config: ConfigStore
+    retention: Retention
+
+
+def find_topic(topics: TopicCatalog, name: str, caller: Caller) -> TopicImage:
+    """The topic; ApiError 404 when there is none, or none that the caller may know of."""
+    is_seen, topic = caller.sees_topic(name), topics.image.topics.get(name)
+    if topic is None or not is_seen:
         raise ApiError(404, "unknown_topic", f"There is no topic {name!r}: see /api/topics")
     return topic
 
@@ -50,18 +64,24 @@ def find_partitions(topic: TopicImage, index: int | None) -> "tuple[Partition, .
     return (found,)
 
 
-def settings_of(broker: "HttpServices", topic: str) -> dict[str, dict[str, object]]:
-    """The settings that decide over a topic's time: value, and where it comes from."""
+def settings_of(config: ConfigStore, topic: str, caller: Caller) -> dict[str, dict[str, object]]:
+    """The settings that decide over a topic's time: value, and where it comes from.
+
+    None without the right to describe them.
+    """
+    if not caller.may(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic):
+        return {}
     return {
         each.name: {"value": each.value, "source": each.source.name}
-        for each in broker.config.describe_topic(topic, TIME_SETTINGS)
+        for each in config.describe_topic(topic, TIME_SETTINGS)
     }
 
 
-def _topics(broker: "HttpServices", asked: Asked) -> object:
-    names = [name for name in broker.topics.image.topics if name > asked.fields["after"]]
+def _topics(services: TopicServices, asked: Asked) -> object:
+    topics = services.topics.image.topics
+    behind = [name for name in topics if name > asked.fields["after"]]
+    names = asked.caller.seen(ResourceType.TOPIC, behind)
     page = names[: asked.fields["limit"]]
-    topics = broker.topics.image.topics
     return {
         "topics": [_summary(topics[name]) for name in page if name in topics],
         "next": page[-1] if len(names) > len(page) else None,
@@ -80,19 +100,19 @@ def _summary(topic: TopicImage) -> dict[str, object]:
     }
 
 
-def _topic(broker: "HttpServices", asked: Asked) -> object:
-    topic = find_topic(broker, asked.path["topic"])
+def _topic(services: TopicServices, asked: Asked) -> object:
+    topic = find_topic(services.topics, asked.path["topic"], asked.caller)
     return {
         **_summary(topic),
-        "settings": settings_of(broker, topic.name),
-        "partition_states": [_partition(broker, each) for each in topic.partitions],
+        "settings": settings_of(services.config, topic.name, asked.caller),
+        "partition_states": [_partition(services, each) for each in topic.partitions],
     }
 
 
-def _partition(broker: "HttpServices", partition: "Partition") -> dict[str, object]:
+def _partition(services: TopicServices, partition: "Partition") -> dict[str, object]:
     log = partition.log
     snapshot = log.snapshot
-    verdict = broker.retention.verdicts.get(log)
+    verdict = services.retention.verdicts.get(log)
     largest = max(segment.max_timestamp for segment in snapshot.segments)
     fault = log.failed or log.corruption
     return {
@@ -113,9 +133,11 @@ def _partition(broker: "HttpServices", partition: "Partition") -> dict[str, obje
 _NAME = ParameterKind(lambda text, _: text)
 ROUTES = (
     HttpRoute(
+        TopicServices,
         "GET",
         "/api/topics",
         "The topics in the order of their names, a page at a time.",
+        needs=SEES_TOPICS,
         read=_topics,
         parameters=(
             Parameter("after", _NAME, "Begin behind this name", ""),
@@ -123,9 +145,11 @@ ROUTES = (
         ),
     ),
     HttpRoute(
+        TopicServices,
         "GET",
         "/api/topics/{topic}",
         "One topic: the settings that decide over its time, and its partitions.",
+        needs=SEES_TOPIC,
         read=_topic,
     ),
 )

@@ -3,55 +3,76 @@
 An open transaction holds readers of committed records up in all its partitions.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import NamedTuple
 
+from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import FLAG, Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
+from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.transactional import Transactional
 from config.quantities import instant, instant_or_none
-
-if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
+from protocol.acls import AclOperation, ResourceType
+from storage.env import Clock
 
 MAX_IDS = 1000
 
 
-def _transactions(broker: "HttpServices", asked: Asked) -> object:
-    found = dict(broker.transactions.ids)
-    still_open = dict(broker.transactions.steps.open)
+class TransactionServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    transactions: TransactionCoordinator
+    topics: TopicCatalog
+    clock: Clock
+
+
+def _transactions(services: TransactionServices, asked: Asked) -> object:
+    coordinator, caller = services.transactions, asked.caller
+    found = _seen(coordinator.ids, caller)
+    still_open = _seen(coordinator.steps.open, caller)
     wanted = still_open if asked.fields["open"] else found
     names = sorted(name for name in wanted if name > asked.fields["after"])
     page = names[: asked.fields["limit"]]
     return {
-        "transactions": [_summary(broker, wanted[name]) for name in page],
+        "transactions": [_summary(services, wanted[name]) for name in page],
         "open": len(still_open),
         "ids": len(found),
-        "loading": broker.transactions.loading.is_under_way,
-        "ended": dict(broker.transactions.steps.ended),
+        "loading": services.transactions.loading.is_under_way,
+        "ended": dict(services.transactions.steps.ended),
         "next": page[-1] if len(names) > len(page) else None,
     }
 
 
-def _transaction(broker: "HttpServices", asked: Asked) -> object:
+def _seen(ids: Mapping[str, Transactional], caller: Caller) -> dict[str, Transactional]:
+    """Those that the caller may know of."""
+    found = dict(ids)
+    return {name: found[name] for name in caller.seen(ResourceType.TRANSACTIONAL_ID, found)}
+
+
+def _transaction(services: TransactionServices, asked: Asked) -> object:
     name = asked.path["transaction"]
-    owner = broker.transactions.ids.get(name)
-    if owner is None:
+    is_seen = asked.caller.sees(ResourceType.TRANSACTIONAL_ID, name)
+    owner = services.transactions.ids.get(name)
+    if owner is None or not is_seen:
         raise ApiError(
             404, "unknown_transaction", f"Nobody uses the id {name!r}: see /api/transactions"
         )
     return {
-        **_summary(broker, owner),
+        **_summary(services, owner),
         "partition_states": [
-            _partition(broker, *place) for place in sorted(owner.facts.partitions)
+            _partition(services, *place)
+            for place in sorted(owner.facts.partitions)
+            if asked.caller.sees_topic(place[0])
         ],
     }
 
 
-def _summary(broker: "HttpServices", owner: Transactional) -> dict[str, object]:
+def _summary(services: TransactionServices, owner: Transactional) -> dict[str, object]:
     facts = owner.facts
     is_open = owner.is_open
-    age_ms = broker.clock.now_ms() - facts.started_ms if is_open else None
+    age_ms = services.clock.now_ms() - facts.started_ms if is_open else None
     return {
         "transactional_id": owner.transactional_id,
         "state": facts.state.value,
@@ -65,8 +86,8 @@ def _summary(broker: "HttpServices", owner: Transactional) -> dict[str, object]:
     }
 
 
-def _partition(broker: "HttpServices", topic: str, index: int) -> dict[str, object]:
-    partition = broker.topics.image.partition(topic, index)
+def _partition(services: TransactionServices, topic: str, index: int) -> dict[str, object]:
+    partition = services.topics.image.partition(topic, index)
     snapshot = None if partition is None else partition.log.snapshot
     return {
         "topic": topic,
@@ -78,10 +99,12 @@ def _partition(broker: "HttpServices", topic: str, index: int) -> dict[str, obje
 
 ROUTES = (
     HttpRoute(
+        TransactionServices,
         "GET",
         "/api/transactions",
         "The transactional ids in the order of their names, a page at a time: what is open, and "
         "since when.",
+        needs=Needs(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
         read=_transactions,
         parameters=(
             Parameter("open", FLAG, "true: those that are open alone", default=False),
@@ -90,10 +113,12 @@ ROUTES = (
         ),
     ),
     HttpRoute(
+        TransactionServices,
         "GET",
         "/api/transactions/{transaction}",
         "One transactional id: its transaction, the partitions in it, and how far each may be "
         "read.",
+        needs=Needs(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transaction"),
         read=_transaction,
     ),
 )

@@ -6,15 +6,17 @@ times those that sent most. All are looked through once for an answer, up to a b
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing, standings
-from broker.http.resources.offenders import told
+from broker.http.port.caller import Caller
+from broker.http.resources.offenders import offender_entry
+from broker.record_times.offenders import DirtyClients
+from broker.topics.topic_catalog import TopicCatalog
+from protocol.acls import ResourceType
 from storage.errors import StorageError
 from storage.search.segment_access import NotInMemory
-
-if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
 
 MAX_STANDINGS = 20_000
 CLIENTS_OF_ONE = 4
@@ -23,11 +25,15 @@ Place = tuple[str, int]  # topic, partition
 _NO_TIMES: Mapping[str, object] = MappingProxyType({"record_time_ms": None, "arrival_ms": None})
 
 
-def furthest_behind(broker: "HttpServices") -> dict[Place, Standing]:
-    """Of each partition the group that has most records before it."""
+def furthest_behind(
+    groups: GroupCoordinator, topics: TopicCatalog, caller: Caller
+) -> dict[Place, Standing]:
+    """Of each partition the group that has most records before it, of those it sees."""
     found: dict[Place, Standing] = {}
     most: dict[Place, int] = {}
-    for seen, each in enumerate(standings(broker.groups.groups, broker.topics.image)):
+    known = dict(groups.groups)
+    shown = {name: known[name] for name in caller.seen(ResourceType.GROUP, known)}
+    for seen, each in enumerate(standings(shown, topics.image)):
         place, records = (each.topic, each.partition), each.records
         if records >= most.get(place, 0):
             found[place], most[place] = each, records
@@ -55,12 +61,12 @@ def lag_in_time(standing: Standing | None, *, may_wait: bool) -> dict[str, objec
     }
 
 
-def dirty_by_partition(broker: "HttpServices") -> dict[Place, list[dict[str, object]]]:
+def dirty_by_partition(dirty_clients: DirtyClients) -> dict[Place, list[dict[str, object]]]:
     """The clients that sent most bad times to each partition, as `/api/dirty` tells them."""
     found: dict[Place, list[dict[str, object]]] = {}
-    for each in cast("list[dict[str, object]]", broker.dirty_clients.report()["clients"]):
+    for each in cast("list[dict[str, object]]", dirty_clients.report()["clients"]):
         place = cast("str", each["topic"]), cast("int", each["partition"])
         entries = found.setdefault(place, [])
         if len(entries) < CLIENTS_OF_ONE:
-            entries.append(told(each))
+            entries.append(offender_entry(each))
     return found

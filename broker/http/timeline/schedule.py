@@ -6,13 +6,14 @@ Each event carries its reason. `at` None: unknown, or it waits for something els
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from broker.tasks.runner import TaskRunner
 from config.quantities import instant, instant_or_none
+from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.cleaner.dirty_age import dirty_age, has_bound
 from storage.log.lifecycle import knows_roll_deadline, roll_deadline
 from storage.retention.plan import RetentionPlan
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 REMOVAL, ROLL, COMPACTION = "removal", "roll", "compaction"
@@ -20,15 +21,17 @@ RETENTION_TASK = "retention"
 Event = dict[str, object]
 
 
-def upcoming(broker: "HttpServices", log: "Log", plan: RetentionPlan, now_ms: int) -> list[Event]:
+def upcoming(
+    tasks: TaskRunner, offsets: CleanerOffsets, log: "Log", plan: RetentionPlan, now_ms: int
+) -> list[Event]:
     """Known future events, soonest first. Reads files only to find the segment's begin."""
-    events = [*_removals(broker, plan, now_ms), *_roll(log, now_ms), *_compaction(broker, log)]
+    events = [*_removals(tasks, plan, now_ms), *_roll(log, now_ms), *_compaction(offsets, log)]
     return sorted(events, key=_when)
 
 
-def retention_round_ms(broker: "HttpServices", now_ms: int) -> int | None:
+def retention_round_ms(tasks: TaskRunner, now_ms: int) -> int | None:
     """The time of the next round of retention, in ms; None before the broker has started."""
-    seconds = broker.tasks.due_in(RETENTION_TASK)
+    seconds = tasks.due_in(RETENTION_TASK)
     return None if seconds is None else now_ms + max(0, round(seconds * 1000))
 
 
@@ -37,13 +40,13 @@ def _when(event: Event) -> tuple[bool, int]:
     return (False, at["ms"]) if isinstance(at, dict) else (True, 0)
 
 
-def _removals(broker: "HttpServices", plan: RetentionPlan, now_ms: int) -> Iterator[Event]:
+def _removals(tasks: TaskRunner, plan: RetentionPlan, now_ms: int) -> Iterator[Event]:
     """Those that go at the next round, and the oldest of those that stay."""
     leaving = plan.leaving
     if leaving:
         yield {
             "what": REMOVAL,
-            "at": instant_or_none(retention_round_ms(broker, now_ms)),
+            "at": instant_or_none(retention_round_ms(tasks, now_ms)),
             "because": str(leaving[0].reason),
             "base_offset": leaving[0].base_offset,
             "segments": len(leaving),
@@ -77,10 +80,10 @@ def _roll(log: "Log", now_ms: int) -> Iterator[Event]:
         }
 
 
-def _compaction(broker: "HttpServices", log: "Log") -> Iterator[Event]:
+def _compaction(offsets: CleanerOffsets, log: "Log") -> Iterator[Event]:
     if not has_bound(log):
         return
-    deadline = dirty_age(log, broker.logs.cleaner_offsets).deadline_ms
+    deadline = dirty_age(log, offsets).deadline_ms
     if deadline >= 0:
         yield {
             "what": COMPACTION,

@@ -4,30 +4,39 @@ As `/api/topics/{topic}/time/lookup`, but over topics and with an end: an answer
 longer than a second is cut there, and `next` goes on.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.http.port.parameters import INSTANT, Asked, Parameter, word
 from broker.http.port.route import HttpRoute
+from broker.http.resources.topics import SEES_TOPICS
 from broker.http.timeline.timeline import CHOICE, cursor_behind, logs_of, page_of
+from broker.runtime.probes import BrokerProbes
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
 from storage.errors import StorageError
 from storage.search.search_clock import SearchClock
 from storage.segment.segments import index_of
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from storage.log.log import Log
 
 LOOKING_SECONDS = 1.0
 
 
-def _lookup(broker: "HttpServices", asked: Asked) -> object:
+class LookupServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    topics: TopicCatalog
+    probes: BrokerProbes
+
+
+def _lookup(services: LookupServices, asked: Asked) -> object:
     timestamp, clock = asked.fields["timestamp"], SearchClock(asked.fields["clock"])
-    logs = logs_of(broker, asked)
-    until = broker.probes.monotonic() + LOOKING_SECONDS
+    logs = logs_of(services.topics, asked)
+    until = services.probes.monotonic() + LOOKING_SECONDS
     page: list[dict[str, object]] = []
     for log in page_of(logs, asked):
-        if page and broker.probes.monotonic() > until:
+        if page and services.probes.monotonic() > until:
             break
         page.append(_landing(log, timestamp, clock))
     return {
@@ -63,9 +72,11 @@ def _landing(log: "Log", timestamp: int, clock: SearchClock) -> dict[str, object
 
 ROUTES = (
     HttpRoute(
+        LookupServices,
         "GET",
         "/api/timeline/lookup",
         "The first offset at or after a time in each partition, by any clock, and its segment.",
+        needs=SEES_TOPICS,
         read=_lookup,
         parameters=(
             Parameter("timestamp", INSTANT, "The time", required=True),

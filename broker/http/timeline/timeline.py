@@ -10,25 +10,33 @@ from itertools import islice
 from time import sleep
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing
+from broker.guards.clock_guard import ClockWatch
 from broker.http.port.parameters import FLAG, Asked, Parameter, ParameterKind, count
 from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
 from broker.http.resources.segments import spans
-from broker.http.resources.topics import find_topic
+from broker.http.resources.topics import SEES_TOPICS, find_topic
 from broker.http.timeline.bars import COLUMNS, STATES, Bar, bars_of
 from broker.http.timeline.clients import Place, dirty_by_partition, furthest_behind, lag_in_time
 from broker.http.timeline.schedule import retention_round_ms, upcoming
+from broker.record_times.offenders import DirtyClients
+from broker.runtime.probes import BrokerProbes
+from broker.tasks.runner import TaskRunner
+from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
-from storage.cleaner.cleanable_logs import is_compacted
+from protocol.acls import ResourceType
+from storage.cleaner.cleanable_logs import CleanerOffsets, is_compacted
 from storage.cleaner.dirty_age import dirty_age
+from storage.directory.log_manager import LogManager
+from storage.env import Clock
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times, limits_of
 from storage.retention.plan import RetentionLimits, RetentionPlan, plan
 from storage.segment.times import facts_of
 
 if TYPE_CHECKING:
-    from broker.http.port.services import HttpServices
     from storage.log.log import Log
     from storage.segment.log_snapshot import LogSnapshot
 
@@ -38,10 +46,23 @@ LEARNING_SECONDS, LEARNED_AT_A_TIME = 0.3, 16
 TURN_SECONDS = 0.001
 
 
+class TimelineServices(NamedTuple):
+    """The services that the answers are made with."""
+
+    topics: TopicCatalog
+    logs: LogManager
+    groups: GroupCoordinator
+    tasks: TaskRunner
+    dirty_clients: DirtyClients
+    clock: Clock
+    clock_watch: ClockWatch
+    probes: BrokerProbes
+
+
 class _View(NamedTuple):
     """One question, and what is looked up once for all partitions of its answer."""
 
-    broker: "HttpServices"
+    services: TimelineServices
     now_ms: int
     bars: int
     until: float
@@ -49,17 +70,17 @@ class _View(NamedTuple):
     dirty: Mapping[Place, list[dict[str, object]]]
 
 
-def _timeline(broker: "HttpServices", asked: Asked) -> object:
-    now_ms = broker.clock.now_ms()
+def _timeline(services: TimelineServices, asked: Asked) -> object:
+    now_ms = services.clock.now_ms()
     view = _View(
-        broker,
+        services,
         now_ms,
         asked.fields["bars"],
-        broker.probes.monotonic() + LEARNING_SECONDS,
-        furthest_behind(broker),
-        dirty_by_partition(broker),
+        services.probes.monotonic() + LEARNING_SECONDS,
+        furthest_behind(services.groups, services.topics, asked.caller),
+        dirty_by_partition(services.dirty_clients),
     )
-    logs = logs_of(broker, asked)
+    logs = logs_of(services.topics, asked)
     page: list[dict[str, object]] = []
     left = MAX_BARS
     for log in page_of(logs, asked):
@@ -71,8 +92,8 @@ def _timeline(broker: "HttpServices", asked: Asked) -> object:
         left -= max(1, len(state["bars"])) if isinstance(state["bars"], list) else 1
     return {
         "now": instant(now_ms),
-        "hold": hold_state(broker),
-        "retention_round": instant_or_none(retention_round_ms(broker, now_ms)),
+        "hold": hold_state(services.clock, services.clock_watch),
+        "retention_round": instant_or_none(retention_round_ms(services.tasks, now_ms)),
         "columns": list(COLUMNS),
         "states": list(STATES),
         "partitions": page,
@@ -81,18 +102,18 @@ def _timeline(broker: "HttpServices", asked: Asked) -> object:
     }
 
 
-def logs_of(broker: "HttpServices", asked: Asked) -> "list[Log]":
+def logs_of(catalog: TopicCatalog, asked: Asked) -> "list[Log]":
     """The logs that are meant, in the order of topics and partitions; ApiError 404.
 
     `topic`: of this one only. Without it those of the broker's own topics come with `internal`.
     """
-    name, images = asked.fields["topic"], broker.topics.image.topics
+    name, images = asked.fields["topic"], catalog.image.topics
     if name is not None:
-        topics = [find_topic(broker, name)]
+        topics = [find_topic(catalog, name, asked.caller)]
     else:
-        hidden = () if asked.fields["internal"] else broker.topics.internal_topics
+        hidden = () if asked.fields["internal"] else catalog.internal_topics
         names = sorted(each for each in images if each not in hidden)
-        topics = [images[each] for each in names]
+        topics = [images[each] for each in asked.caller.seen(ResourceType.TOPIC, names)]
     return [partition.log for topic in topics for partition in topic.partitions]
 
 
@@ -102,14 +123,14 @@ def page_of(logs: "list[Log]", asked: Asked) -> "list[Log]":
     return list(islice(behind, asked.fields["limit"]))
 
 
-def cursor_behind(told: "list[dict[str, object]]", logs: "list[Log]") -> str | None:
+def cursor_behind(listed: "list[dict[str, object]]", logs: "list[Log]") -> str | None:
     """The cursor for the page after the last partition listed; None at the end."""
-    if not told or (told[-1]["topic"], told[-1]["partition"]) == (
+    if not listed or (listed[-1]["topic"], listed[-1]["partition"]) == (
         logs[-1].topic,
         logs[-1].partition,
     ):
         return None
-    return f"{told[-1]['topic']}:{told[-1]['partition']}"
+    return f"{listed[-1]['topic']}:{listed[-1]['partition']}"
 
 
 def _partition(view: _View, log: "Log") -> dict[str, object]:
@@ -126,7 +147,7 @@ def _partition(view: _View, log: "Log") -> dict[str, object]:
         "segment_bytes": log.config.segment_bytes,
         "lag": lag_in_time(
             view.behind.get((log.topic, log.partition)),
-            may_wait=view.broker.probes.monotonic() < view.until,
+            may_wait=view.services.probes.monotonic() < view.until,
         ),
         "dirty": view.dirty.get((log.topic, log.partition), []),
     }
@@ -157,9 +178,10 @@ def _times(view: _View, log: "Log") -> dict[str, object] | None:
     """Facts that depend on the segments' times; None until all have been looked up."""
     if not _knows_times(view, log):
         return None
-    snapshot, now_ms = log.snapshot, view.now_ms
+    services, snapshot, now_ms = view.services, log.snapshot, view.now_ms
+    cleaner_offsets = services.logs.cleaner_offsets
     segments, offsets = facts_of(snapshot)
-    limits = limits_of(log.config, is_held=view.broker.clock_watch.is_held)
+    limits = limits_of(log.config, is_held=services.clock_watch.is_held)
     decided = plan(segments, offsets, limits, now_ms)
     newest = max((each.record_ms for each in segments), default=-1)
     return {
@@ -167,15 +189,15 @@ def _times(view: _View, log: "Log") -> dict[str, object] | None:
         "newest_record": instant_or_none(newest),
         "last_arrival": instant_or_none(max((each.arrival_ms for each in segments), default=-1)),
         "retention": _retention(limits, decided, now_ms),
-        "compaction": _compaction(view.broker, log, now_ms),
-        "upcoming": upcoming(view.broker, log, decided, now_ms),
+        "compaction": _compaction(cleaner_offsets, log, now_ms),
+        "upcoming": upcoming(services.tasks, cleaner_offsets, log, decided, now_ms),
         "bars": _bars(view, log, snapshot, decided) if view.bars else [],
     }
 
 
 def _knows_times(view: _View, log: "Log") -> bool:
     """True when all times are known, or could be looked up in the time limit of an answer."""
-    monotonic = view.broker.probes.monotonic
+    monotonic = view.services.probes.monotonic
     is_late = monotonic() > view.until
     while not learn_times(log, 0 if is_late else LEARNED_AT_A_TIME):
         if is_late:
@@ -196,7 +218,7 @@ def _oldest_ms(log: "Log", snapshot: "LogSnapshot") -> int:
 
 def _bars(view: _View, log: "Log", snapshot: "LogSnapshot", decided: RetentionPlan) -> list[Bar]:
     place = log.topic, log.partition
-    offsets = view.broker.logs.cleaner_offsets
+    offsets = view.services.logs.cleaner_offsets
     return bars_of(
         log,
         snapshot,
@@ -229,11 +251,11 @@ def _retention(limits: RetentionLimits, decided: RetentionPlan, now_ms: int) -> 
     }
 
 
-def _compaction(broker: "HttpServices", log: "Log", now_ms: int) -> dict[str, object] | None:
+def _compaction(offsets: CleanerOffsets, log: "Log", now_ms: int) -> dict[str, object] | None:
     """None for a topic that is not compacted."""
     if not is_compacted(log.config):
         return None
-    age = dirty_age(log, broker.logs.cleaner_offsets)
+    age = dirty_age(log, offsets)
     return {
         "oldest_dirty": instant_or_none(age.oldest_ms),
         "deadline": instant_or_none(age.deadline_ms),
@@ -260,10 +282,12 @@ CHOICE = (
 
 ROUTES = (
     HttpRoute(
+        TimelineServices,
         "GET",
         "/api/timeline",
         "Every partition: its segments as bars on a time axis, the retention horizon, what goes "
         "next and when, bad times, and the group that is furthest behind.",
+        needs=SEES_TOPICS,
         read=_timeline,
         parameters=(
             *CHOICE,

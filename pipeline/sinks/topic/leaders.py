@@ -3,7 +3,8 @@
 import time
 from typing import Any
 
-from pipeline.broker_client import check, connect
+from broker.access.settings import IN_THE_CLEAR, ClientSecurity
+from pipeline.broker_client import connect
 from pipeline.errors import NothingThere, NotNow
 from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
@@ -15,9 +16,9 @@ RETRY_SECONDS = 0.2
 class Leaders:
     """Asks when it has to, and remembers."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, security: ClientSecurity = IN_THE_CLEAR) -> None:
         """Asks nothing yet."""
-        self._bootstrap = bootstrap
+        self._bootstrap, self._security = bootstrap, security
         self._known: dict[str, list[str]] = {}
 
     def of(self, topic: str) -> list[str]:
@@ -55,7 +56,7 @@ class Leaders:
             time.sleep(RETRY_SECONDS)
 
     def _metadata(self, topic: str) -> tuple[Any, Any]:
-        with connect(self._bootstrap) as client:
+        with connect(self._bootstrap, self._security) as client:
             answer = client.call(
                 MetadataRequest(
                     topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
@@ -64,5 +65,5 @@ class Leaders:
         found = answer.topics[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise NothingThere(f"the topic {topic!r} is not on {self._bootstrap}: make it first")
-        check(found.error_code, f"{self._bootstrap}, the topic {topic}")
+        client.check(found.error_code, f"the topic {topic}", f"DESCRIBE on the topic {topic}")
         return answer, found

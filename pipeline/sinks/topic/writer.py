@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.broker_client import BrokerClient, check
-from pipeline.errors import BadOption, BrokerRefused
+from broker.access.settings import IN_THE_CLEAR, ClientSecurity
+from pipeline.broker_client import BrokerClient
+from pipeline.errors import BadOption, BrokerRefused, NotAllowed
 from pipeline.sinks.topic.batches import Batch, batches_of, key_hashes
 from pipeline.sinks.topic.columns import Outgoing, outgoing
 from pipeline.sinks.topic.leaders import Leaders
@@ -43,15 +44,16 @@ class TopicWriter:
     def __init__(
         self, bootstrap: str, topic: str = "", codec: Codec = Codec.NONE, *, acks: int = -1,
         batch_bytes: int = MOST_BATCH_BYTES, keeps_times: bool = False,
+        security: ClientSecurity = IN_THE_CLEAR,
     ) -> None:  # fmt: skip
         """`topic` empty: the column says it. `keeps_times`: topics that stamp are refused."""
-        self._bootstrap = bootstrap
+        self._bootstrap, self._security = bootstrap, security
         self._topic = topic
         self._codec = codec
         self._acks = acks
         self._batch_bytes = batch_bytes
         self._clients: dict[str, BrokerClient] = {}
-        self._leaders = Leaders(bootstrap)
+        self._leaders = Leaders(bootstrap, security)
         self._queues: dict[_Key, deque[Batch]] = defaultdict(deque)
         self._sequences: dict[_Key, int] = defaultdict(int)
         self._leaderless: list[_Key] = []
@@ -82,7 +84,7 @@ class TopicWriter:
     def _by_partition(self, records: Outgoing) -> Iterator[tuple[_Key, Outgoing]]:
         for topic, rows in self._by_topic(records):
             if self._keeps_times and topic not in self._checked:
-                refuse_stamping(self._bootstrap, topic)
+                refuse_stamping(self._bootstrap, topic, self._security)
                 self._checked.add(topic)
             partitions = self._partitions(topic, records, rows)
             order = np.argsort(partitions, kind="stable")
@@ -196,6 +198,7 @@ class TopicWriter:
             self._sequences[key] = (self._sequences[key] + batch.record_count) % _SEQUENCES
             self.written += batch.record_count
             return True
+        client.check_rights(code, f"{key[0]}-{key[1]}", f"WRITE on the topic {key[0]}")
         if ErrorCode(code).retriable:
             self._leaders.forget(key[0])
             time.sleep(RETRY_SECONDS)
@@ -206,18 +209,20 @@ class TopicWriter:
 
     def _client(self, leader: str) -> BrokerClient:
         if leader not in self._clients:
-            self._clients[leader] = BrokerClient(leader)
+            self._clients[leader] = BrokerClient(leader, self._security)
         if self._producer[0] < 0:
             answer = self._clients[leader].call(
                 InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=TIMEOUT_MS)
             )
-            check(answer.error_code, f"{leader}, InitProducerId")
+            self._clients[leader].check(
+                answer.error_code, "InitProducerId", "WRITE on a topic, or IDEMPOTENT_WRITE"
+            )
             self._producer = answer.producer_id, answer.producer_epoch
         return self._clients[leader]
 
     def _forget(self, error: BrokerRefused, deadline: float) -> None:
         """A connection failed: try again with new ones, unless that has been tried for long."""
-        if isinstance(error, RecordsRefused) or time.monotonic() > deadline:
+        if isinstance(error, RecordsRefused | NotAllowed) or time.monotonic() > deadline:
             raise error
         self.close()
         self._leaders.forget()

@@ -11,7 +11,7 @@ import (
 )
 
 func franzProduce(bootstrap, topic string, count int) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.DefaultProduceTopic(topic))
+	client, err := kgo.NewClient(franzOptions(bootstrap, kgo.DefaultProduceTopic(topic))...)
 	must(err)
 	defer client.Close()
 	for number := range count {
@@ -22,15 +22,15 @@ func franzProduce(bootstrap, topic string, count int) {
 }
 
 func franzConsume(bootstrap, topic, group string) {
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(bootstrap),
+	client, err := kgo.NewClient(franzOptions(
+		bootstrap,
 		kgo.ConsumeTopics(topic),
 		kgo.ConsumerGroup(group),
 		kgo.SessionTimeout(session),
 		kgo.HeartbeatInterval(heartbeat),
 		kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-	)
+	)...)
 	must(err)
 	for {
 		fetches := client.PollFetches(context.Background())
@@ -42,7 +42,7 @@ func franzConsume(bootstrap, topic, group string) {
 }
 
 func franzSurvey(bootstrap, topic, group string) map[string]any {
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap))
+	client, err := kgo.NewClient(franzOptions(bootstrap)...)
 	must(err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

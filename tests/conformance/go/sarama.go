@@ -19,6 +19,7 @@ func saramaConfig() *sarama.Config {
 	config.Producer.Idempotent = true
 	config.Producer.Return.Successes = true
 	config.Net.MaxOpenRequests = 1
+	saramaSecurity(config)
 	return config
 }
 

@@ -14,6 +14,7 @@ func segmentioProduce(bootstrap, topic string, count int) {
 		Topic:        topic,
 		RequiredAcks: kafka.RequireAll,
 		BatchTimeout: 10 * time.Millisecond,
+		Transport:    segmentioTransport(),
 	}
 	messages := make([]kafka.Message, count)
 	for number := range messages {
@@ -34,6 +35,7 @@ func segmentioConsume(bootstrap, topic, group string) {
 		JoinGroupBackoff:  heartbeat,
 		StartOffset:       kafka.FirstOffset,
 		MaxWait:           100 * time.Millisecond,
+		Dialer:            segmentioDialer(),
 	})
 	for {
 		message, err := reader.FetchMessage(context.Background())

@@ -7,7 +7,9 @@ from typing import Any
 
 from protocol.apis import alter_client_quotas as alter
 from protocol.apis import alter_partition_reassignments as reassign
+from protocol.apis import alter_user_scram_credentials as users
 from protocol.apis import describe_client_quotas as describe
+from protocol.apis import describe_user_scram_credentials as described
 from protocol.apis import elect_leaders, list_partition_reassignments
 from tests.support.clients.wire import WireClient
 
@@ -15,6 +17,22 @@ Told = dict[str, Any]
 Parts = list[tuple[str, str | None]]
 USER, CLIENT = ("user", "u"), ("client-id", "c")
 EXACT, DEFAULT, ANY = range(3)
+USER_CHANGES: list[list[tuple[Any, ...]]] = [
+    [],
+    [("u", 1, 4096), ("v", 2, 16384)],
+    [("u", 2, 8192)],
+    [("u", 1, 4095), ("w", 1, 4096)],
+    [("u", 1, 16385)],
+    [("", 1, 4096)],
+    [("", 1)],
+    [("u", 0, 4096)],
+    [("u", 3)],
+    [("u", 1, 4096), ("u", 2, 4096)],
+    [("u", 1), ("u", 1, 4096)],
+    [("u", 1), ("u", 1), ("v", 2)],
+    [("nobody", 1), ("w", 2)],
+    [("w", 1)],
+]
 ALTERATIONS: list[tuple[Parts, dict[str, float | None]]] = [
     ([], {"producer_byte_rate": 1.0}),
     ([("user", "")], {"producer_byte_rate": 1.0}),
@@ -63,6 +81,8 @@ def administer(client: WireClient, told: Told, topic: str) -> None:
     move_replicas(client, told, topic)
     elect(client, told, topic)
     describe_quotas(client, told)
+    alter_users(client, told)
+    describe_users(client, told)
 
 
 def alter_quotas(client: WireClient, told: Told) -> None:
@@ -132,3 +152,49 @@ def elect(client: WireClient, told: Told, topic: str) -> None:
                     for each in result.partition_result
                 ],
             )
+
+
+def alter_users(client: WireClient, told: Told) -> None:
+    """Each of a list of requests: deletions are pairs, upsertions have iterations too."""
+    for changes in USER_CHANGES:
+        request = users.AlterUserScramCredentialsRequest(
+            deletions=[
+                users.Deletion(name=each[0], mechanism=each[1]) for each in changes if len(each) < 3
+            ],
+            upsertions=[
+                users.Upsertion(
+                    name=each[0],
+                    mechanism=each[1],
+                    iterations=each[2],
+                    salt=b"salt",
+                    salted_password=bytes(32 * each[1]),
+                )
+                for each in changes
+                if len(each) == 3
+            ],
+        )
+        answer = client.call(request, 0)
+        told[f"users: {changes}"] = sorted(
+            (each.user, each.error_code, each.error_message) for each in answer.results
+        )
+
+
+def describe_users(client: WireClient, told: Told) -> None:
+    for names in (None, [], ["u"], ["u", "nobody"], ["u", "u"], [""]):
+        request = described.DescribeUserScramCredentialsRequest(
+            users=None if names is None else [described.UserName(name=each) for each in names]
+        )
+        answer = client.call(request, 0)
+        told[f"users {names}"] = (
+            answer.error_code,
+            answer.error_message,
+            sorted(
+                (
+                    each.user,
+                    each.error_code,
+                    each.error_message,
+                    sorted((info.mechanism, info.iterations) for info in each.credential_infos),
+                )
+                for each in answer.results
+            ),
+        )

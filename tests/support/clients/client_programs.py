@@ -9,15 +9,18 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.clients import go_programs, node_packages
+from tests.support.clients.client_security import ClientSecurity
 from tests.support.kafka import kafka_oracle
 
 CONFORMANCE = Path(__file__).resolve().parents[2] / "conformance"
 PRODUCE_SECONDS = 60
+ALLOWED_URLS = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +33,45 @@ class ClientProgram:
     absent: Callable[[], str]
     settings: Callable[[], dict[str, str]] = dict
 
-    def produce(self, bootstrap: str, topic: str, count: int) -> "Running":
-        """Begins to write `count` records."""
-        return Running(self, "produce", bootstrap, topic, str(count))
+    takes_file: bool = False
+    """True when it takes its security settings from a file, not from the environment."""
 
-    def subscribe(self, bootstrap: str, topic: str, group: str) -> "Running":
+    def produce(
+        self, bootstrap: str, topic: str, count: int, security: ClientSecurity | None = None
+    ) -> "Running":
+        """Begins to write `count` records."""
+        return Running(self, security, "produce", bootstrap, topic, str(count))
+
+    def subscribe(
+        self, bootstrap: str, topic: str, group: str, security: ClientSecurity | None = None
+    ) -> "Running":
         """A member of a group."""
-        return Running(self, "consume", bootstrap, topic, group)
+        return Running(self, security, "consume", bootstrap, topic, group)
 
 
 class Running:
     """A client at work; its lines go to a file, so that it never waits for a reader."""
 
-    def __init__(self, program: ClientProgram, verb: str, *arguments: str) -> None:
+    def __init__(
+        self, program: ClientProgram, security: ClientSecurity | None, verb: str, *arguments: str
+    ) -> None:
         self.program = program
+        command, environment = program.command(verb, *arguments), {**os.environ}
+        if security is not None and program.takes_file:
+            folder = Path(tempfile.mkdtemp())
+            command += ["--command-config", str(security.write_properties(folder))]
+            environment["JAVA_TOOL_OPTIONS"] = (
+                f"{ALLOWED_URLS}=file://{folder}/{security.name}.token"
+            )
+        elif security is not None:
+            environment |= security.environment()
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         self._said = reading
         self._text = b""
         self._child = subprocess.Popen(
-            program.command(verb, *arguments),
-            stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.DEVNULL,
-            env={**os.environ, **program.settings()}, cwd=CONFORMANCE.parents[1],
+            command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.DEVNULL,
+            env={**environment, **program.settings()}, cwd=CONFORMANCE.parents[1],
         )  # fmt: skip
         os.close(writing)
 
@@ -156,5 +176,6 @@ CLIENTS = (
         "Java",
         _java_command,
         lambda: "" if kafka_oracle.available() else "needs java and mvn",
+        takes_file=True,
     ),
 )

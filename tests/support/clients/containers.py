@@ -170,7 +170,7 @@ class Stack:
     def __init__(self, *, prometheus_image: str = "", spark_image: str = "") -> None:
         self.project = fresh_name()
         self.port, self.http_port = free_port(), free_port()
-        self.prometheus_port = free_port()
+        self.prometheus_port, self.secure_port = free_port(), free_port()
         self._environment = {
             "PROMETHEUS_IMAGE": prometheus_image,
             "SPARK_IMAGE": spark_image,
@@ -178,6 +178,7 @@ class Stack:
             "HOROLOG_IMAGE": image(),
             "HOROLOG_PORT": str(self.port),
             "HOROLOG_HTTP_PORT": str(self.http_port),
+            "HOROLOG_SECURE_PORT": str(self.secure_port),
         }
 
     @property

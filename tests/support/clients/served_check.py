@@ -37,6 +37,9 @@ class Checked:
         await self._records()
         await self._settings()
         await self._quotas()
+        await self._acls()
+        await self._users()
+        await self._delegation_tokens()
         await self._group()
         await self._consumer_group()
         await self._transactions()
@@ -170,6 +173,48 @@ class Checked:
             told = await self._ask("DescribeClientQuotas", 1, components=[asked])
             found = [value.value for each in told.entries or [] for value in each.values]
             same("DescribeClientQuotas", (told.error_code, found), (0, values))
+
+    async def _acls(self) -> None:
+        """Nobody who is damaged has switched access control on."""
+        anything = {"resource_type_filter": 1, "pattern_type_filter": 1}
+        asked = anything | {"operation": 1, "permission_type": 1}
+        off = ErrorCode.SECURITY_DISABLED
+        same("DescribeAcls", (await self._ask("DescribeAcls", 3, **asked)).error_code, off)
+        entry = {"resource_type": 2, "resource_name": self.topic, "principal": "User:a"}
+        entry |= {"host": "*", "operation": 3, "permission_type": 3}
+        created = await self._ask("CreateAcls", 3, creations=[entry])
+        same("CreateAcls", created.results[0].error_code, off)
+        deleted = await self._ask("DeleteAcls", 3, filters=[asked])
+        same("DeleteAcls", deleted.filter_results[0].error_code, off)
+
+    async def _users(self) -> None:
+        name = f"u-{self.mark}"
+        credential = {"name": name, "mechanism": 1, "iterations": 4096, "salt": b"salt"}
+        credential |= {"salted_password": bytes(32)}
+        for change in (
+            {"upsertions": [credential]},
+            {"deletions": [{"name": name, "mechanism": 1}]},
+        ):
+            altered = await self._ask("AlterUserScramCredentials", 0, **change)
+            same("AlterUserScramCredentials", altered.results[0].error_code, 0)
+            described = await self._ask("DescribeUserScramCredentials", 0, users=[{"name": name}])
+            found = described.results[0].error_code
+            gone = "deletions" in change
+            same("DescribeUserScramCredentials", found, ErrorCode.RESOURCE_NOT_FOUND * gone)
+        alone = await self._ask("SaslAuthenticate", 2, auth_bytes=b"")
+        same("SaslAuthenticate, without SASL", alone.error_code, ErrorCode.ILLEGAL_SASL_STATE)
+
+    async def _delegation_tokens(self) -> None:
+        """A client that nobody knows may neither make nor see one."""
+        for name, version, asked in (
+            ("CreateDelegationToken", 3, {}),
+            ("RenewDelegationToken", 2, {"hmac": b"h"}),
+            ("ExpireDelegationToken", 2, {"hmac": b"h"}),
+            ("DescribeDelegationToken", 3, {}),
+        ):
+            answer = await self._ask(name, version, **asked)
+            refused = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+            same(f"{name}, in the clear", answer.error_code, refused)
 
     async def _joined(self, group: str) -> tuple[str, int]:
         """A member by itself, with its part; its id and generation."""

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
+import ssl
 from typing import Any, Self
 
 from protocol.api import Api
@@ -56,6 +57,13 @@ class WireClient:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self._numbers = itertools.count(1)
+
+    @classmethod
+    def over(cls, sock: socket.socket, client_id: str | None = "test") -> Self:
+        """A client on a connection that is open already."""
+        client = cls.__new__(cls)
+        client.socket, client.client_id, client._numbers = sock, client_id, itertools.count(1)
+        return client
 
     def call(self, request: Any, version: int) -> Any:
         """Sends a request and returns its response."""
@@ -118,9 +126,11 @@ class AsyncWireClient:
         self._numbers = itertools.count(1)
 
     @classmethod
-    async def connect(cls, host: str, port: int) -> Self:
+    async def connect(cls, host: str, port: int, tls: ssl.SSLContext | None = None) -> Self:
         """A new connection."""
-        return cls(*await asyncio.open_connection(host, port, limit=1 << 24))
+        name = "localhost" if tls is not None else None
+        opened = asyncio.open_connection(host, port, limit=1 << 24, ssl=tls, server_hostname=name)
+        return cls(*await opened)
 
     async def call(self, request: Any, version: int) -> Any:
         """Sends a request and returns its response."""
@@ -161,7 +171,7 @@ class AsyncWireClient:
     async def close(self) -> None:
         """Closes and waits for it."""
         self.writer.close()
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):  # data that nobody read
             await self.writer.wait_closed()
 
     async def __aenter__(self) -> Self:

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.worlds.node_process import NodeProcess
+from tests.support.worlds.node_process import NodeFailed, NodeProcess
 
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "kafka"
 TOPICS_TOOL = "org.apache.kafka.tools.TopicCommand"
 CONFIGS_TOOL = "kafka.admin.ConfigCommand"
 OFFSETS_TOOL = "org.apache.kafka.tools.GetOffsetShell"
+PORT_TRIES = 3
 DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
 
 
@@ -28,12 +29,21 @@ def start_kafka(
     heap: str = "1g",
     ready_within_seconds: float = 180,
 ) -> NodeProcess:
-    """A running Kafka on `data_dir`, which is formatted when new; its log is beside it."""
+    """A running Kafka on `data_dir`, which is formatted when new; its log is beside it.
+
+    A free port is chosen seconds before Kafka takes it: where another program was faster, again.
+    """
     log = data_dir.with_name(f"{data_dir.name}.log")
     command = [sys.executable, str(SCRIPT), "start", "--data-dir", str(data_dir)]
     command += ["--listen", listen, "--heap", heap, "--log", str(log)]
     command += [f"{key}={value}" for key, value in (settings or {}).items()]
     data_dir.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(PORT_TRIES - 1):
+        try:
+            return NodeProcess(command, log, ready_within_seconds=ready_within_seconds)
+        except NodeFailed as failure:
+            if "Address already in use" not in str(failure) or not listen.endswith(":0"):
+                raise
     return NodeProcess(command, log, ready_within_seconds=ready_within_seconds)
 
 

@@ -12,11 +12,15 @@ from typing import Any
 
 from broker.runtime.connection_limits import CloseConnection, ConnectionLimits
 from broker.runtime.lanes import DiskLanes
+from broker.runtime.principals import Principal
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer
+from broker.runtime.rights import Rights
+from broker.security.certificates import Credentials
 from broker.server.dispatcher import Parts
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
+from broker.server.tls_listener import TlsListener
 
 
 def framed(payload: bytes) -> bytes:
@@ -67,12 +71,25 @@ class Echo:
     def __init__(self, limits: ConnectionLimits, settings: Limits) -> None:
         loop = asyncio.get_running_loop()
         self.seen: list[bytes] = []
+        self.looked_up: list[str] = []
+        """Users whose rights were looked up."""
         self.parked: dict[str, Parked] = {}
         self.parts: dict[str, Parts] = {}
         self.probes = BrokerProbes(loop.time)
         cache = PageCache(DiskLanes(loop).lane("data"))
-        self.server = Server(loop, limits, self.probes, lambda: settings, page_cache=cache)
+        self.server = Server(
+            loop,
+            limits,
+            self.probes,
+            lambda: settings,
+            page_cache=cache,
+            rights_of=self.rights_of,
+        )
         self.port = 0
+
+    def rights_of(self, principal: Principal, host: str) -> Rights | None:
+        self.looked_up.append(str(principal))
+        return None
 
     def dispatch(self, frame: memoryview, peer: Peer) -> Any:
         payload = bytes(frame)
@@ -100,11 +117,17 @@ class Echo:
 
 @asynccontextmanager
 async def echo_server(
-    limits: ConnectionLimits | None = None, settings: Limits | None = None
+    limits: ConnectionLimits | None = None,
+    settings: Limits | None = None,
+    credentials: Credentials | None = None,
 ) -> AsyncIterator[Echo]:
-    """A served port; everything is closed at the end."""
+    """A served port, with TLS if it has `credentials`; everything is closed at the end."""
     echo = Echo(limits or ConnectionLimits(), settings or Limits())
-    echo.port = echo.server.bind("PLAINTEXT", "127.0.0.1", 0, None).port
+    name = "PLAINTEXT"
+    if credentials is not None:
+        name = "SSL"
+        echo.server.tls[name] = TlsListener(name, credentials)
+    echo.port = echo.server.bind(name, "127.0.0.1", 0, None).port
     await echo.server.accept(100, echo.dispatch)
     try:
         yield echo

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from broker.daemon.routes import served
 from broker.fetching.damage import DamageMet
@@ -24,15 +24,20 @@ from broker.partitions.partition_services import PartitionServices
 from broker.quotas.service import Quotas
 from broker.record_times.offenders import DirtyClients
 from broker.record_times.quarantine import Quarantine
-from broker.runtime.admin_trail import AdminTrail
 from broker.runtime.answers import Answers
 from broker.runtime.deferred import Deferred
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.gathering import wait_for
 from broker.runtime.memory_account import MemoryAccount
+from broker.runtime.principals import ANONYMOUS
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import Peer, RequestContext
+from broker.runtime.rights import Rights
 from broker.runtime.unpacking import Unpacking
+from broker.security.audit.trail import AuditTrail
+from broker.security.authority import Authority
+from broker.security.delegation.tokens import Tokens
+from broker.security.users import Users
 from broker.server.services import bound
 from broker.state.services import StateServices
 from broker.topics.config_resources import ConfigResources
@@ -131,6 +136,13 @@ class ManualCommit:
 class World:
     """The broker as handlers see it, and the verbs of a test."""
 
+    rights: Rights | None = None
+    """Rights of the client that asks; None: everything is allowed."""
+
+    principal = ANONYMOUS
+    listener_name = "PLAINTEXT"
+    by_token = False
+
     commit_kind = ManualCommit
 
     def __init__(self, fs: SimFileSystem | None = None, seed: int = 0, **settings: str) -> None:
@@ -150,12 +162,14 @@ class World:
             clock=self.clock,
             rng=self.env.rng,
             fs=self.fs,
-            config=ConfigStore([_layer({"auto_create_topics_enable": "false", **settings})]),
+            config=ConfigStore(
+                [settings_layer({"auto_create_topics_enable": "false", **settings})]
+            ),
             lane=self.lanes,
             waiters=FetchWaiters(asyncio.get_running_loop()),
             fetch_sessions=FetchSessions(self.clock, self.env.rng),
             probes=BrokerProbes(self.clock.monotonic),
-            trail=AdminTrail(self.clock.monotonic),
+            trail=AuditTrail(self.clock.monotonic, self.clock.now_ms, cast("Any", self.lanes)),
             memory=MemoryAccount(1 << 32),
             answers=Answers(self.clock.monotonic),
             served=SERVED,
@@ -205,6 +219,8 @@ class World:
             memory=broker.memory,
         )
         self.muted: list[tuple[int, float]] = []
+        broker.users = Users(self.fs, broker.lane, self.env.rng)
+        broker.tokens = Tokens(self.env, broker.lane, broker.config, broker.lane)
         broker.quotas = Quotas(
             self.fs,
             broker.lane,
@@ -213,6 +229,7 @@ class World:
             mute=lambda number, seconds: self.muted.append((number, seconds)),
             on_enforced=lambda enforced: None,
         )
+        broker.authority = Authority(self.fs, broker.lane, broker.config, broker.trail)
         broker.producer_ids = ProducerIds(self.env, broker.lane, broker.logs.producer_ids)
         markers = Markers(broker.topics, broker.waiters, self.clock, broker.groups)
         broker.transactions = TransactionCoordinator(
@@ -234,6 +251,8 @@ class World:
         broker.logs.open_directory("test-cluster", NODE_ID)
         broker.topics.restore_settings()
         broker.quotas.load()
+        broker.authority.load()
+        broker.tokens.load()
         broker.logs.load()
         broker.topics.load(lambda log: Partition(log, shared))
         broker.producer_ids.load()
@@ -272,10 +291,12 @@ class World:
 
     def context(self, api: Api, version: int, services: Any) -> RequestContext[Any]:
         """With those of the world's services that the handler names."""
-        peer = Peer(1, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
-        return RequestContext(
+        ends = (1, "10.0.0.9", 50000, self.listener_name, "127.0.0.1", 9092)
+        peer = Peer(*ends, self.principal, self.rights, self.by_token)
+        self.last: RequestContext[Any] = RequestContext(
             RequestHeader(api.key, version, 1, "test", 0), peer, bound(services, self.broker)
         )
+        return self.last
 
     async def make_topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Any:
         """A topic, by CreateTopics; settings with underscores for dots."""
@@ -345,7 +366,8 @@ def altered(
     )
 
 
-def _layer(settings: dict[str, str]) -> Layer:
+def settings_layer(settings: dict[str, str]) -> Layer:
+    """Settings of a file, with underscores for dots."""
     named = {key.replace("_", "."): value for key, value in settings.items()}
     return Layer(
         SettingSource.STATIC_BROKER,

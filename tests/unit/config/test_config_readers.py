@@ -17,14 +17,18 @@ READERS = [
     for path in (ROOT / package).rglob("*.py")
     if path != ROOT / "broker" / "cli" / "config.py"
 ]
+RULES = ROOT / "config" / "tier" / "rules.py"
 
 
 @pytest.fixture(scope="module")
 def attributes_read() -> set[str]:
     """Every name that stands after a dot in the code that could read a snapshot."""
     read = {name for path in READERS for name in re.findall(r"\.([a-z0-9_]+)\b", path.read_text())}
-    derived = (ROOT / "config/broker.py").read_text()
-    return read | set(re.findall(r"\bself\.([a-z0-9_]+)\b", derived))
+    derived = "".join(
+        (ROOT / f"config/{each}.py").read_text() for each in ("broker", "security/tls")
+    )
+    read |= set(re.findall(r"\bself\.([a-z0-9_]+)\b", derived))
+    return read | set(re.findall(r"\bbroker\.([a-z0-9_]+)\b", RULES.read_text()))
 
 
 @pytest.mark.parametrize("key", [*TOPIC_KEYS, *BROKER_KEYS], ids=lambda key: key.name)

@@ -4,6 +4,8 @@ import pytest
 
 from config.endpoints import Address, HostPort, Listener, Listeners
 from config.quantities import LONG_MAX
+from config.security.protocols import ProtocolMap
+from config.security.tls import StoreType
 from config.values import (
     INT_MAX,
     Choice,
@@ -88,8 +90,10 @@ def test_a_value_is_reported_without_its_unit(kind: Number, text: str, reported:
         (Words(("delete",)), "delete,keep"),
         (Listeners(), ""),
         (Listeners(), "localhost:9092"),
-        (Listeners(), "SSL://localhost:9092"),
-        (Listeners(), "sasl_plaintext://localhost:9092"),
+        (ProtocolMap(), "A:B"),
+        (ProtocolMap(), "A:SSL,a:PLAINTEXT"),
+        (StoreType(), "JKS"),
+        (StoreType(), "x"),
         (Listeners(), "A://h:1,a://h:2"),
         (Listeners(), "A://h:65536"),
         (Listeners(), "A://::1:9092"),

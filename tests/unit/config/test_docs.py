@@ -24,14 +24,16 @@ def test_the_example_file_without_its_comment_signs_sets_every_key_to_its_defaul
     path.write_text("\n".join(line for line in lines if not line.startswith(" ")))
     loaded = load(environment={}, file=str(path))
     settings = loaded.layers[-1].settings
-    assert {key.broker_name for key in (*BROKER_KEYS, *TOPIC_KEYS)} == set(settings)
+    on_broker = {key.broker_name for key in (*BROKER_KEYS, *TOPIC_KEYS) if key.on_broker}
+    assert on_broker == set(settings)
     assert ConfigStore(loaded.layers).broker_config == ConfigStore().broker_config
     assert ConfigStore(loaded.layers).topic_defaults == ConfigStore().topic_defaults
 
 
 def test_every_key_has_a_row() -> None:
     for key in TOPIC_KEYS:
-        assert f"| `{key.name}` | `{key.broker_name}` |" in topic_table()
+        on_broker = f"`{key.broker_name}`" if key.on_broker else "none"
+        assert f"| `{key.name}` | {on_broker} |" in topic_table()
     for key in BROKER_KEYS:
         assert f"| `{key.name}` |" in broker_table()
 

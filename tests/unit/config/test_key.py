@@ -27,7 +27,14 @@ DEFAULTS = [
     ("message.timestamp.before.max.ms", "log.message.timestamp.before.max.ms", LONG_MAX),
     ("message.timestamp.after.max.ms", "log.message.timestamp.after.max.ms", 3_600_000),
     ("min.insync.replicas", "min.insync.replicas", 1),
+    ("local.retention.ms", "log.local.retention.ms", -2),
+    ("local.retention.bytes", "log.local.retention.bytes", -2),
 ]
+WITHOUT_BROKER_DEFAULT = {
+    "remote.storage.enable",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+}
 # name on a topic, lowest and highest number that is accepted
 TOPIC_EDGES = [
     ("file.delete.delay.ms", 0, LONG_MAX),
@@ -42,6 +49,8 @@ TOPIC_EDGES = [
     ("message.timestamp.after.max.ms", 0, LONG_MAX),
     ("message.timestamp.before.max.ms", 0, LONG_MAX),
     ("min.insync.replicas", 1, INT),
+    ("local.retention.bytes", -2, LONG_MAX),
+    ("local.retention.ms", -2, LONG_MAX),
     ("retention.ms", -1, LONG_MAX),
     ("segment.bytes", 1_048_576, INT),
     ("segment.index.bytes", 4, INT),
@@ -59,6 +68,18 @@ BROKER_EDGES = [
     ("max.connections", 1, INT),
     ("max.connections.per.ip", 1, INT),
     ("listener.name.internal.max.connections", 1, INT),
+    ("horolog.tier.cache.bytes", 1_048_576, LONG_MAX),
+    ("log.local.retention.bytes", -2, LONG_MAX),
+    ("log.local.retention.ms", -2, LONG_MAX),
+    ("remote.fetch.max.wait.ms", 1, INT),
+    ("remote.list.offsets.request.timeout.ms", 1, LONG_MAX),
+    ("remote.log.manager.copier.thread.pool.size", 1, INT),
+    ("remote.log.manager.copy.max.bytes.per.second", 1, LONG_MAX),
+    ("remote.log.manager.expiration.thread.pool.size", 1, INT),
+    ("remote.log.manager.fetch.max.bytes.per.second", 1, LONG_MAX),
+    ("remote.log.manager.task.interval.ms", 1, LONG_MAX),
+    ("remote.log.reader.max.pending.tasks", 1, INT),
+    ("remote.log.reader.threads", 1, INT),
 ]
 
 
@@ -110,7 +131,7 @@ def test_a_key_says_what_it_does(key) -> None:
 @pytest.mark.parametrize("key", TOPIC_KEYS, ids=lambda key: key.name)
 def test_a_topic_setting_is_an_attribute_by_the_same_name_and_has_a_broker_default(key) -> None:
     assert key.attribute == key.name.replace(".", "_")
-    assert key.on_broker
+    assert bool(key.on_broker) == (key.name not in WITHOUT_BROKER_DEFAULT)
     assert key.dynamic
 
 
@@ -152,8 +173,8 @@ def test_a_topic_key_on_the_broker_is_told_its_name_there() -> None:
     ("find", "name"),
     [
         (topic_name, "preallocate"),
-        (topic_name, "remote.storage.enable"),
-        (broker_name, "ssl.keystore.location"),
+        (topic_name, "message.format.version"),
+        (broker_name, "security.providers"),
         (broker_name, "log.preallocate"),
         (broker_name, "zookeeper.connect"),
     ],
@@ -163,9 +184,42 @@ def test_a_key_that_only_kafka_serves_is_not_called_unknown(find, name: str) -> 
         find(name)
 
 
+@pytest.mark.parametrize("name", sorted(WITHOUT_BROKER_DEFAULT))
+def test_a_key_of_topics_alone_is_refused_on_the_broker(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"setting of topics, without a default on the broker$"):
+        broker_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "remote.log.storage.manager.class.name",
+        "remote.log.storage.manager.impl.prefix",
+        "rsm.config.dir",
+        "rlmm.config.remote.log.metadata.topic.replication.factor",
+        "remote.log.metadata.manager.listener.name",
+        "remote.log.metadata.custom.metadata.max.bytes",
+        "remote.log.manager.copy.quota.window.num",
+        "remote.log.manager.fetch.quota.window.size.seconds",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.manager.thread.pool.size",
+        "remote.log.manager.task.retry.backoff.ms",
+    ],
+)
+def test_a_key_of_kafkas_tier_that_has_no_effect_may_stay_in_a_file(name: str) -> None:
+    from config.known import why_ignored
+
+    assert why_ignored(name, "1")
+
+
 def test_no_served_key_is_listed_as_not_served() -> None:
-    from config.known import why_broker_key_is_not_served, why_topic_key_is_not_served
+    from config.known import (
+        why_broker_key_is_not_served,
+        why_ignored,
+        why_topic_key_is_not_served,
+    )
 
     for key in (*TOPIC_KEYS, *BROKER_KEYS):
         assert not any(why_topic_key_is_not_served(each.name) for each in key.on_topic)
         assert not any(why_broker_key_is_not_served(each.name) for each in key.on_broker)
+        assert not any(why_ignored(each.name, key.default_text) for each in key.on_broker)

@@ -113,6 +113,8 @@ def test_a_setting_of_the_environment_says_so(tmp_path: Path) -> None:
         "HOROLOG_PORT_9092_TCP",
         "HOROLOG_HTTP",
         "HOROLOG_HTTP_TOKEN",
+        "HOROLOG_BOOTSTRAP",
+        "HOROLOG_COMMAND_CONFIG",
     ],
 )
 def test_variables_of_images_kubernetes_and_the_command_line_are_no_settings(variable: str) -> None:
@@ -162,7 +164,7 @@ def test_the_server_properties_that_kafka_ships_is_understood(tmp_path: Path) ->
     config = ConfigStore(loaded.layers).broker_config
     assert (config.node_id, config.log_dir) == (4, "/tmp/kraft-combined-logs")
     ignored = {each.name for each in loaded.ignored}
-    assert {"process.roles", "num.network.threads", "listener.security.protocol.map"} <= ignored
+    assert {"process.roles", "num.network.threads"} <= ignored
     assert "log.segment.bytes" not in ignored
     assert [str(each) for each in config.client_listeners] == ["PLAINTEXT://:9092"]
     assert str(loaded.ignored[0]).startswith(f"{path}:2: process.roles is ignored: ")
@@ -171,12 +173,14 @@ def test_the_server_properties_that_kafka_ships_is_understood(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "line",
     [
-        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OUT:SSL",
-        "listener.security.protocol.map=OUT:SASL_SSL,SSL:SSL",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OUT",
+        "listener.security.protocol.map=OUT:SASL_TLS,SSL:SSL",
         "default.replication.factor=3",
         "transaction.partition.verification.enable=false",
         "process.roles=controller",
-        "ssl.keystore.location=/x",
+        "security.providers=x",
+        "ssl.keystore.type=JKS",
+        "ssl.provider=BC",
         "log.dirs=/a,/b",
     ],
 )

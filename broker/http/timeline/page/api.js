@@ -1,7 +1,7 @@
 // Questions to the broker's admin API. Answers are bounded there; here they are bounded in time.
 
 const PATIENCE_MS = 20000;
-const NEEDS_TOKEN = new Set(["token", "no_token_set"]);
+const NEEDS_IDENTITY = new Set(["token", "no_token_set", "identity", "credentials"]);
 
 /** The broker understood and said no, and why. */
 export class Refused extends Error {
@@ -11,13 +11,19 @@ export class Refused extends Error {
     this.code = code;
   }
 
-  /** Whether a token would help. */
+  /** Whether a token, or a user's name and password, would help. */
   get wantsToken() {
-    return NEEDS_TOKEN.has(this.code);
+    return NEEDS_IDENTITY.has(this.code);
   }
 }
 
-/** Asks one broker; holds its token in memory, and nowhere else. */
+/** The header for a token, or for USER:PASSWORD. */
+function authorization(text) {
+  if (!text.includes(":")) return `Bearer ${text}`;
+  return `Basic ${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}`;
+}
+
+/** Asks one broker; holds what proves who asks in memory, and nowhere else. */
 export class Api {
   #token = null;
 
@@ -31,7 +37,7 @@ export class Api {
     for (const [key, value] of Object.entries(parameters)) {
       if (value !== null && value !== undefined && value !== "") query.set(key, value);
     }
-    const headers = this.#token === null ? {} : { Authorization: `Bearer ${this.#token}` };
+    const headers = this.#token === null ? {} : { Authorization: authorization(this.#token) };
     const response = await fetch(query.size ? `${path}?${query}` : path, {
       headers, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE_MS),
     });

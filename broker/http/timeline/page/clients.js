@@ -1,10 +1,10 @@
 // Who sent bad times, and which groups are behind: two tables of names that clients chose.
 
 import { el, fillTable, named } from "/page/dom.js";
-import { at, name, number, place, span } from "/page/words.js";
+import { at, name, number, place, span, user } from "/page/words.js";
 
 const DIRTY = [
-  { title: "client", wide: true }, { title: "address" }, { title: "partition", wide: true }, { title: "records", number: true },
+  { title: "client", wide: true }, { title: "user" }, { title: "address" }, { title: "partition", wide: true }, { title: "records", number: true },
   { title: "what is wrong" }, { title: "worst time" }, { title: "offset", number: true }, { title: "what became of it" },
 ];
 const READERS = [
@@ -16,7 +16,7 @@ const SHOWN = 50;
 /** The answer of /api/dirty. */
 export function showDirty(table, answer) {
   const rows = answer.clients.map((each) => [
-    named(name(each.client_id)), named(name(each.address)), named(place(each.topic, each.partition)), number(each.count),
+    named(name(each.client_id)), named(user(each.principal)), named(name(each.address)), named(place(each.topic, each.partition)), number(each.count),
     each.reason === "bound" ? each.direction : `${each.direction}: ${each.reason}`,
     el("span", { title: `${span(Math.abs(each.worst_skew_ms))} ${each.worst_skew_ms < 0 ? "ahead of" : "behind"} the clock` }, at(each.worst_timestamp)),
     each.worst_offset === null ? "–" : String(each.worst_offset), each.action,

@@ -2,7 +2,7 @@
 
 import { Refused } from "/page/api.js";
 import { el, fill, fillTable, named } from "/page/dom.js";
-import { at, counted, distance, name, number, place, size, span } from "/page/words.js";
+import { at, counted, distance, name, number, place, size, span, user } from "/page/words.js";
 
 const SEGMENTS = [
   { title: "offset", number: true }, { title: "offsets", number: true }, { title: "size", number: true }, { title: "first record" },
@@ -109,14 +109,14 @@ function keeper(blocker, now) {
 }
 
 function people(blocker) {
-  return blocker.clients.map((each) => el("p", {}, "Sent by ", named(name(each.client_id)), " at ", named(name(each.address)),
+  return blocker.clients.map((each) => el("p", {}, "Sent by ", named(name(each.client_id)), " of ", named(user(each.principal)), " at ", named(name(each.address)),
     `: ${counted(each.count, "record")} with bad times (${each.reason}), worst ${at(each.worst_timestamp)}.`));
 }
 
 function badTime(each) {
   const offset = each.worst_offset === null ? "not stored" : `offset ${each.worst_offset}`;
   const skew = `${span(Math.abs(each.worst_skew_ms))} ${each.worst_skew_ms < 0 ? "ahead of" : "behind"} its arrival`;
-  return el("li", {}, named(name(each.client_id)), " at ", named(name(each.address)), `: ${counted(each.count, "record")} (${each.direction}, ${each.reason}; ${each.action}), `,
+  return el("li", {}, named(name(each.client_id)), " of ", named(user(each.principal)), " at ", named(name(each.address)), `: ${counted(each.count, "record")} (${each.direction}, ${each.reason}; ${each.action}), `,
     `worst ${at(each.worst_timestamp)}, ${skew}, ${offset}.`);
 }
 

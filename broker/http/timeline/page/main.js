@@ -146,7 +146,7 @@ function connected() {
 function failed(error) {
   if (error instanceof Refused && error.wantsToken) {
     node("token-form").hidden = false;
-    said("Needs the token", "bad");
+    said("Needs to know who you are", "bad");
     fill(node("alerts"), el("p", {}, error.message));
     return;
   }

@@ -65,6 +65,11 @@ export function name(text) {
   return shown === "" ? "(no name)" : shown;
 }
 
+/** The user of a client, without the type of its principal. */
+export function user(principal) {
+  return name(String(principal).replace(/^User:/, ""));
+}
+
 /** A partition as the command line writes it. */
 export function place(topic, partition) {
   return `${name(topic)}-${partition}`;

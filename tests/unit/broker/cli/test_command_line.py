@@ -70,11 +70,12 @@ def test_the_version_says_which_walkers_are_not_compiled(monkeypatch: pytest.Mon
 
 
 def test_serve_loads_nothing_that_other_commands_need() -> None:
-    """A start must stay fast: no tables, no HTTP client, no module of another command."""
+    """A start must stay fast: no tables, no HTTP client, no mail, no module of another command."""
     code = (
         "import sys, broker.daemon.serve; from broker.cli.main import main; "
-        "main(['serve', '--help']); "
-        "print(*sorted(n for n in sys.modules if n.split('.')[0] in ('rich', 'http', 'urllib3') "
+        "main(['serve', '--help']); import broker.daemon.app; "
+        "print(*sorted(n for n in sys.modules if n.split('.')[0] in ('rich', 'http', 'urllib3', "
+        "'email', 'zipfile') "
         "or n.startswith('broker.cli.') and n not in ('broker.cli.main', 'broker.cli.serve')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

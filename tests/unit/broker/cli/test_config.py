@@ -42,6 +42,14 @@ def test_explain_takes_any_name_of_a_setting(name: str, capsys: pytest.CaptureFi
     assert "KAFKA_LOG_RETENTION_MS" in out
 
 
+def test_explain_knows_settings_of_topics_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "remote.storage.enable") == 0
+    shown = capsys.readouterr().out
+    assert "value      false" in shown
+    assert "KIP-405" in shown
+    assert "variable" not in shown
+
+
 def test_explain_shows_what_was_overruled(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from broker.cli.main import main
 from broker.daemon import serve as module
 from broker.runtime.event_log import journal
 from broker.server.server import ListenError
+from config.store import ConfigStore
 from storage.errors import (
     CorruptCheckpoint,
     CorruptLog,
@@ -45,7 +46,9 @@ class FakeBroker:
 
     def __init__(self, env: Any, config: Any, loop: Any, **_: Any) -> None:
         image = SimpleNamespace(topics={})
-        self.services = SimpleNamespace(loop=None, topics=SimpleNamespace(image=image))
+        self.services = SimpleNamespace(
+            loop=None, topics=SimpleNamespace(image=image), config=ConfigStore()
+        )
 
     async def start(self) -> None:
         if self.error is not None:

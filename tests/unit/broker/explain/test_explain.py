@@ -10,6 +10,7 @@ from broker.cli.main import main
 from broker.daemon.serve import FORCED_EXIT
 from broker.explain.pages import CURRENT_CODES, PAGES, SUBJECTS
 from broker.runtime import exit_status
+from broker.security.audit.lines import EVENTS
 
 ROOT = Path(__file__).resolve().parents[4] / "broker"
 HANDED_ON = {"_begin_hold", "_release"}
@@ -40,7 +41,7 @@ def written_in(path: Path) -> Iterator[tuple[str, int]]:
     hands_on = False
     for call in calls(path):
         name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-        if name not in {"event", "traced"} and name not in HANDED_ON:
+        if name != "event" and name not in HANDED_ON:
             continue
         codes = constants(call.args[0])
         hands_on |= name in HANDED_ON and bool(codes)
@@ -62,6 +63,10 @@ def written() -> dict[str, str]:
     return found
 
 
+def test_every_line_of_the_security_audit_has_a_page() -> None:
+    assert set(EVENTS) <= PAGES.keys()
+
+
 def test_every_code_has_a_page(written: dict[str, str]) -> None:
     missing = {code: where for code, where in written.items() if code not in PAGES}
     assert not missing, "add a page to broker/explain for each"
@@ -69,7 +74,7 @@ def test_every_code_has_a_page(written: dict[str, str]) -> None:
 
 def test_every_page_has_a_code(written: dict[str, str]) -> None:
     events = {code for code in PAGES if not code.startswith("exit-")}
-    assert events <= written.keys()
+    assert events <= {*written, *EVENTS}
     assert {code for code in PAGES if code.startswith("exit-")} == {f"exit-{n}" for n in STATUSES}
 
 

@@ -212,6 +212,11 @@ async def test_members_leave_one_by_one_and_in_crowds() -> None:
     assert (group.state.value, group.generation, group.leader) == ("Empty", 2, None)
 
 
+async def test_a_missing_group_has_no_members_that_could_leave() -> None:
+    world = await group_world()
+    assert leave(world, ("m", None), ("n", None), group_id="gone") == [E.UNKNOWN_MEMBER_ID] * 2
+
+
 async def test_who_is_not_in_the_group_or_late_is_told_so() -> None:
     world = await group_world()
     stranger = world.member()

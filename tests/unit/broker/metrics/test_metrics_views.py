@@ -1,7 +1,7 @@
 """Each family of metrics gets the services that it names, of the types that it names."""
 
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -17,7 +17,8 @@ FAMILIES = [family for catalogue in CATALOGUES.values() for family in catalogue.
 async def test_every_service_is_of_its_type(family: Family[Any], tmp_path: Path) -> None:
     given = bound(family.services, make_broker(tmp_path / "data").services)
     for name, hint in get_type_hints(family.services).items():
-        kinds = [each for each in (get_args(hint) or (hint,)) if isinstance(each, type)]
+        parts = (get_origin(hint), *get_args(hint)) if get_args(hint) else (hint,)
+        kinds = [each for each in parts if isinstance(each, type)]
         protocols = any(getattr(each, "_is_protocol", False) for each in kinds)
         value = getattr(given, name)
         assert protocols or isinstance(value, (*kinds, tuple)), (name, value, hint)

@@ -119,3 +119,16 @@ def test_a_damaged_file_is_not_taken_for_no_limits(text: str) -> None:
 def test_a_newer_file_is_left_alone() -> None:
     with pytest.raises(NewerFormat):
         parse("f", '{"format": 2, "quotas": 5}')
+
+
+def test_no_default_holds_for_a_super_user() -> None:
+    table = table_of(
+        ([("user", None)], {RATE: 1024.0}),
+        ([("client-id", None)], {RATE: 1024.0}),
+        ([("user", "u"), ("client-id", "slow")], {RATE: 7.0}),
+    )
+    assert table.limit(RATE, "u", "c") is not None
+    assert table.limit(RATE, "u", "c", is_super=True) is None
+    named = table.limit(RATE, "u", "slow", is_super=True)
+    assert named is not None
+    assert named.bound == 7

@@ -2,12 +2,13 @@
 
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from broker.record_times import audit_stream as module
 from broker.record_times.audit_stream import AuditStream
+from broker.runtime.principals import ANONYMOUS
 from protocol.errors import ErrorCode, KafkaError
 from storage.segment.log_snapshot import AppendResult
 from storage.timestamps import Direction, Suspicion
@@ -23,15 +24,12 @@ class Stream(AuditStream):
     """Writes into a list, unless the topic refuses."""
 
     def __init__(self) -> None:
-        nothing: Any = None
-        super().__init__("audit", nothing, nothing, SimClock(), nothing)
+        super().__init__(cast("Any", self), SimClock())
+        self.name = "audit"
         self.rows: list[dict[str, Any]] = []
         self.refuses = 0
 
-    async def _partition(self) -> Any:
-        return None
-
-    async def _append(self, target: Any, rows: Any) -> None:
+    async def append(self, rows: Any) -> None:
         if self.refuses:
             self.refuses -= 1
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no")
@@ -47,7 +45,7 @@ def partition(topic: str = "t", number: int = 0) -> Any:
 
 
 def sender(name: str) -> Any:
-    return SimpleNamespace(client_id=name, client_host="h")
+    return SimpleNamespace(client_id=name, client_host="h", principal=ANONYMOUS)
 
 
 async def test_appends_of_a_client_to_a_partition_are_one_row() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.record_times.audit_stream import AuditStream
+from broker.record_times.own_topic import OwnTopic
 from protocol.apis import (
     add_partitions_to_txn,
     alter_configs,
@@ -27,8 +27,8 @@ REFUSED = ErrorCode.INVALID_TOPIC_EXCEPTION
 async def world() -> World:
     world = World(horolog_audit_topic=AUDIT)
     broker = world.broker
-    stream = AuditStream(AUDIT, broker.topics, broker.rules, world.clock, broker.probes)
-    await stream._partition()
+    topic = OwnTopic(AUDIT, broker.topics, broker.rules, world.clock, broker.probes)
+    await topic._partition()
     return world
 
 
@@ -56,7 +56,7 @@ async def test_nobody_writes_to_it_in_a_transaction(world: World) -> None:
         for topic in answer.results_by_topic_v3_and_below
         for each in topic.results_by_partition
     ]
-    assert code == REFUSED
+    assert code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def test_records_set_aside_for_their_times_do_not_land_in_it(world: World) -> None:

@@ -11,6 +11,7 @@ from broker.topics.names import (
     find_collision,
     internal_topics,
 )
+from config.broker import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -66,5 +67,7 @@ def test_dot_and_underscore_collide_and_case_does_not(
 
 
 def test_internal_topics_are_known_by_name() -> None:
-    assert "__consumer_offsets" in internal_topics("")
-    assert internal_topics("__mine") - internal_topics("") == {"__mine"}
+    of_kafka = internal_topics(BrokerConfig())
+    assert "__consumer_offsets" in of_kafka
+    audits = BrokerConfig(horolog_audit_topic="a", horolog_security_audit_topic="b")
+    assert internal_topics(audits) - of_kafka == {"a", "b"}

@@ -14,12 +14,12 @@ from broker.runtime.lanes import DiskLane
 from broker.topics import catalog_file
 from broker.topics.catalog_file import CatalogState, TopicEntry
 from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
-from broker.topics.stored_settings import stored_lines, unset_key
+from broker.topics.stored_settings import stored_lines, unset_key, without_secrets
 from broker.transactions.producer_ids import FILE_NAME as IDS_FILE
 from broker.transactions.producer_ids import ProducerIds
 from config.errors import ConfigError
 from config.overrides import restore
-from config.sealed_json import KEY
+from config.sealed_json import KEY, check_seal, sealed
 from config.store import ConfigStore
 from storage.errors import CorruptCheckpoint, NewerFormat
 from tests.support.disk.simdisk import SimFileSystem
@@ -143,3 +143,28 @@ async def test_a_start_refuses_changed_settings_by_name() -> None:
     with pytest.raises(ConfigError, match=r"horolog-config\.json.*checksum") as refusal:
         world.broker.topics.restore_settings()
     assert "config unset" not in str(refusal.value)
+
+
+def test_settings_without_secrets_have_all_others_and_are_sealed() -> None:
+    store = ConfigStore()
+    store.set_topic("t", {"retention.ms": "700"})
+    plain = store.serialise()
+    assert without_secrets(plain) == plain
+    document = json.loads(plain)
+    document["brokers"] = {
+        "": {"log.cleaner.backoff.ms": "77", "ssl.keystore.password": "PLANTED"},
+        "1": {"listener.name.a.ssl.keystore.key": "PLANTED"},
+    }
+    text = without_secrets(json.dumps(sealed(document)))
+    assert "PLANTED" not in text
+    found = json.loads(text)
+    check_seal(found)
+    assert found["brokers"] == {"": {"log.cleaner.backoff.ms": "77"}, "1": {}}
+    assert found["topics"] == document["topics"]
+    assert restore(text).topics["t"]["retention.ms"].value == 700
+
+
+@pytest.mark.parametrize("text", ["", "[]", settings().decode().replace("700", "701")])
+def test_settings_that_are_damaged_get_no_new_checksum(text: str) -> None:
+    with pytest.raises(ConfigError):
+        without_secrets(text)

@@ -1,0 +1,1 @@
+"""Commands on the tier's object store."""

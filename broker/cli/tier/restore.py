@@ -1,0 +1,144 @@
+"""`horolog restore`: a data directory out of the tier's object store alone.
+
+The work is `storage.tier.restore`'s; here the store is opened, progress shown, and said what came
+back, how old it is and what did not.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from broker.cli.tier.restored import content_of, print_restored
+from broker.runtime.exit_status import CORRUPT, NOT_USABLE
+from config.quantities import parse_instant, size
+
+if TYPE_CHECKING:
+    from storage.env import Env
+    from storage.tier.cluster_picture import Files
+    from storage.tier.names import PartitionKeys
+    from storage.tier.port import ObjectStore
+    from storage.tier.restore import Order, RestoreProgress
+
+
+@click.command("restore", short_help="Make a data directory out of the tier's object store.")
+@click.option(
+    "--from", "url", metavar="URL", required=True,
+    help="The tier: s3://bucket/prefix, as in horolog.tier.url. Credentials come from AWS_….",
+)  # fmt: skip
+@click.option(
+    "--data-dir", "directory", metavar="DIR", required=True,
+    help="Directory to make; empty if it is there.",
+)  # fmt: skip
+@click.option(
+    "--at", metavar="TIME",
+    help="As of then: ISO-8601, ms since 1970, or -1h. Without it, the newest copy.",
+)  # fmt: skip
+@click.option(
+    "--download", is_flag=True,
+    help="Bring all segments at once: the directory then needs no store.",
+)  # fmt: skip
+@click.option("--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    url: str, directory: str, at: str | None, *, download: bool, allow_http: bool, as_json: bool
+) -> int:
+    """Make a data directory out of the tier's object store alone.
+
+    Topics, settings, quotas, ACLs and the logs of all partitions are as they were when they were
+    copied last, or at TIME. Segments stay in the store and come when they are asked for; those of
+    committed offsets and transactions come at once. What a broker had not copied is lost: topics
+    without remote.storage.enable begin without records, and elsewhere offsets behind the end are
+    given out again, in a new leader epoch.
+
+    Not in the store, so to be set again: users, delegation tokens, and stored passwords and private
+    keys.
+
+    The store is not changed. Stop the broker that writes to this tier before one starts on DIR: of
+    two, one stops copying. After --at with a time before the newest copy, a broker on DIR does not
+    copy to this tier, which has more than DIR; with --download, another horolog.tier.url takes all
+    of it.
+
+    A restore that was cut off leaves a DIR on which no broker starts: run it once more, it starts
+    from the beginning. Exit status: 0, 2 when there is nothing to restore from or DIR cannot be
+    used, 3 when something in the store is lost or changed.
+    """
+    from broker.tier.refusals import TierRefused
+    from storage.errors import CorruptCheckpoint, CorruptLog, StorageError
+    from storage.posix import real_env
+    from storage.tier.restore import restore
+
+    env = real_env()
+    try:
+        with _progress() as progress:
+            order = _order(env, directory, at, progress, download=download)
+            done = restore(env, _opened(url, allow_http=allow_http), order)
+    except (TierRefused, StorageError) as error:
+        click.echo(f"horolog restore: {error}", err=True)
+        return CORRUPT if isinstance(error, CorruptCheckpoint | CorruptLog) else NOT_USABLE
+    if as_json:
+        click.echo(json.dumps(content_of(done)))
+    else:
+        print_restored(done, url, env.clock.now_ms())
+    return 0
+
+
+def _opened(url: str, *, allow_http: bool) -> "ObjectStore":
+    from broker.tier.objects import open_store
+
+    return open_store(url, allow_http=allow_http)
+
+
+def _order(
+    env: "Env", directory: str, at: str | None, progress: "RestoreProgress", *, download: bool
+) -> "Order":
+    from storage.tier.restore import Order, stays_local
+
+    is_local = (lambda _: True) if download else stays_local
+    at_ms = None if at is None else _instant(at, env.clock.now_ms())
+    return Order(directory.rstrip("/") or "/", _partitions, at_ms, is_local, progress)
+
+
+def _instant(at: str, now_ms: int) -> int:
+    try:
+        return parse_instant(at, now_ms)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--at") from None
+
+
+def _partitions(files: "Files") -> "Sequence[PartitionKeys]":
+    """The partitions of the topics in a picture; none where it has no file of topics."""
+    from broker.topics.catalog_file import FILE_NAME, parse, partitions_of
+
+    text = files.get(FILE_NAME)
+    return [] if text is None else partitions_of(parse(text.encode()))
+
+
+@contextmanager
+def _progress() -> "Iterator[RestoreProgress]":
+    """A bar on standard error while that is a terminal."""
+    from storage.tier.restore import RestoreProgress
+
+    if not sys.stderr.isatty():
+        yield RestoreProgress()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    text, columns = TextColumn("{task.description}"), (BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(text, *columns, console=console, transient=True) as bar:
+        task = bar.add_task("partitions", total=None)
+        came = 0
+
+        def fetched(count: int) -> None:
+            nonlocal came
+            came += count
+            bar.update(task, description=f"partitions ({size(came)} fetched)")
+
+        yield RestoreProgress(
+            lambda total: bar.update(task, total=total), lambda _: bar.advance(task), fetched
+        )

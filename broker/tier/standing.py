@@ -1,0 +1,83 @@
+"""Standing of the tier as a whole: whether this broker may copy there, and the cluster's pictures.
+
+Before anything is copied the store has to keep two writers apart, and the place has to be this
+cluster's. The first that is against it is final: nothing more is copied in this process.
+"""
+
+from typing import NamedTuple
+
+from broker.runtime.event_log import event
+from broker.runtime.lanes import DiskLane
+from broker.tier.create_only import prove_create_only
+from broker.tier.refusals import TierRefused
+from broker.tier.tier import Tier
+from broker.topics.stored_settings import without_secrets
+from config.errors import ConfigError
+from storage.directory.log_manager import LogManager
+from storage.env import Env
+from storage.errors import StorageError
+from storage.tier.card import ForeignTier, claim
+from storage.tier.cluster_picture import Content, PictureWriter, read_files
+from storage.tier.names import unique_text
+from storage.tier.single_writer import WriterReplaced
+
+FINAL = (TierRefused, ForeignTier, WriterReplaced)
+
+
+class TierOwner(NamedTuple):
+    """The broker whose tier it is."""
+
+    tier: Tier
+    logs: LogManager
+    env: Env
+    disk: DiskLane
+    node_id: int
+
+
+class TierStanding:
+    """Used from the event loop."""
+
+    def __init__(self, place: TierOwner) -> None:
+        """Nothing is asked."""
+        self._place = place
+        self._pictures = PictureWriter(place.tier.store, place.env.clock)
+        self._is_proven = False
+        self.refused = ""
+        """Reason why nothing is copied at all; empty without one."""
+
+    async def may_copy(self) -> bool:
+        """True when the store was asked, and nothing is against it."""
+        if not (self.refused or self._is_proven):
+            try:
+                await self._place.tier.copies.run(self._prove)
+                self._is_proven = True
+            except (TierRefused, StorageError) as error:
+                self._failed(error)
+        return self._is_proven and not self.refused
+
+    async def picture(self) -> None:
+        """Has the store know topics, settings, quotas and entries of access control."""
+        try:
+            content = await self._place.disk.run(self._content)
+            if await self._place.tier.copies.run(self._pictures.write_if_changed, content):
+                event("cluster_pictured", files=len(content.files))
+        except (ConfigError, StorageError) as error:
+            self._failed(error)
+
+    def _prove(self) -> None:
+        place = self._place
+        key = f"probe-{unique_text(place.env.rng.uint64())}"
+        prove_create_only(place.tier.store, key)
+        claim(place.tier.store, place.logs.cluster_id)
+
+    def _content(self) -> Content:
+        logs = self._place.logs
+        files = read_files(self._place.env.fs, logs.log_dir, without_secrets)
+        return Content(logs.cluster_id, self._place.node_id, files)
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, FINAL):
+            self.refused = str(error)
+            event("tier_refused", "error", error=error)
+        elif self._place.tier.tally.unreachable(error):
+            event("tier_unreachable", "warning", error=error)

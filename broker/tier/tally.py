@@ -1,0 +1,57 @@
+"""Counts of the tier's work, and which partitions fail."""
+
+from collections.abc import Mapping
+
+from storage.log.log import Log
+
+Name = tuple[str, int]
+
+
+class TierTally:
+    """Written on the event loop; read by the scrape from its own thread."""
+
+    def __init__(self) -> None:
+        """Nothing was done."""
+        self.copied_segments = self.copied_bytes = 0
+        self.dropped_segments = self.dropped_bytes = 0
+        self.failures = 0
+        self.failing: Mapping[Name, str] = {}
+        """Partitions whose last round failed, and why; replaced, never changed."""
+        self._stopped: dict[Log, str] = {}
+        self._unreachable = ""
+
+    def copied(self, size_bytes: int) -> None:
+        """One segment is in the store."""
+        self.copied_segments += 1
+        self.copied_bytes += size_bytes
+
+    def dropped(self, segments: int, size_bytes: int) -> None:
+        """Local segments are only in the store from now on."""
+        self.dropped_segments += segments
+        self.dropped_bytes += size_bytes
+
+    def succeeded(self, log: Log) -> None:
+        """The partition's round went through."""
+        name = log.topic, log.partition
+        if name in self.failing:
+            self.failing = {key: why for key, why in self.failing.items() if key != name}
+
+    def failed(self, log: Log, error: Exception, *, is_final: bool) -> bool:
+        """The partition's round failed; True when that is news."""
+        self.failures += 1
+        name, why = (log.topic, log.partition), str(error)
+        is_news = self.failing.get(name) != why
+        self.failing = {**self.failing, name: why}
+        if is_final:
+            self._stopped[log] = why
+        return is_news
+
+    def unreachable(self, error: Exception) -> bool:
+        """The store does not answer at all; True when that is news."""
+        self.failures += 1
+        is_news, self._unreachable = str(error) != self._unreachable, str(error)
+        return is_news
+
+    def is_stopped(self, log: Log) -> bool:
+        """True when nothing more is copied of it in this process."""
+        return log in self._stopped

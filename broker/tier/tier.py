@@ -1,0 +1,71 @@
+"""The tier of a broker: its store, what of it is here, and who reads and writes there.
+
+Made only where `remote.log.storage.system.enable` is set; nothing is asked of the store before the
+first round, so that a start needs none.
+"""
+
+from typing import NamedTuple
+
+from broker.runtime.lanes import DiskLane, DiskLanes
+from broker.tier.away_lane import StoreReads
+from broker.tier.objects import open_store
+from broker.tier.pace import Pace
+from broker.tier.refusals import TierRefused
+from broker.tier.tally import TierTally
+from broker.tier.trash import Trash
+from config.errors import ConfigError
+from config.store import ConfigStore
+from storage.env import Env
+from storage.tier.object_cache import ObjectCache
+from storage.tier.port import ObjectStore
+from storage.tier.remote_logs import RemoteLogs
+from storage.tier.remote_object import Reach
+
+COPIES = "tier-copies"
+MOST_COPIERS = 64
+"""Threads at most, whatever remote.log.manager.copier.thread.pool.size becomes."""
+CACHE_DIR = "-tier-cache"
+"""Behind the name of the data directory."""
+
+
+class Tier(NamedTuple):
+    """The parts of it that live as long as the broker."""
+
+    store: ObjectStore
+    cache: ObjectCache
+    remote: RemoteLogs
+    reads: StoreReads
+    copies: DiskLane
+    copy_pace: Pace
+    fetch_pace: Pace
+    trash: Trash
+    tally: TierTally
+
+    def stop(self) -> None:
+        """Nobody waits for bandwidth any longer."""
+        self.copy_pace.stop()
+        self.fetch_pace.stop()
+
+
+def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
+    """The tier as the settings have it. ConfigError when they cannot be used."""
+    settings = config.broker_config
+    assert settings.horolog_tier_url is not None
+    try:
+        store = open_store(settings.horolog_tier_url, allow_http=settings.horolog_tier_allow_http)
+    except TierRefused as error:
+        raise ConfigError("horolog.tier.url", str(error)) from error
+    directory = settings.horolog_tier_cache_dir or settings.log_dir.rstrip("/") + CACHE_DIR
+    cache = ObjectCache(env.fs, directory, settings.horolog_tier_cache_bytes)
+    fetch_pace = Pace(lambda: config.broker_config.remote_log_manager_fetch_max_bytes_per_second)
+    return Tier(
+        store,
+        cache,
+        RemoteLogs(Reach(store, cache, fetch_pace), env),
+        StoreReads(lanes, config),
+        lanes.wide_lane(COPIES, MOST_COPIERS),
+        Pace(lambda: config.broker_config.remote_log_manager_copy_max_bytes_per_second),
+        fetch_pace,
+        Trash(store, env.clock.monotonic),
+        TierTally(),
+    )

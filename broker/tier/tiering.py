@@ -1,0 +1,218 @@
+"""The tier's round: closed segments go to the store, and what has left it may leave the disk.
+
+For each tiered partition, as far as its settings say so: end a segment that is older than the
+promise of `horolog.tier.max.lag.ms`, copy what is due, let local segments go that the store has,
+and take out of the manifest what retention has removed. What asks the store runs on lanes of its
+own; what changes the log takes its turn among the partition's writes. A partition that fails is
+tried again in the next round, and keeps none of the others.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from broker.guards.clock_guard import ClockWatch
+from broker.partitions.partition import Partition
+from broker.runtime.event_log import event
+from broker.runtime.gathering import wait_for
+from broker.runtime.lanes import DiskLane
+from broker.tier.standing import TierStanding
+from broker.tier.tier import Tier
+from broker.tier.trash import RETRY_MS
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
+from protocol.errors import KafkaError
+from storage.directory.log_manager import LogManager
+from storage.env import Clock
+from storage.errors import StorageError
+from storage.log.lifecycle import learn_times
+from storage.log.log import Log
+from storage.retention.local_limits import is_copied, local_limits_of
+from storage.segment.times import learn_first_times
+from storage.tier.manifest import RemoteSegment
+from storage.tier.single_writer import WriterReplaced
+from storage.tier.tiered_log import TieredLog, TierMismatch
+
+T = TypeVar("T")
+
+TIMES_AT_ONCE = 16
+FINAL = (WriterReplaced, TierMismatch)
+"""Errors after which nothing more is copied until a person has looked."""
+
+
+class Crews(NamedTuple):
+    """Limits of partitions that do one kind of work at a time."""
+
+    copiers: asyncio.Semaphore
+    expirations: asyncio.Semaphore
+
+
+class TierParts(NamedTuple):
+    """The services that a round works with."""
+
+    topics: TopicCatalog
+    logs: LogManager
+    config: ConfigStore
+    clock: Clock
+    clock_watch: ClockWatch
+    disk: DiskLane
+    tier: Tier
+    standing: TierStanding
+    sync: Callable[[Log], None]
+    """Has a log synced soon: a segment that has ended is copied once it is on the disk."""
+
+
+class Tiering:
+    """Rounds over all partitions. Used from the event loop."""
+
+    def __init__(self, parts: TierParts) -> None:
+        """Nothing was looked at."""
+        self._parts = parts
+
+    async def run(self) -> None:
+        """One round."""
+        if not await self._parts.standing.may_copy():
+            return
+        await self._parts.standing.picture()
+        settings = self._parts.config.broker_config
+        crews = Crews(
+            asyncio.Semaphore(settings.remote_log_manager_copier_thread_pool_size),
+            asyncio.Semaphore(settings.remote_log_manager_expiration_thread_pool_size),
+        )
+        await asyncio.gather(*(self._visit(each, crews) for each in self._partitions()))
+        await self._empty_trash()
+
+    def _partitions(self) -> Iterator[Partition]:
+        for topic in self._parts.topics.image.topics.values():
+            yield from topic.partitions
+
+    async def _visit(self, partition: Partition, crews: Crews) -> None:
+        log = partition.log
+        known = self._parts.tier.remote.logs.get((log.topic, log.partition))
+        has_remote = known is not None and known.log is log and bool(known.manifest.segments)
+        is_wanted = log.config.remote_storage_enable or has_remote or self._is_state(log)
+        if not log.takes_changes or not is_wanted or log.topic_id is None:
+            return
+        if self._parts.tier.tally.is_stopped(log):
+            return
+        try:
+            async with crews.copiers:
+                tiered = await self._round(partition)
+            async with crews.expirations:
+                await self._expire(tiered)
+        except (StorageError, KafkaError) as error:
+            self._failed(log, error)
+        else:
+            self._parts.tier.tally.succeeded(log)
+
+    async def _round(self, partition: Partition) -> TieredLog:
+        log, parts = partition.log, self._parts
+        tiered = await self._in_turn(partition, partial(parts.tier.remote.of, log))
+        if self._is_state(log):
+            await self._end_old_segment(partition)
+            await self._copy(partition, tiered, tiered.mirror_next)
+        elif is_copied(log.config):
+            await self._end_old_segment(partition)
+            await self._copy(partition, tiered, tiered.copy_next)
+            await self._drop(partition, tiered)
+        elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
+            start = log.snapshot.local_start_offset
+            await self._in_turn(partition, partial(parts.logs.remove_segments, log, start))
+        return tiered
+
+    async def _end_old_segment(self, partition: Partition) -> None:
+        """`horolog.tier.max.lag.ms`: what nobody has sent yet is not older than that."""
+        most_ms = self._parts.config.broker_config.horolog_tier_max_lag_ms
+        log = partition.log
+        snapshot = log.snapshot
+        if most_ms < 0 or not snapshot.end_position or self._parts.clock_watch.look():
+            return
+        active, end = snapshot.active, snapshot.end_position
+        await self._parts.disk.run(learn_first_times, active, end, *log.search.lookup)
+        if self._parts.clock.now_ms() - active.first_arrival_ms > most_ms:
+            await self._in_turn(partition, log.roll)
+            self._parts.sync(log)
+
+    def _is_state(self, log: Log) -> bool:
+        """True for the broker's own topics: they are copied, and stay on the disk as they are."""
+        return log.topic in self._parts.topics.internal_topics
+
+    async def _copy(
+        self,
+        partition: Partition,
+        tiered: TieredLog,
+        copy_next: Callable[[Callable[[int], None]], RemoteSegment | None],
+    ) -> None:
+        parts = self._parts
+        began = parts.clock.monotonic()
+        while (row := await parts.tier.copies.run(copy_next, parts.tier.copy_pace)) is not None:
+            await self._in_turn(partition, tiered.show)
+            parts.tier.tally.copied(row.size_bytes)
+            event(
+                "segment_copied",
+                log=partition,
+                first_offset=row.base_offset,
+                bytes=row.size_bytes,
+                seconds=round(parts.clock.monotonic() - began, 3),
+            )
+            began = parts.clock.monotonic()
+
+    async def _drop(self, partition: Partition, tiered: TieredLog) -> None:
+        log, parts = partition.log, self._parts
+        while not await parts.disk.run(learn_times, log, TIMES_AT_ONCE):
+            pass
+        limits = local_limits_of(log.config, is_held=parts.clock_watch.look())
+        now_ms = parts.clock.now_ms()
+        below = await parts.disk.run(tiered.droppable, limits, now_ms)
+        await parts.disk.run(tiered.keep_local_from, below)
+        while leaving := await self._in_turn(partition, tiered.drop):
+            parts.logs.bury(log, leaving)
+            parts.tier.tally.dropped(len(leaving), sum(each.size_bytes for each in leaving))
+            event(
+                "local_segments_removed",
+                log=partition,
+                segments=len(leaving),
+                local_start_offset=log.snapshot.local_start_offset,
+            )
+
+    async def _expire(self, tiered: TieredLog) -> None:
+        rows = (*await self._parts.tier.copies.run(tiered.expire), *tiered.take_replaced())
+        keys = [key for row in rows for key in tiered.objects_of(row)]
+        self._parts.tier.trash.put(keys, tiered.log.config.file_delete_delay_ms)
+        if rows:
+            tiered.forget(rows)
+            event(
+                "remote_segments_removed",
+                log=tiered.log,
+                segments=len(rows),
+                log_start_offset=tiered.log.snapshot.log_start_offset,
+            )
+
+    async def _empty_trash(self) -> None:
+        parts = self._parts
+        for tiered in parts.tier.remote.take_deleted():
+            self._bury(tiered)
+        while keys := parts.tier.trash.take():
+            try:
+                await parts.tier.copies.run(parts.tier.trash.remove, keys)
+            except StorageError as error:
+                parts.tier.trash.put(keys, RETRY_MS)
+                event("tier_deletion_failed", "warning", objects=len(keys), error=error)
+                return
+
+    def _bury(self, tiered: TieredLog) -> None:
+        """The log was deleted: its segments first, and then the manifests that name them."""
+        names = [key for row in tiered.manifest.segments for key in tiered.objects_of(row)]
+        delay_ms = tiered.log.config.file_delete_delay_ms
+        self._parts.tier.trash.put(names, delay_ms)
+        self._parts.tier.trash.put(tiered.manifest_names(), delay_ms)
+
+    async def _in_turn(self, partition: Partition, change: Callable[[], T]) -> T:
+        return await wait_for(partition.writer.in_turn(change))
+
+    def _failed(self, log: Log, error: Exception) -> None:
+        is_final = isinstance(error, FINAL)
+        if self._parts.tier.tally.failed(log, error, is_final=is_final):
+            level = "error" if is_final else "warning"
+            event("tier_failed", level, log=f"{log.topic}-{log.partition}", error=error)

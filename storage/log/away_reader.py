@@ -1,0 +1,150 @@
+"""Reads of a segment that is in the tier's store: from what is here, or not at once.
+
+Nothing is asked of the store on the way to an answer: where bytes, an index or a list of aborted
+transactions are missing here, the answer names what has to be brought (`AwayRange`). That runs on
+one of the tier's lanes; the fetch is then read again. What is served was checked since it came:
+its slices are of the very file that the check read.
+"""
+
+from typing import NamedTuple
+
+from storage.errors import CorruptLog
+from storage.files.file_slice import NOTHING, FetchData, FileSlice
+from storage.log.unverified_range import UnverifiedRange
+from storage.scan.batch_walk import BatchPlace, find_offset
+from storage.search.segment_access import NotInMemory
+from storage.segment.log_snapshot import LogSnapshot
+from storage.segment.segment import Away, IndexRules, Segment
+from storage.segment.trusted_indexes import TrustedIndexes
+
+AHEAD_BYTES = 4 * 1024 * 1024
+"""Brought beyond what was asked for, since most readers go on."""
+
+
+class AwayRead(NamedTuple):
+    """One fetch, as far as it is about one segment in the store."""
+
+    snapshot: LogSnapshot
+    number: int
+    """Of the segment."""
+    limit: int
+    """End of what may be read of the segment, in bytes."""
+    below: int
+    """All its offsets are lower than this one."""
+    offset: int
+    max_bytes: int
+    min_one_batch: bool
+
+    @property
+    def segment(self) -> Segment:
+        """The segment."""
+        return self.snapshot.segments[self.number]
+
+
+class AwayRange(NamedTuple):
+    """Bytes that have to be brought here and checked before the fetch is read again."""
+
+    read: AwayRead
+    indexes: TrustedIndexes
+    rules: IndexRules
+    is_away: bool = True
+    """It asks the store: see `storage.files.file_slice.Unverified`."""
+
+    @property
+    def segment(self) -> Segment:
+        """The segment of the bytes."""
+        return self.read.segment
+
+    def settle(self) -> None:
+        """Bring and check it. Blocks for as long as the store does. DiskError, CorruptLog."""
+        read, segment = self.read, self.read.segment
+        away = away_of(segment)
+        place = self.indexes.find_offset(segment, read.limit, self.rules, read.offset)
+        _bring_aborts(read)
+        if place is None:
+            return
+        begin = place.position
+        end = min(read.limit, begin + max(place.size_bytes, read.max_bytes))
+        away.fetch(begin, min(read.limit, end + AHEAD_BYTES) - begin)
+        UnverifiedRange(segment, begin, end, read.limit, read.below).settle()
+
+
+def away_of(segment: Segment) -> Away:
+    """Its bytes in the store."""
+    assert segment.away is not None
+    return segment.away
+
+
+def read_away(read: AwayRead, indexes: TrustedIndexes, rules: IndexRules) -> FetchData | None:
+    """Data from what is here, or what has to be brought first; None when the segment has none.
+
+    CorruptLog when it begins with damage.
+    """
+    try:
+        return _read_here(read, indexes)
+    except NotInMemory:
+        return NOTHING._replace(unverified=AwayRange(read, indexes, rules))
+
+
+def _read_here(read: AwayRead, indexes: TrustedIndexes) -> FetchData | None:
+    segment, away = read.segment, away_of(read.segment)
+    place = _place_here(read, indexes)
+    if place is None:
+        return None
+    begin, size = place.position, min(read.max_bytes, read.limit - place.position)
+    if place.size_bytes > size:
+        if not read.min_one_batch:
+            return NOTHING
+        size = place.size_bytes
+    _check_aborts(read)
+    file = away.here(begin, size)
+    sound_to = min(segment.sound.end_from(begin), begin + size)
+    if sound_to < begin + size:
+        if sound_to not in segment.sound.damaged:
+            raise NotInMemory
+        if sound_to <= begin:
+            raise CorruptLog(away.path, f"the batch at {sound_to} is damaged: it is not served")
+    if file is None or away.here(begin, size) is not file:
+        raise NotInMemory  # another file has come meanwhile, and the check was of that one or this
+    return FetchData((FileSlice(file, begin, sound_to - begin),), sound_to - begin)
+
+
+def _place_here(read: AwayRead, indexes: TrustedIndexes) -> BatchPlace | None:
+    segment = read.segment
+    loaded = segment.indexes
+    if loaded is None or not segment.verified or not loaded.offsets.is_loaded:
+        raise NotInMemory
+    indexes.used(segment)
+    position = loaded.offsets.lookup(read.offset).position
+    return find_offset(_Here(away_of(segment)), position, read.limit, read.offset)
+
+
+class _Here:
+    """The bytes of a segment that are here."""
+
+    def __init__(self, away: Away) -> None:
+        self.path = away.path
+        self._away = away
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        buffer = memoryview(bytearray(size))
+        count = self._away.read_into_if_cached(position, buffer)
+        if count is None:
+            raise NotInMemory
+        return buffer[:count]
+
+
+def _bring_aborts(read: AwayRead) -> None:
+    """Loads what `_check_aborts` asks for."""
+    for segment in read.snapshot.segments[read.number : read.snapshot.first_local]:
+        if segment.aborted.search(read.offset, read.below).is_complete:
+            break
+
+
+def _check_aborts(read: AwayRead) -> None:
+    """NotInMemory unless the aborted transactions of the answer are known without the store."""
+    for segment in read.snapshot.segments[read.number : read.snapshot.first_local]:
+        if not segment.knows_aborted:
+            raise NotInMemory
+        if segment.aborted.search(read.offset, read.below).is_complete:
+            break

@@ -1,0 +1,39 @@
+"""The segments of a log in both tiers: those that are only in the store, then the local ones."""
+
+from storage.segment.removal import wholly_before
+from storage.segment.segment import Segment
+
+
+class SegmentTiers:
+    """Joins the two. Changed by the holder of the writer gate; what it gives is never changed."""
+
+    __slots__ = ("first_local", "is_tiered", "local", "segments", "uploaded", "uploaded_end")
+
+    def __init__(self, local: tuple[Segment, ...]) -> None:
+        """Nothing is in the store."""
+        self.local = self.segments = local
+        self.first_local = 0
+        """Number of those that are only in the store."""
+        self.is_tiered = False
+        """True once the store was looked at, whether it has something or not."""
+        self.uploaded: tuple[Segment, ...] = ()
+        """All that the store has, whether the directory has them as well or not."""
+
+        self.uploaded_end = 0
+        """The offset up to which the store has the log; 0 when it has nothing."""
+
+    def show(self, uploaded: tuple[Segment, ...], end_offset: int) -> None:
+        """The store has these, up to that offset; `join` makes it count."""
+        self.is_tiered = True
+        self.uploaded, self.uploaded_end = uploaded, end_offset
+
+    def join(self, local: tuple[Segment, ...], start_offset: int) -> None:
+        """Local segments changed, or the log's start did: what is wholly before it is gone."""
+        self.local = self.segments = local
+        self.first_local = 0
+        if self.uploaded:
+            base = local[0].base_offset
+            away = [each for each in self.uploaded if each.base_offset < base]
+            gone = len(wholly_before((*away, local[0]), min(start_offset, base)))
+            self.segments = (*away[gone:], *local)
+            self.first_local = len(away) - gone

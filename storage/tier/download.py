@@ -1,0 +1,115 @@
+"""Segments brought back from the store as ordinary files of a partition's directory.
+
+Every file is compared with its CRC-32C in the manifest while it is written, and is synced. Names
+are not: the caller syncs the directory when all of it is there.
+"""
+
+from collections.abc import Callable
+
+from protocol.checksum import crc32c
+from storage.env import File, FileSystem
+from storage.errors import CorruptLog
+from storage.files.layout import LOG, SNAPSHOT, segment_name
+from storage.tier.copying import PART_BYTES
+from storage.tier.manifest import FilePart, Manifest, RemoteSegment
+from storage.tier.names import RECORDS, SIDE, PartitionKeys
+from storage.tier.port import ObjectMissing, ObjectStore
+from storage.tier.side_files import side_bytes
+
+Fetched = Callable[[int], object]
+"""Called with the bytes that have come."""
+TRIES = 2
+"""Bytes may change on their way: a file with another CRC is asked for again."""
+
+
+class Download:
+    """Files of one partition on their way from the store to its directory."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        keys: PartitionKeys,
+        fs: FileSystem,
+        directory: str,
+        fetched: Fetched,
+    ) -> None:
+        """Nothing is asked."""
+        self._store = store
+        self._keys = keys
+        self._fs = fs
+        self._directory = directory
+        self._fetched = fetched
+
+    def check_objects(self, manifest: Manifest) -> None:
+        """CorruptLog unless the store has every object of the manifest, each with its size.
+
+        Reads a list of names, and no object. StoreError.
+        """
+        sizes = {each.key: each.size_bytes for each in self._store.list(self._keys.prefix)}
+        for segment in manifest.segments:
+            self._check(sizes, self._key(segment, LOG), segment.size_bytes)
+            if beside := side_bytes(segment):
+                self._check(sizes, self._key(segment, SNAPSHOT), beside)
+
+    def segment(self, segment: RemoteSegment) -> None:
+        """All files of a segment. CorruptLog for one that is lost or changed; DiskError."""
+        for suffix in segment.parts:
+            if suffix != SNAPSHOT:
+                self._bring(segment, suffix, segment_name(segment.base_offset, suffix))
+        self.snapshot(segment)
+        log = f"{self._directory}/{segment_name(segment.base_offset, LOG)}"
+        self._fs.set_mtime(log, segment.modified_ms)
+
+    def snapshot(self, segment: RemoteSegment) -> bool:
+        """The producers of a segment's end; False where the store has none. As `segment`."""
+        if SNAPSHOT not in segment.parts:
+            return False
+        self._bring(segment, SNAPSHOT, segment_name(segment.end_offset, SNAPSHOT))
+        return True
+
+    def empty_segment(self, base_offset: int) -> None:
+        """A `.log` without a record, so that the next one gets this offset. DiskError."""
+        file = self._fs.open(f"{self._directory}/{segment_name(base_offset, LOG)}", create=True)
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+    def _key(self, segment: RemoteSegment, suffix: str) -> str:
+        kind = RECORDS if suffix == LOG else SIDE
+        return self._keys.segment(segment.base_offset, segment.unique, kind)
+
+    def _bring(self, segment: RemoteSegment, suffix: str, name: str) -> None:
+        key, part = self._key(segment, suffix), segment.parts[suffix]
+        file = self._fs.open(f"{self._directory}/{name}", create=True)
+        try:
+            if not any(self._written(file, key, part) == part.crc for _ in range(TRIES)):
+                raise CorruptLog(key, f"its {suffix} is not what was copied to the store")
+            file.sync()
+        finally:
+            file.close()
+
+    def _written(self, file: File, key: str, part: FilePart) -> int:
+        crc = 0
+        for at in range(0, part.size_bytes, PART_BYTES):
+            size = min(PART_BYTES, part.size_bytes - at)
+            data = self._get(key, part.position + at, size)
+            file.write_at(at, data)
+            crc = crc32c(data, crc)
+            self._fetched(size)
+        return crc
+
+    def _get(self, key: str, position: int, size: int) -> bytes:
+        try:
+            data = self._store.get_range(key, position, size)
+        except ObjectMissing as error:
+            raise CorruptLog(key, "the store has lost this object") from error
+        if len(data) != size:
+            raise CorruptLog(key, f"{len(data)} instead of {size} bytes at {position}")
+        return data
+
+    def _check(self, sizes: dict[str, int], key: str, size_bytes: int) -> None:
+        if key not in sizes:
+            raise CorruptLog(key, "the store has lost this object")
+        if sizes[key] != size_bytes:
+            raise CorruptLog(key, f"it has {sizes[key]} bytes, {size_bytes} were copied")

@@ -1,0 +1,98 @@
+"""The manifests of one partition in the store: read back, and put one behind the other.
+
+Each is put under the next number, and only where there is none: of two writers one wins, and the
+other one stops. A put whose answer was lost is made again with the same bytes; what then is there
+tells whether it was ours. What counts is the newest manifest that is in the store.
+"""
+
+from storage.env import Clock, Rng
+from storage.errors import CorruptCheckpoint
+from storage.tier.manifest import Change, Manifest, apply, changed, render_delta, render_full
+from storage.tier.names import PartitionKeys, number_of, unique_text
+from storage.tier.port import ObjectStore
+from storage.tier.single_writer import put_next
+
+FULL_EVERY = 64
+"""So many manifests have to be read at most for the newest state."""
+
+
+class ManifestChain:
+    """Manifests of one partition. One thread at a time; every call blocks."""
+
+    def __init__(self, store: ObjectStore, keys: PartitionKeys, clock: Clock, rng: Rng) -> None:
+        """Nothing is read."""
+        self._store = store
+        self._keys = keys
+        self._clock = clock
+        self._writer = unique_text(rng.uint64())
+        self._pending: tuple[Manifest, bytes] | None = None
+        self.newest: Manifest | None = None
+        """The state in the store, once it is known."""
+
+    def load(self) -> Manifest:
+        """The newest state; the empty one when the store has none. Raises StorageError."""
+        if self.newest is None:
+            empty = Manifest(0, self._keys.topic, self._keys.topic_id, self._keys.partition)
+            found = read_newest(self._store, self._keys)
+            self.newest = empty if found is None else found
+        return self.newest
+
+    def append(self, change: Change) -> Manifest:
+        """Makes the change durable in the store; the state after it.
+
+        StoreError: it may have become so all the same, and the next call settles that first.
+        WriterReplaced: another writer is at work, and nothing of this one counts any longer.
+        CorruptCheckpoint: what the store has there cannot be read; asked again, it may be.
+        """
+        self.settle()
+        before = self.load()
+        after = changed(before, change, self._writer, self._clock.now_ms())
+        is_full = after.number % FULL_EVERY == 1
+        self._pending = after, render_full(after) if is_full else render_delta(after, change)
+        self.settle()
+        return after
+
+    def settle(self) -> None:
+        """Finds out what became of the last change, if that is open: it counts afterwards."""
+        if self._pending is None:
+            return
+        after, data = self._pending
+        key = self._keys.manifest(after.number)
+        put_next(self._store, key, data, lambda path, found: apply(path, None, found))
+        self.newest, self._pending = after, None
+
+
+def read_newest(
+    store: ObjectStore, keys: PartitionKeys, at_ms: int | None = None
+) -> Manifest | None:
+    """The newest state of a partition, or that of a moment; None when there is none.
+
+    `at_ms`: only manifests that were written until then. CorruptCheckpoint for one that is not
+    what was written, or that is missing between others; StoreError.
+    """
+    numbers = [number_of(each.key) for each in store.list(keys.manifests)]
+    known = [number for number in numbers if number is not None]
+    chain: list[bytes] = []
+    for number in reversed(known):
+        data = store.get(keys.manifest(number))
+        chain.append(data)
+        full = apply(keys.manifest(number), None, data)
+        if full is not None and (at_ms is None or full.written_ms <= at_ms):
+            return _replayed(keys, number, chain, at_ms)
+    if chain and at_ms is None:
+        raise CorruptCheckpoint(keys.manifests, "there is no full manifest")
+    return None
+
+
+def _replayed(
+    keys: PartitionKeys, first: int, chain: list[bytes], at_ms: int | None
+) -> Manifest | None:
+    state: Manifest | None = None
+    for number, data in enumerate(reversed(chain), first):
+        after = apply(keys.manifest(number), state, data)
+        if after is None or after.number != number:
+            raise CorruptCheckpoint(keys.manifest(number), "a manifest is missing before it")
+        if at_ms is not None and after.written_ms > at_ms:
+            break
+        state = after
+    return state

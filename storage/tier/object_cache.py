@@ -1,0 +1,152 @@
+"""Bytes of the store's objects that are on this machine, in whole blocks, within a limit.
+
+An object's blocks lie in a sparse file at their own positions, so what is served of it are slices
+of a file, as of any local segment. The object that was used longest ago leaves as a whole: its file
+loses its name, and readers who still have it open keep its bytes. What comes back later is another
+file, of which nothing is known to be sound. Nothing here outlives the process.
+"""
+
+from collections.abc import Iterator
+
+from protocol.checksum import crc32c
+from storage.env import Buffer, File, FileSystem
+from storage.errors import FileMissing, NoSpace
+from storage.locks import Lock
+
+BLOCK_BYTES = 1024 * 1024
+SUM_BYTES = 4
+
+
+def sums_of(data: Buffer) -> bytes:
+    """CRC-32C of each block of some bytes that begin with one, 4 bytes each."""
+    view = memoryview(data)
+    return b"".join(
+        crc32c(view[at : at + BLOCK_BYTES]).to_bytes(SUM_BYTES, "big")
+        for at in range(0, len(view), BLOCK_BYTES)
+    )
+
+
+class SparseCopy:
+    """One object's blocks that are here. Blocks are only ever added."""
+
+    __slots__ = ("_present", "bytes_here", "file", "key", "path", "size_bytes")
+
+    def __init__(self, key: str, size_bytes: int, file: File) -> None:
+        """None is here yet. The file is called by the object's key from now on, in errors too."""
+        self.key = key
+        self.path = file.path
+        file.path = key
+        self.size_bytes = size_bytes
+        self.file = file
+        self.bytes_here = 0
+        self._present = bytearray(-(-size_bytes // BLOCK_BYTES))
+
+    def has(self, position: int, size: int) -> bool:
+        """True when all these bytes are here."""
+        end = min(position + size, self.size_bytes)
+        return position >= end or all(
+            self._present[position // BLOCK_BYTES : -(-end // BLOCK_BYTES)]
+        )
+
+    def missing(self, position: int, size: int) -> Iterator[tuple[int, int]]:
+        """Runs of whole blocks that are not here, as position and size."""
+        end = min(position + size, self.size_bytes)
+        run: int | None = None
+        for block in range(position // BLOCK_BYTES, -(-end // BLOCK_BYTES)):
+            if self._present[block]:
+                if run is not None:
+                    yield self._bytes_of(run, block)
+                run = None
+            elif run is None:
+                run = block
+        if run is not None:
+            yield self._bytes_of(run, -(-end // BLOCK_BYTES))
+
+    def fill(self, position: int, data: Buffer) -> None:
+        """Takes in whole blocks. DiskError: they are not here."""
+        self.file.write_at(position, data)
+        first = position // BLOCK_BYTES
+        for block in range(first, -(-(position + len(data)) // BLOCK_BYTES)):
+            if not self._present[block]:  # two threads may have fetched the same
+                self._present[block] = 1
+                self.bytes_here += self._bytes_of(block, block + 1)[1]
+
+    def _bytes_of(self, first: int, behind: int) -> tuple[int, int]:
+        position = first * BLOCK_BYTES
+        return position, min(behind * BLOCK_BYTES, self.size_bytes) - position
+
+
+class ObjectCache:
+    """All cached objects of a broker. Used from any thread."""
+
+    def __init__(self, fs: FileSystem, directory: str, limit_bytes: int) -> None:
+        """Nothing is touched before `open`."""
+        self.limit_bytes = limit_bytes
+        self.hits = self.misses = 0
+        """Requests for bytes that were here, and that were not."""
+        self._fs = fs
+        self._directory = directory
+        self._gate = Lock()
+        self._files: dict[str, SparseCopy] = {}
+        self._made = 0
+
+    def open(self) -> None:
+        """Begins empty: what an earlier process left in the directory goes. DiskError."""
+        self._fs.remove_tree(self._directory)
+        self._fs.make_dir(self._directory)
+
+    @property
+    def bytes_here(self) -> int:
+        """Bytes in all of its files."""
+        return sum(each.bytes_here for each in list(self._files.values()))
+
+    def find(self, key: str) -> SparseCopy | None:
+        """The object's file, as the one used last; None when nothing of it is here."""
+        with self._gate:
+            found = self._files.pop(key, None)
+            if found is not None:
+                self._files[key] = found
+            return found
+
+    def make(self, key: str, size_bytes: int) -> SparseCopy:
+        """The object's file, made if need be. DiskError."""
+        with self._gate:
+            found = self._files.get(key)
+            if found is None:
+                self._made += 1
+                file = self._fs.open(f"{self._directory}/{self._made}", create=True)
+                found = self._files[key] = SparseCopy(key, size_bytes, file)
+            return found
+
+    def fill(self, cached: SparseCopy, position: int, data: Buffer) -> None:
+        """Takes in blocks; others leave when there are too many bytes, or no space. DiskError."""
+        try:
+            cached.fill(position, data)
+        except NoSpace:
+            self._shrink(cached, 0)
+            cached.fill(position, data)
+        self._shrink(cached, self.limit_bytes)
+
+    def forget(self, key: str) -> None:
+        """The object is not asked for any longer."""
+        with self._gate:
+            self._drop(self._files.get(key))
+
+    def _shrink(self, staying: SparseCopy, limit_bytes: int) -> None:
+        with self._gate:
+            excess = sum(each.bytes_here for each in self._files.values()) - limit_bytes
+            for each in list(self._files.values()):
+                if excess <= 0:
+                    break
+                if each is not staying:
+                    excess -= each.bytes_here
+                    self._drop(each)
+
+    def _drop(self, cached: SparseCopy | None) -> None:
+        if cached is None:
+            return
+        self._files.pop(cached.key, None)
+        try:
+            self._fs.remove(cached.path)
+        except FileMissing:
+            return

@@ -1,0 +1,62 @@
+"""The parts in the store of all logs of a data directory."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from storage.env import Env
+from storage.log.log import Log
+from storage.tier.local_state import LocalState
+from storage.tier.names import PartitionKeys
+from storage.tier.remote_object import Reach
+from storage.tier.tiered_log import TieredLog
+
+Name = tuple[str, int]
+
+
+class RemoteLogs:
+    """Logs that go on in the store. `logs` is replaced, never changed: any thread may read."""
+
+    def __init__(self, reach: Reach, env: Env) -> None:
+        """None."""
+        self.reach = reach
+        self.logs: Mapping[Name, TieredLog] = {}
+        self._env = env
+        self._deleted: deque[TieredLog] = deque()
+
+    def of(self, log: Log) -> TieredLog:
+        """The log's part in the store, made if need be. The log has a topic id."""
+        found = self.logs.get((log.topic, log.partition))
+        if found is None or found.log is not log:
+            found = self.opened(log, None)
+        return found
+
+    def opened(self, log: Log, known: LocalState | None) -> TieredLog:
+        """A log whose directory knows this of the store was opened: it reads from there, too.
+
+        The log has a topic id.
+        """
+        assert log.topic_id is not None
+        keys = PartitionKeys(log.topic, log.topic_id, log.partition)
+        tiered = TieredLog(log, keys, self.reach, self._env, known)
+        tiered.show()
+        self.logs = {**self.logs, (log.topic, log.partition): tiered}
+        return tiered
+
+    def retire(self, log: Log) -> None:
+        """The log was closed: nothing is written into its directory after this call."""
+        found = self.logs.get((log.topic, log.partition))
+        if found is not None and found.log is log:
+            found.retire()
+
+    def deleted(self, log: Log) -> None:
+        """The log is deleted; its part in the store is to go as well."""
+        name = log.topic, log.partition
+        found = self.logs.get(name)
+        if found is not None and found.log is log:
+            self.logs = {key: each for key, each in self.logs.items() if key != name}
+            self._deleted.append(found)
+
+    def take_deleted(self) -> Iterator[TieredLog]:
+        """Parts in the store of deleted logs, each once."""
+        while self._deleted:
+            yield self._deleted.popleft()

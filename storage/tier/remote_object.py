@@ -1,0 +1,196 @@
+"""One object of the store as a file that is read through the cache.
+
+`read_at` and `read_into` fetch what is missing and so may take as long as the store does: they run
+on the tier's lanes. `read_into_if_cached` never asks the store.
+"""
+
+# ruff: noqa: ARG002 - the calls of a port
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from protocol.checksum import crc32c
+from storage.env import Buffer, File
+from storage.errors import CorruptLog, DiskError
+from storage.locks import Lock
+from storage.tier.manifest import FilePart
+from storage.tier.object_cache import BLOCK_BYTES, SUM_BYTES, ObjectCache, SparseCopy, sums_of
+from storage.tier.port import ObjectMissing, ObjectStore
+
+FETCH_BYTES = 4 * BLOCK_BYTES
+"""Most bytes of one request to the store."""
+TRIES = 3
+
+
+class Reach(NamedTuple):
+    """The store, and what of it is here."""
+
+    store: ObjectStore
+    cache: ObjectCache
+    pace: Callable[[int], None] = lambda size_bytes: None  # noqa: ARG005 - a default
+    """Called with the bytes that are about to be fetched; may wait."""
+
+
+class RemoteObject:
+    """A `storage.env.File` that cannot be written. Used from any thread."""
+
+    __slots__ = (
+        "_fetching",
+        "_key",
+        "_known_sums",
+        "_on_renewed",
+        "_reach",
+        "_size_bytes",
+        "_sums",
+        "path",
+    )
+
+    def __init__(
+        self,
+        reach: Reach,
+        key: str,
+        size_bytes: int,
+        on_renewed: Callable[[], None] = lambda: None,
+        sums: Callable[[], bytes] = lambda: b"",
+    ) -> None:
+        """Nothing is asked. `on_renewed` hears, before any byte of it is seen, that the object
+        has a new file in the cache, so that what was known of its bytes is not any longer.
+        `sums` gives the checksums of its blocks, as `sums_of`, or nothing; it may ask the store.
+        """
+        self.path = key
+        self._key = key
+        self._reach = reach
+        self._size_bytes = size_bytes
+        self._on_renewed = on_renewed
+        self._sums = sums
+        self._known_sums = b""
+        self._fetching = Lock()
+
+    def here(self, position: int, size: int) -> File | None:
+        """The local file, when it has all of these bytes. It keeps them."""
+        cached = self._reach.cache.find(self._key)
+        return cached.file if cached is not None and cached.has(position, size) else None
+
+    def fetch(self, position: int, size: int) -> File:
+        """The local file, with these bytes. CorruptLog when they are lost; StoreError."""
+        cache = self._reach.cache
+        cached = cache.find(self._key)
+        if cached is not None and cached.has(position, size):
+            cache.hits += 1
+            return cached.file
+        cache.misses += 1
+        self._known_sums = self._known_sums or self._sums()
+        for _ in range(TRIES):
+            with self._fetching:
+                cached = self._opened()
+                self._fill(cached, position, size)
+            if cached.has(position, size):
+                return cached.file
+        raise DiskError(self.path, "fetch", "the cache has no room for it")
+
+    def _opened(self) -> SparseCopy:
+        cached = self._reach.cache.find(self._key)
+        if cached is None:
+            self._on_renewed()
+            cached = self._reach.cache.make(self._key, self._size_bytes)
+        return cached
+
+    def _fill(self, cached: SparseCopy, position: int, size: int) -> None:
+        for begin, length in cached.missing(position, size):
+            for at in range(begin, begin + length, FETCH_BYTES):
+                data = self._get(at, min(FETCH_BYTES, begin + length - at))
+                self._reach.cache.fill(cached, at, data)
+
+    def _get(self, position: int, size: int) -> bytes:
+        """Whole blocks that are what was copied, as far as that is known. A fault is asked for
+        twice: answers are spoilt on their way more often than objects.
+        """
+        first = position // BLOCK_BYTES * SUM_BYTES
+        expected = self._known_sums[first : first - (-size // BLOCK_BYTES) * SUM_BYTES]
+        for _ in range(2):
+            data = ask(self._reach, self._key, position, size)
+            if len(data) == size and (not expected or sums_of(data) == expected):
+                return data
+        if len(data) != size:
+            raise CorruptLog(self.path, f"{len(data)} instead of {size} bytes at {position}")
+        raise CorruptLog(self.path, f"the {size} bytes at {position} are not what was copied")
+
+    # --- as a file ---
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """The bytes, fetched if need be. CorruptLog, StoreError."""
+        size = max(min(size, self._size_bytes - position), 0)
+        return self.fetch(position, size).read_at(position, size) if size else b""
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fills the buffer, fetching if need be. CorruptLog, StoreError."""
+        size = max(min(len(buffer), self._size_bytes - position), 0)
+        return self.fetch(position, size).read_into(position, buffer[:size]) if size else 0
+
+    def read_into_if_cached(self, position: int, buffer: memoryview) -> int | None:
+        """As `read_into`; None when bytes are missing here, or not in the page cache."""
+        size = max(min(len(buffer), self._size_bytes - position), 0)
+        file = self.here(position, size)
+        return None if file is None else file.read_into_if_cached(position, buffer[:size])
+
+    def size(self) -> int:
+        """Bytes of the object."""
+        return self._size_bytes
+
+    def let_go(self, position: int, size: int) -> None:
+        """Has the bytes fetched again when they are next asked for."""
+        if size:
+            self._reach.cache.forget(self._key)
+
+    def drop_cache(self, position: int) -> bool:
+        """As `let_go`; reads come from the store afterwards."""
+        self.let_go(position, self._size_bytes)
+        return True
+
+    def fileno(self) -> int | None:
+        """None: only its local files have one."""
+        return None
+
+    def reserve(self, position: int, size: int) -> None:
+        """Nothing: it is not written."""
+
+    def close(self) -> None:
+        """Nothing: its local file belongs to the cache."""
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Refused."""
+        raise DiskError(self.path, "write", "objects never change")
+
+    def write_parts_at(self, position: int, parts: Sequence[Buffer]) -> None:
+        """Refused."""
+        raise DiskError(self.path, "write", "objects never change")
+
+    def truncate(self, size: int) -> None:
+        """Refused."""
+        raise DiskError(self.path, "truncate", "objects never change")
+
+    def sync(self) -> None:
+        """Nothing to do."""
+
+
+def sums_anew(reach: Reach, key: str, part: FilePart) -> bytes:
+    """Checksums of the blocks of an object, of which the one of the whole is known.
+
+    Reads all of it. CorruptLog when it is not what was copied; StoreError.
+    """
+    sums, crc = b"", 0
+    for at in range(0, part.size_bytes, FETCH_BYTES):
+        data = ask(reach, key, at, min(FETCH_BYTES, part.size_bytes - at))
+        sums, crc = sums + sums_of(data), crc32c(data, crc)
+    if crc != part.crc:
+        raise CorruptLog(key, "it is not what was copied")
+    return sums
+
+
+def ask(reach: Reach, key: str, position: int, size: int) -> bytes:
+    """Bytes of an object that were once there. CorruptLog when it is lost; StoreError."""
+    reach.pace(size)
+    try:
+        return reach.store.get_range(key, position, size)
+    except ObjectMissing as error:
+        raise CorruptLog(key, "the store has lost this object") from error

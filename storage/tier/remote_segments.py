@@ -1,0 +1,69 @@
+"""The segments of a partition that lie in the store, as segments of its log.
+
+Such a segment is read and searched as any other: its `.log` is a `RemoteObject`, its indexes are
+read through `SideFiles`. Its times are known from the manifest, so that a search asks the store
+for nothing but what answers it.
+"""
+
+from collections.abc import Iterable
+
+from storage.files.layout import LOG, TXN_INDEX
+from storage.files.partition_files import FilePool, PartitionFiles
+from storage.segment.segment import Segment
+from storage.segment.verified_ranges import VerifiedRanges
+from storage.tier.manifest import RemoteSegment
+from storage.tier.names import RECORDS, PartitionKeys
+from storage.tier.remote_object import Reach, RemoteObject, sums_anew
+from storage.tier.side_files import SideFiles, ending_of
+
+
+class RemoteSegments:
+    """Makes them, each once. One thread at a time."""
+
+    def __init__(self, reach: Reach, keys: PartitionKeys) -> None:
+        """None yet."""
+        self._reach = reach
+        self._keys = keys
+        self._side = SideFiles(reach, keys)
+        self._files = PartitionFiles(self._side, FilePool(self._side), keys.prefix.rstrip("/"))
+        self._made: dict[str, Segment] = {}
+
+    def of(self, rows: Iterable[RemoteSegment]) -> tuple[Segment, ...]:
+        """Segments for rows of a manifest, in their order; the same one for the same row."""
+        return tuple(self._made.get(row.unique) or self._make(row) for row in rows)
+
+    def forget(self, row: RemoteSegment) -> None:
+        """The segment's objects are about to go; readers who still have it may fail."""
+        segment = self._made.pop(row.unique, None)
+        self._side.forget(row.unique)
+        if segment is not None and segment.away is not None:
+            segment.away.let_go(0, row.size_bytes)
+
+    def _make(self, row: RemoteSegment) -> Segment:
+        segment = Segment(self._files, row.base_offset, row.size_bytes, row.modified_ms)
+        segment.swap_suffix = ending_of(row.unique)
+        segment.max_timestamp = row.max_timestamp
+        segment.max_timestamp_offset = row.max_timestamp_offset
+        segment.first_arrival_ms = row.first_arrival_ms
+        segment.last_arrival_ms = row.last_arrival_ms
+        segment.has_untimed = row.has_untimed
+        key = self._keys.segment(row.base_offset, row.unique, RECORDS)
+
+        def renewed() -> None:
+            segment.sound = VerifiedRanges(row.size_bytes)
+
+        segment.away = RemoteObject(
+            self._reach, key, row.size_bytes, renewed, lambda: self._sums(row, key)
+        )
+        if TXN_INDEX not in row.parts:
+            segment.aborted.reset()
+        self._side.know(row)
+        self._made[row.unique] = segment
+        return segment
+
+    def _sums(self, row: RemoteSegment, key: str) -> bytes:
+        """Checksums of the blocks of its `.log`: those that were copied, else made of all of it.
+
+        CorruptLog when it is not what was copied; StoreError.
+        """
+        return self._side.sums(row) or sums_anew(self._reach, key, row.parts[LOG])

@@ -1,0 +1,217 @@
+"""One log and its part in the store: what is copied, what leaves the directory, what is gone.
+
+Calls that ask the store block for as long as it does: one thread at a time, on a lane of the tier,
+without the partition's writer gate. What they bring about in the log itself (`show`, `drop`) takes
+the gate, and no store. The order makes every crash harmless: objects, then the manifest, then
+`horolog-remote`, then the log; names leave the manifest before objects leave the store.
+"""
+
+from collections.abc import Sequence
+
+from storage.env import Env
+from storage.errors import LogOffline, StorageError
+from storage.locks import Lock
+from storage.log.log import Log
+from storage.retention.plan import LogFacts, RetentionLimits, plan
+from storage.segment.segment import Segment
+from storage.segment.times import facts_of
+from storage.tier import local_state
+from storage.tier.copying import Destination, Pace, copy_segment
+from storage.tier.eligible import next_to_copy, next_to_mirror, overlapping
+from storage.tier.local_state import LocalState
+from storage.tier.manifest import Change, Manifest, RemoteSegment
+from storage.tier.manifest_chain import ManifestChain
+from storage.tier.names import RECORDS, SIDE, PartitionKeys, unique_text
+from storage.tier.remote_object import Reach
+from storage.tier.remote_segments import RemoteSegments
+
+
+class TierMismatch(StorageError):  # noqa: N818 - what was found
+    """Store and directory contradict each other: nothing is copied until a person has looked."""
+
+
+class TieredLog:
+    """A log that goes on in the store."""
+
+    def __init__(
+        self, log: Log, keys: PartitionKeys, reach: Reach, env: Env, known: LocalState | None
+    ) -> None:
+        """`known`: what the directory knows of the store. Nothing is asked."""
+        self.log = log
+        self.keys = keys
+        self._reach = reach
+        self._env = env
+        self._chain = ManifestChain(reach.store, keys, env.clock, env.rng)
+        self._segments = RemoteSegments(reach, keys)
+        self._state = known or LocalState(Manifest(0, *keys))
+        self.replaced: tuple[RemoteSegment, ...] = ()
+        self._is_settled = False
+        self._saving = Lock()
+
+    @property
+    def manifest(self) -> Manifest:
+        """State of the store, as far as the directory knows durably."""
+        return self._state.manifest
+
+    @property
+    def uploaded_end(self) -> int:
+        """The offset up to which the store has the log."""
+        return self.manifest.end_offset
+
+    # --- with the store ---
+
+    def settle(self) -> None:
+        """Finds out what became of the last change, and once in a process what the store has.
+
+        TierMismatch, WriterReplaced, StorageError.
+        """
+        self._chain.settle()
+        found = self._chain.load()
+        if not self._is_settled:
+            try:
+                self._compare(found)
+            except TierMismatch:
+                self._chain.newest = None  # looked at again the next time
+                raise
+        self._keep(found)
+        self._is_settled = True
+
+    def _compare(self, found: Manifest) -> None:
+        known, end_offset = self.manifest, self.log.snapshot.log_end_offset
+        if found.number < known.number:
+            raise TierMismatch(
+                self.keys.manifests,
+                f"manifest {known.number} is known here, the store's newest is {found.number}",
+            )
+        if found.end_offset > end_offset:
+            raise TierMismatch(
+                self.keys.manifests,
+                f"the store has offsets below {found.end_offset}, the log ends at {end_offset}: "
+                "is the directory an old copy?",
+            )
+
+    def copy_next(self, pace: Pace) -> RemoteSegment | None:
+        """Copies the oldest segment that is due; None when none is. `show` makes it count.
+
+        StorageError: nothing counts, and a later call begins again.
+        """
+        self.settle()
+        found = next_to_copy(self.log.snapshot, self.uploaded_end)
+        if found is None:
+            return None
+        return self._copy(*found, pace)
+
+    def mirror_next(self, pace: Pace) -> RemoteSegment | None:
+        """As `copy_next`, for a log that compaction rewrites and that stays in the directory.
+
+        A segment that has taken the place of others takes theirs in the manifest as well.
+        """
+        self.settle()
+        found = next_to_mirror(self.log.snapshot, self.manifest.segments)
+        return None if found is None else self._copy(*found, pace)
+
+    def _copy(self, segment: Segment, end_offset: int, pace: Pace) -> RemoteSegment | None:
+        unique = unique_text(self._env.rng.uint64())
+        to = Destination(self._reach.store, self.keys, unique, pace)
+        row = copy_segment(self.log, segment, end_offset, to)
+        if segment.is_removed or segment not in self.log.snapshot.local_segments:
+            self._reach.store.delete(self.objects_of(row))  # retention or compaction was faster
+            return None
+        before = overlapping(self.manifest.segments, row.base_offset, end_offset)
+        gone = frozenset(each.unique for each in before)
+        start = self.log.snapshot.log_start_offset  # else a start takes it from what it finds here
+        self._change(Change((row,), gone, start, self.log.epochs.entries))
+        self.replaced += before
+        return row
+
+    def take_replaced(self) -> tuple[RemoteSegment, ...]:
+        """Segments that no manifest names any longer; their objects may go."""
+        taken, self.replaced = self.replaced, ()
+        return taken
+
+    def expire(self) -> tuple[RemoteSegment, ...]:
+        """Takes segments before the log's start out of the manifest; their objects may go later.
+
+        StorageError: they are still in it.
+        """
+        start = self.log.snapshot.log_start_offset
+        gone = tuple(each for each in self.manifest.segments if each.end_offset <= start)
+        if self.manifest.number and (gone or start > self.manifest.log_start_offset):
+            self.settle()
+            removed = frozenset(each.unique for each in gone)
+            self._change(Change((), removed, start, self.log.epochs.entries))
+        return gone
+
+    def objects_of(self, row: RemoteSegment) -> tuple[str, ...]:
+        """Names of a segment's objects."""
+        return tuple(
+            self.keys.segment(row.base_offset, row.unique, suffix) for suffix in (RECORDS, SIDE)
+        )
+
+    def manifest_names(self) -> list[str]:
+        """Names of its manifests, the newest last: without it the others tell nothing."""
+        return [self.keys.manifest(number + 1) for number in range(self.manifest.number)]
+
+    def forget(self, rows: Sequence[RemoteSegment]) -> None:
+        """Their objects are about to go."""
+        for row in rows:
+            self._segments.forget(row)
+
+    def _change(self, change: Change) -> None:
+        self._check_open()
+        self._keep(self._chain.append(change))
+
+    def _keep(self, manifest: Manifest) -> None:
+        if manifest.number == self.manifest.number:
+            return
+        self._save(self._state._replace(manifest=manifest))
+
+    def _save(self, state: LocalState) -> None:
+        """Makes it durable, unless another log may have the directory by now."""
+        with self._saving:
+            self._check_open()
+            local_state.save(self._env.fs, self.log.files.path, state)
+            self._state = state
+
+    def _check_open(self) -> None:
+        if self.log.is_closed:
+            raise LogOffline(self.log.files.path, "the log is deleted, or closed")
+
+    def retire(self) -> None:
+        """The log was closed: nothing is written into its directory after this call."""
+        with self._saving:
+            return
+
+    # --- in the log ---
+
+    def show(self) -> None:
+        """Has the log read from the store what is there. Holds the writer gate."""
+        manifest = self.manifest
+        end_offset = manifest.end_offset if manifest.segments else 0
+        self.log.show_uploaded(self._segments.of(manifest.segments), end_offset)
+
+    def droppable(self, limits: RetentionLimits, now_ms: int) -> int:
+        """The offset up to which local segments are in the store and past the local limits.
+
+        After `storage.log.lifecycle.learn_times`.
+        """
+        snapshot = self.log.snapshot
+        segments, _ = facts_of(snapshot)
+        local = segments[snapshot.first_local :]
+        start = snapshot.local_start_offset
+        offsets = LogFacts(start, self.uploaded_end, snapshot.log_end_offset)
+        return plan(local, offsets, limits, now_ms).start_offset
+
+    def keep_local_from(self, offset: int) -> None:
+        """Makes durable that local segments before `offset` are about to go. DiskError."""
+        offset = min(offset, self.uploaded_end)
+        if offset > self._state.local_start_offset:
+            self._save(self._state._replace(local_start_offset=offset))
+
+    def drop(self) -> tuple[Segment, ...]:
+        """Takes some local segments that `keep_local_from` named out of the directory.
+
+        Holds the writer gate. DiskError: what was done stays done.
+        """
+        self.show()  # a copy that failed late may have brought more than the log was shown
+        return self.log.drop_local(self._state.local_start_offset)

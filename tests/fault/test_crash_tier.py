@@ -1,0 +1,21 @@
+"""The power goes at every call of the disk and of the store while a log moves to the store."""
+
+import pytest
+
+from tests.support.tier.tier_crash_world import TierCrashWorld, live
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_promises_survive_a_stop_at_every_call_of_disk_and_store(seed: int) -> None:
+    world = TierCrashWorld(seed, 1)
+    live(world)
+    assert world.points > 200
+    assert world.copies > 3
+    assert world.damaged == 0, "a log ended read-only after mere power cuts"
+
+
+@pytest.mark.parametrize("seed", range(10, 11))
+def test_promises_survive_a_power_cut_during_the_start_after_one(seed: int) -> None:
+    world = TierCrashWorld(seed, 1, nested=True)
+    live(world)
+    assert world.points > 100

@@ -1,0 +1,164 @@
+"""A data directory with one partition, as a broker drives it, with a tier or without one."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from config.topic import TopicConfig
+from storage.directory.log_manager import LogManager
+from storage.env import Env
+from storage.files.file_slice import FetchData
+from storage.log.lifecycle import learn_times
+from storage.log.log import Log
+from storage.retention.plan import RetentionLimits
+from storage.tier.manifest import RemoteSegment
+from storage.tier.object_cache import ObjectCache
+from storage.tier.port import ObjectStore
+from storage.tier.remote_logs import RemoteLogs
+from storage.tier.remote_object import Reach
+from storage.tier.tiered_log import TieredLog
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.logs import NO_BOUNDS, make_durable
+
+LOG_DIR = "/data"
+CACHE_DIR = "/cache"
+TOPIC_ID = UUID(int=7)
+NOW = 1_700_000_000_000
+EVERYTHING = RetentionLimits(retention_ms=0, retention_bytes=-1)
+"""Local limits by which all that the store has may leave."""
+SETTINGS: dict[str, Any] = {
+    **NO_BOUNDS,
+    "segment_bytes": 900,
+    "index_interval_bytes": 200,
+    "horolog_zone_bytes": 4096,
+    "file_delete_delay_ms": 0,
+}
+
+
+class TierLife:
+    """The partition `t-0`. Each start has a random generator of its own, and an empty cache."""
+
+    def __init__(
+        self,
+        store: ObjectStore | None,
+        *,
+        fs: SimFileSystem | None = None,
+        clock: SimClock | None = None,
+        cache_bytes: int = 1 << 24,
+        **settings: Any,
+    ) -> None:
+        """`store` None: without a tier. A directory that is there is started."""
+        self.clock = clock or SimClock(NOW)
+        self.fs = fs or SimFileSystem(clock=self.clock)
+        self.store = store
+        self.cache_bytes = cache_bytes
+        self.config = TopicConfig(**{**SETTINGS, **settings})
+        self.starts = 0
+        self.manager = self.started(self.fs)
+
+    remote: RemoteLogs | None
+
+    @property
+    def log(self) -> Log:
+        return self.manager.logs["t", 0]
+
+    @property
+    def tiered(self) -> TieredLog:
+        assert self.remote is not None
+        return self.remote.of(self.log)
+
+    def started(self, fs: SimFileSystem) -> LogManager:
+        """A log manager on that disk; it is loaded."""
+        self.starts += 1
+        env = Env(self.clock, fs, SeededRng(self.starts))
+        self.remote = None
+        if self.store is not None:
+            cache = ObjectCache(fs, CACHE_DIR, self.cache_bytes)
+            cache.open()
+            self.remote = RemoteLogs(Reach(self.store, cache), env)
+        manager = LogManager(env, LOG_DIR, lambda topic: self.config, self.remote)
+        manager.open_directory("cluster", 1)
+        manager.load()
+        return manager
+
+    # --- steps of a broker ---
+
+    def create(self) -> None:
+        self.manager.create_log("t", 0, TOPIC_ID, self.config)
+
+    def sync(self) -> None:
+        make_durable(self.log)
+
+    def copy_next(self) -> RemoteSegment | None:
+        """One segment, if one is due. StorageError."""
+        row = self.tiered.copy_next(lambda size: None)
+        self.tiered.show()
+        return row
+
+    def copy_all(self) -> None:
+        """All that is due. StorageError."""
+        while self.copy_next() is not None:
+            continue
+
+    def drop(self, below: int | None = None) -> None:
+        """Local segments leave, all that may or those below an offset."""
+        assert learn_times(self.log, 1000)
+        tiered = self.tiered
+        offset = tiered.droppable(EVERYTHING, self.clock.now_ms() + 10**15)
+        tiered.keep_local_from(offset if below is None else min(offset, below))
+        while leaving := tiered.drop():
+            self.manager.bury(self.log, leaving)
+
+    def expire(self) -> None:
+        """Segments before the log start leave the store. StorageError."""
+        gone = self.tiered.expire()
+        self.tiered.show()
+        self.delete(gone)
+
+    def delete(self, gone: Sequence[RemoteSegment]) -> None:
+        """Objects go. StoreError: some may have."""
+        self.tiered.forget(gone)
+        assert self.store is not None
+        if gone:
+            self.store.delete([key for row in gone for key in self.tiered.objects_of(row)])
+
+    def remove_before(self, offset: int) -> None:
+        """Retention of both tiers."""
+        while self.manager.remove_segments(self.log, offset).has_more:
+            continue
+
+    def remove_files(self) -> None:
+        while self.manager.remove_deleted():
+            continue
+
+    def restart(self) -> None:
+        """A clean stop and a start."""
+        assert self.manager.close()
+        self.manager = self.started(self.fs)
+
+    def kill(self) -> None:
+        """A kill -9 and a start: the page cache stays."""
+        self.fs = self.fs.after_kill()
+        self.manager = self.started(self.fs)
+
+    def cut_power(self, seed: int) -> None:
+        """A power cut and a start."""
+        self.fs = self.fs.after_crash(seed)
+        self.manager = self.started(self.fs)
+
+    # --- what readers see ---
+
+    def read(self, offset: int, max_bytes: int = 1 << 20, *, up_to: int | None = None) -> bytes:
+        """Bytes of a fetch, once all that it takes was brought. StorageError, KafkaError."""
+        return self.fetched(offset, max_bytes, up_to=up_to).read()
+
+    def fetched(self, offset: int, max_bytes: int, *, up_to: int | None = None) -> FetchData:
+        """Slices of files that hold them."""
+        up_to = self.log.snapshot.high_watermark if up_to is None else up_to
+        for _ in range(6):
+            data = self.log.read(offset, max_bytes, up_to=up_to, min_one_batch=True)
+            if data.unverified is None:
+                return data
+            data.unverified.settle()
+        raise AssertionError(f"offset {offset} is never here")

@@ -1,0 +1,349 @@
+"""Lives of two partitions by one seed: one goes on in a store, its twin has all in its directory.
+
+Both get the same batches, starts and deletions, and are asked the same. Beside them a plain list
+has what was acknowledged. While the store is at fault a call may fail, with an error that says so;
+an answer that it does give is the right one. When the faults are over everything is as before.
+"""
+
+import random
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from protocol.errors import KafkaError
+from protocol.records.builder import build_batch
+from protocol.records.compression import Codec
+from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
+from protocol.records.record import read_records
+from protocol.records.scan import scan_batches
+from storage.errors import StorageError
+from storage.tier.names import RECORDS
+from storage.validation.internal_batch import own_batch
+from tests.support.disk.simenv import SimClock
+from tests.support.tier.faulty_store import POSSIBLE, Fault, FaultyStore
+from tests.support.tier.memory_store import MemoryStore
+from tests.support.tier.tier_life import NOW, TierLife
+from tests.support.tier.tier_questions import Question, Wanted, questions
+
+FAR_FUTURE = NOW + 10**12
+TINY_CACHE, LARGE_CACHE = 1, 1 << 24
+STORE_FAULTS = sorted(set(Fault) - {Fault.SLOW}, key=lambda each: each.value)
+
+
+class Row(NamedTuple):
+    """A record in the list."""
+
+    offset: int
+    time_ms: int
+    arrival_ms: int
+    value: bytes
+
+
+class Weather(Enum):
+    """States of the store."""
+
+    FAIR = 0
+    FAULTY = 1
+    AWAY = 2
+
+
+class TierTwins:
+    """Both partitions, the list, and the seed that drives them."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = dice = random.Random(f"tier {seed}")
+        self.story: list[str] = []
+        self.rows: list[Row] = []
+        self.start = 0
+        self.answers = self.errors = 0
+        """Questions that were answered, and those to which an error was the answer."""
+        self.weather = Weather.FAIR
+        self._calm = dice.choice((0.2, 0.7, 0.9))
+        settings: dict[str, Any] = {
+            "segment_bytes": dice.choice((500, 900, 2000)),
+            "index_interval_bytes": dice.choice((0, 100, 400)),
+            "horolog_time_index_entry": dice.choice(("max", "max", "next")),
+            "message_timestamp_type": dice.choice(("CreateTime",) * 5 + ("LogAppendTime",)),
+        }
+        self.objects = MemoryStore()
+        self._kept: dict[str, bytes] = {}
+        self._spoilt = ""
+        self.store = FaultyStore(self.objects, self._fault)
+        cache = dice.choice((TINY_CACHE, 3_000_000, LARGE_CACHE))
+        self.tier = TierLife(self.store, cache_bytes=cache, clock=SimClock(NOW), **settings)
+        self.alone = TierLife(None, clock=SimClock(NOW), **settings)
+        self.lives = (self.alone, self.tier)
+        self._sequences: dict[int, int] = {}
+        self._last: dict[int, tuple[list[int], int]] = {}
+        self._has_estimates = False
+        """Some arrivals were lost with a kill: each of both estimates them as well as it can."""
+        self._open: set[int] = set()
+        self._last_arrival = 0
+        self._character = dice.choice(("rising", "shuffled", "dirty", "untimed", "mixed"))
+        for life in self.lives:
+            life.create()
+
+    # --- the store's faults ---
+
+    def _fault(self, operation: str, key: str) -> Fault | None:
+        if self.weather is Weather.AWAY:
+            return Fault.LOST_BEFORE
+        if self.weather is Weather.FAIR or self.dice.random() < self._calm:
+            return None
+        possible = [each for each in STORE_FAULTS if each in POSSIBLE[operation]]
+        fault = self.dice.choice(possible)
+        if fault is Fault.OBJECT_GONE:
+            if not key.endswith(RECORDS):
+                return None  # without indexes arrivals are estimates, without manifests all stops
+            self._kept.update(self.objects.objects)
+        if fault in {Fault.OTHER_BYTES, Fault.HALF}:
+            if self._spoilt == key:
+                return None  # spoilt twice is damage at rest: arrivals are then estimated
+            self._spoilt = key
+        return fault
+
+    def clear_up(self) -> None:
+        """The faults end; objects that were lost are there again."""
+        self.weather = Weather.FAIR
+        for key, data in self._kept.items():
+            if key not in self.objects.objects:
+                self.objects.put_new(key, data)
+        self._kept.clear()
+
+    # --- a life ---
+
+    def live(self, steps: int = 40) -> None:
+        """So many steps, questions between them."""
+        for _ in range(steps):
+            self._step()
+            if self.dice.random() < 0.25:
+                self.ask(2)
+        self._tell("clear up")
+        self.clear_up()
+        self.end_transactions(1.0)
+        self.sync()
+        self.tier.copy_all()
+        self.tier.drop()
+        self.ask(6)
+        self.check_all()
+
+    def _step(self) -> None:
+        dice = self.dice
+        step: Callable[[], None] = dice.choices(
+            (
+                self.append, self.roll, self.sync, self.copy, self.drop, self.expire,
+                self.delete_records, self.retain, self.restart, self.kill, self.wait,
+                self.change_weather, self.checkpoint, self.end_transactions,
+            ),
+            (50, 4, 30, 25, 25, 6, 2, 1, 4, 3, 4, 8, 3, 12),
+        )[0]  # fmt: skip
+        self._tell(step.__name__)
+        step()
+
+    def _tell(self, text: str) -> None:
+        self.story.append(text)
+
+    def append(self) -> None:
+        """A few batches of a client: plain, idempotent, or of a transaction."""
+        dice = self.dice
+        for _ in range(dice.randint(1, 4)):
+            times = [self._time() for _ in range(dice.choice((1, 1, 2, 4)))]
+            value = dice.randbytes(dice.choice((5, 40, 150)))
+            codec = dice.choice((Codec.NONE,) * 4 + (Codec.GZIP, Codec.LZ4))
+            batch: dict[str, Any] = {"codec": codec}
+            producer = dice.choice((-1, -1, 1, 2, 3, 4))
+            if producer >= 0:
+                batch |= {"producer_id": producer, "producer_epoch": 0}
+                batch |= {"base_sequence": self._sequences.get(producer, 0)}
+                if dice.random() < 0.1 and producer in self._last:  # the newest batch once more
+                    times, first = self._last[producer]
+                    batch["base_sequence"] = first
+            if producer >= 3:
+                batch["transactional"] = True
+            self._send(times, value, producer, batch)
+            self._advance(dice.choice((0, 0, 1, 700)))
+
+    def _send(self, times: list[int], value: bytes, producer: int, batch: dict[str, Any]) -> None:
+        data = build_batch([(at, b"k", value) for at in times], **batch)
+        results = []
+        for life in self.lives:
+            try:
+                sent = memoryview(bytearray(data))
+                result = life.log.append(sent, acks_all=True, leader_epoch=0)
+                if result.duplicate:  # the time that a snapshot keeps is another one
+                    result = result._replace(log_append_time_ms=-1)
+                results.append(result)
+            except KafkaError as error:
+                results.append(error.code)  # type: ignore[arg-type]
+        alone, tier = results
+        assert alone == tier, f"append: {tier}, the twin says {alone}"
+        if not isinstance(alone, tuple) or alone.duplicate:
+            return
+        if producer >= 0:
+            self._sequences[producer] = batch["base_sequence"] + len(times)
+            self._last[producer] = times, batch["base_sequence"]
+        if batch.get("transactional"):
+            self._open.add(producer)
+        self._last_arrival = max(self._last_arrival, self.tier.clock.now_ms())
+        stamp = alone.log_append_time_ms
+        for index, at in enumerate(times):
+            shown = at if stamp < 0 else stamp
+            self.rows.append(Row(alone.base_offset + index, shown, self._last_arrival, value))
+
+    def end_transactions(self, share: float = 0.7) -> None:
+        """Some transactions end."""
+        for producer in sorted(self._open):
+            if self.dice.random() < share:
+                kind = self.dice.choice((ABORT, COMMIT))
+                for life in self.lives:
+                    now = life.clock.now_ms()
+                    marker = own_batch(build_marker(Marker(kind, 0), producer, 0, now), now)
+                    life.log.append_own(marker, acks_all=True, leader_epoch=0)
+                self._open.discard(producer)
+                self._last_arrival = max(self._last_arrival, self.tier.clock.now_ms())
+
+    def _time(self) -> int:
+        dice, now = self.dice, self.tier.clock.now_ms()
+        match self._character:
+            case "rising":
+                return now
+            case "shuffled":
+                return now + dice.randint(-5000, 5000)
+            case "dirty":
+                return dice.choice((now, now, now, FAR_FUTURE, now // 1000, 0))
+            case "untimed":
+                return dice.choice((-1, -1, -1, now))
+        return dice.choice((-1, now, now + dice.randint(-3000, 3000), FAR_FUTURE, 5))
+
+    def _advance(self, ms: int) -> None:
+        for life in self.lives:
+            life.clock.advance(ms)
+
+    def roll(self) -> None:
+        assert self.alone.log.roll() == self.tier.log.roll()
+
+    def sync(self) -> None:
+        for life in self.lives:
+            life.sync()
+
+    def checkpoint(self) -> None:
+        for life in self.lives:
+            life.manager.checkpoint()
+
+    def wait(self) -> None:
+        self._advance(self.dice.choice((10, 5000, 100_000)))
+        if self.dice.random() < 0.2:  # the machine's clock is set back
+            for life in self.lives:
+                life.clock.step(-20_000)
+        for life in self.lives:
+            life.remove_files()
+
+    def copy(self) -> None:
+        count = self.dice.choice((1, 1, 100))
+        self._may_fail(lambda: [self.tier.copy_next() for _ in range(count)])
+
+    def drop(self) -> None:
+        end = self.tier.log.snapshot.log_end_offset
+        self.tier.drop(self.dice.choice((None, self.dice.randint(0, end))))
+
+    def expire(self) -> None:
+        self._may_fail(self.tier.expire)
+
+    def delete_records(self) -> None:
+        snapshot = self.tier.log.snapshot
+        before = self.dice.randint(snapshot.log_start_offset, snapshot.high_watermark)
+        if self.dice.random() < 0.8:  # few go, and a large part stays
+            before = min(before, snapshot.log_start_offset + self.dice.randint(0, 10))
+        for life in self.lives:
+            self.start = life.log.delete_records(before)
+
+    def retain(self) -> None:
+        """Retention of both tiers takes one or two segments."""
+        segments = self.alone.log.snapshot.segments
+        if len(segments) > 2:
+            base = segments[self.dice.choice((1, 1, 2))].base_offset
+            base = min(base, self.alone.log.snapshot.high_watermark)
+            for life in self.lives:
+                life.remove_before(base)
+            self.start = max(self.start, base)
+
+    def restart(self) -> None:
+        for life in self.lives:
+            life.restart()
+
+    def kill(self) -> None:
+        if self.dice.random() < 0.7:
+            self.sync()
+        else:
+            self._has_estimates = True
+        for life in self.lives:
+            life.kill()
+
+    def change_weather(self) -> None:
+        """The store falls ill, or is well again."""
+        if self.weather is not Weather.FAIR:
+            self.clear_up()
+        else:
+            self.weather = self.dice.choice((Weather.FAULTY, Weather.FAULTY, Weather.AWAY))
+        self._tell(f"  {self.weather.name}")
+
+    def _may_fail(self, act: Callable[[], Any]) -> Any:
+        """Result of the call; None for an error of the store, while that is at fault."""
+        try:
+            found = act()
+        except StorageError as error:
+            self._failed(error)
+            return None
+        self.answers += 1
+        return found
+
+    def _failed(self, error: StorageError) -> None:
+        if self.weather is Weather.FAIR:
+            raise AssertionError(f"an error without a fault: {error!r}") from error
+        self._tell(f"  {error!r}")
+        self.errors += 1
+
+    # --- questions ---
+
+    def ask(self, count: int) -> None:
+        """So many rounds of questions about both; the answers are the same."""
+        alone, tier = self.alone.log.snapshot, self.tier.log.snapshot
+        for name in ("log_start_offset", "log_end_offset", "high_watermark", "last_stable_offset"):
+            assert getattr(alone, name) == getattr(tier, name), name
+        assert alone.log_start_offset == self.start
+        for _ in range(count):
+            for question in self._questions():
+                self._both(question)
+
+    def _questions(self) -> list[Question]:
+        times = [row.time_ms for row in self.rows[-200:]] or [NOW]
+        extra = (0, FAR_FUTURE * 2, NOW, self.tier.clock.now_ms())
+        wanted = Wanted.drawn(self.dice, self.alone, (*times, *extra))
+        return questions(wanted, has_estimates=self._has_estimates)
+
+    def _both(self, question: Question) -> None:
+        expected = question.ask(self.alone)
+        try:
+            found = question.ask(self.tier)
+        except StorageError as error:
+            self._failed(error)
+            return
+        self.answers += 1
+        assert found == expected, f"{question.name}: {found}, the twin says {expected}"
+
+    def check_all(self) -> None:
+        """Every record of the list is there, once, and nothing else."""
+        snapshot, at = self.tier.log.snapshot, self.start
+        found: list[tuple[int, bytes | None]] = []
+        while at < snapshot.high_watermark:
+            data = memoryview(self.tier.read(at, self.dice.choice((1, 300, 1 << 20))))
+            rows = [row for row in scan_batches(data).batches if row[0] + row[5] <= len(data)]
+            assert rows, f"nothing at {at}"
+            for row in rows:
+                records = read_records(data[row[0] : row[0] + row[5]])
+                found += [(each.offset, each.value) for each in records if each.offset >= at]
+            at = rows[-1][2] + 1
+        known = {row.offset: row.value for row in self.rows if row.offset >= self.start}
+        kept = [(offset, value) for offset, value in found if offset in known]
+        expected = [each for each in known.items() if each[0] < snapshot.high_watermark]
+        assert kept == expected, "the list has other records"
