@@ -119,8 +119,11 @@ def test_java_by_its_own_oidc_client(world: World) -> None:
 @needs_java
 @pytest.mark.kafka
 def test_java_over_several_sessions_loses_no_record(world: World) -> None:
-    """Three seconds a session, ten of them at work; it authenticates again on its connection."""
-    count, before = 2000, metric_of(world.node, AGAIN)
+    """Three seconds a session; it authenticates again on its connection.
+
+    At work for fifteen seconds, less what a slow machine takes to log in first: it makes up for that.
+    """
+    count, before = 3000, metric_of(world.node, AGAIN)
     done = java(
         world, "org.apache.kafka.tools.VerifiableProducer", "--topic", "java-sessions",
         "--max-messages", str(count), "--throughput", "200",
@@ -131,7 +134,7 @@ def test_java_over_several_sessions_loses_no_record(world: World) -> None:
     assert told[-1]["acked"] == count
     again = metric_of(world.node, AGAIN) - before
     print(f"{again:.0f} proofs again")
-    assert again >= 3
+    assert again >= 2
     assert "reason=session_expired" not in world.node.log.read_text()
     assert read_back(world, "java-sessions", count) == [b"%d" % number for number in range(count)]
 
