@@ -121,7 +121,7 @@ def test_java_by_its_own_oidc_client(world: World) -> None:
 def test_java_over_several_sessions_loses_no_record(world: World) -> None:
     """Three seconds a session; it authenticates again on its connection.
 
-    At work for fifteen seconds, less what a slow machine takes to log in first: it makes up for that.
+    At work for fifteen seconds, less what a slow machine takes to log in first.
     """
     count, before = 3000, metric_of(world.node, AGAIN)
     done = java(
