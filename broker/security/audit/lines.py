@@ -48,9 +48,9 @@ class AdminChange(NamedTuple):
 
 def outcome_of(code: int) -> str:
     """Name of the outcome, by the error code; `failed`: perhaps a part of it was done."""
-    if code == ErrorCode.UNKNOWN_SERVER_ERROR:
-        return "failed"
-    return f"refused {code}" if code else "done"
+    if not code:
+        return "done"
+    return "failed" if code == ErrorCode.UNKNOWN_SERVER_ERROR else f"refused {code}"
 
 
 @dataclass(frozen=True, slots=True)

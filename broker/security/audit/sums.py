@@ -46,8 +46,11 @@ class AuditSums:
         self._of_client: dict[tuple[str, str], int] = {}
 
     def counted(self, kind: Kind, detail: str = "") -> bool:
-        """Counts one more of a kind; False when it is the first, which has to be `begun`."""
-        found = self._sums.get(kind)
+        """Counts one more of a kind; False when it is the first, which has to be `begun`.
+
+        No line is made for it, also beyond the bounds: some clients do this all day.
+        """
+        found = self._sums.get(self._place(kind))
         if found is None:
             return False
         self._count(found, detail)
@@ -59,19 +62,32 @@ class AuditSums:
         Not `at_once`: there is no room for it now, so it comes with the end of the minute.
         """
         kind = _kind_of(line)
-        client = kind.principal, kind.host
-        known = self._of_client.get(client, 0)
-        if len(self._sums) >= MAX_KINDS:
-            line = replace(line, who=Who(OTHERS, OTHERS, OTHERS, OTHERS), resource=OTHERS, rule="")
-        elif known >= MAX_OF_A_CLIENT:
+        place = self._place(kind)
+        if place == kind:
+            client = kind.principal, kind.host
+            self._of_client[client] = self._of_client.get(client, 0) + 1
+        elif place.host == kind.host:
             line = replace(line, resource=OTHERS, rule="")
         else:
-            self._of_client[client] = known + 1
-        kind = _kind_of(line)
-        is_new = kind not in self._sums
-        found = self._sums.setdefault(kind, _Sum(line, -1 if at_once else 0))
+            line = replace(line, who=Who(OTHERS, OTHERS, OTHERS, OTHERS), resource=OTHERS, rule="")
+        is_new = place not in self._sums
+        found = self._sums.setdefault(place, _Sum(line, -1 if at_once else 0))
         self._count(found, line.detail)
         return line if is_new and at_once else None
+
+    def _place(self, kind: Kind) -> Kind:
+        """The kind that its sum stands under: itself, or that of all others of its client, or of
+        all clients.
+        """
+        sums = self._sums
+        if kind in sums:
+            return kind
+        event, user, host, operation, _, outcome = kind
+        if len(sums) >= MAX_KINDS:
+            return Kind(event, OTHERS, OTHERS, operation, OTHERS, outcome)
+        if self._of_client.get((user, host), 0) >= MAX_OF_A_CLIENT:
+            return Kind(event, user, host, operation, OTHERS, outcome)
+        return kind
 
     def due(self, *, at_once: bool = False) -> list[AuditLine]:
         """Lines of a minute that is over, or of the one so far, but for those written already."""
