@@ -157,6 +157,7 @@ class Tiering:
                 seconds=round(parts.clock.monotonic() - began, 3),
             )
             began = parts.clock.monotonic()
+        await self._in_turn(partition, tiered.show)  # what the last call has named
 
     async def _drop(self, partition: Partition, tiered: TieredLog) -> None:
         log, parts = partition.log, self._parts

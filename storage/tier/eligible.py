@@ -16,19 +16,21 @@ def next_to_copy(snapshot: LogSnapshot, uploaded_end: int) -> tuple[Segment, int
     return None
 
 
-def next_to_mirror(
-    snapshot: LogSnapshot, copied: Sequence[RemoteSegment]
-) -> tuple[Segment, int] | None:
-    """The oldest closed segment that the store does not have as it is; None if it has all.
+def closed_part(snapshot: LogSnapshot) -> tuple[tuple[Segment, int], ...]:
+    """All closed local segments that may be copied, each with its end offset.
 
-    For logs that compaction rewrites: a rewritten segment has another size, or another end.
+    For logs that compaction rewrites. None while a rewritten one has not got its names yet: a part
+    without it may lack what it has.
     """
-    known = {(each.base_offset, each.end_offset, each.size_bytes) for each in copied}
+    found = []
     for number in range(snapshot.first_local, len(snapshot.segments) - 1):
         segment, end = snapshot.segments[number], snapshot.segments[number + 1].base_offset
-        if (segment.base_offset, end, segment.size_bytes) not in known:
-            return (segment, end) if _may_go(snapshot, segment, end) else None
-    return None
+        if segment.swap_suffix:
+            return ()
+        if not _may_go(snapshot, segment, end):
+            break
+        found.append((segment, end))
+    return tuple(found)
 
 
 def overlapping(

@@ -17,10 +17,11 @@ from storage.segment.segment import Segment
 from storage.segment.times import facts_of
 from storage.tier import local_state
 from storage.tier.copying import Destination, Pace, copy_segment
-from storage.tier.eligible import next_to_copy, next_to_mirror, overlapping
+from storage.tier.eligible import next_to_copy
 from storage.tier.local_state import LocalState
 from storage.tier.manifest import Change, Manifest, RemoteSegment
 from storage.tier.manifest_chain import ManifestChain
+from storage.tier.mirror import Mirror, taken_by
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, unique_text
 from storage.tier.remote_object import Reach
 from storage.tier.remote_segments import RemoteSegments
@@ -46,6 +47,7 @@ class TieredLog:
         self._state = known or LocalState(Manifest(0, *keys))
         self.replaced: tuple[RemoteSegment, ...] = ()
         self._is_settled = False
+        self._mirror = Mirror(log)
         self._saving = Lock()
 
     @property
@@ -99,30 +101,50 @@ class TieredLog:
         found = next_to_copy(self.log.snapshot, self.uploaded_end)
         if found is None:
             return None
-        return self._copy(*found, pace)
+        row = self._upload(*found, pace)
+        if row is not None:
+            self._name((row,))
+        return row
 
     def mirror_next(self, pace: Pace) -> RemoteSegment | None:
-        """As `copy_next`, for a log that compaction rewrites and that stays in the directory.
+        """As `copy_next`, for a log that compaction rewrites: see `storage.tier.mirror`.
 
-        A segment that has taken the place of others takes theirs in the manifest as well.
+        What was copied counts once this gives None. Segments that have taken the place of others
+        take theirs in the manifest as well.
         """
         self.settle()
-        found = next_to_mirror(self.log.snapshot, self.manifest.segments)
-        return None if found is None else self._copy(*found, pace)
+        mirror = self._mirror
+        while (found := mirror.next(self.manifest)) is not None:
+            row = self._upload(*found, pace)
+            if row is not None:
+                mirror.copied(found, row)
+                return row
+            self.replaced += mirror.begin_again()
+        rows = mirror.rows()
+        if rows:
+            self._name(rows)
+        self.replaced += mirror.named()
+        return None
 
-    def _copy(self, segment: Segment, end_offset: int, pace: Pace) -> RemoteSegment | None:
+    def _upload(self, segment: Segment, end_offset: int, pace: Pace) -> RemoteSegment | None:
+        """Its objects; None when retention or compaction was faster."""
         unique = unique_text(self._env.rng.uint64())
         to = Destination(self._reach.store, self.keys, unique, pace)
+        if segment not in self.log.snapshot.local_segments:
+            return None
         row = copy_segment(self.log, segment, end_offset, to)
         if segment.is_removed or segment not in self.log.snapshot.local_segments:
-            self._reach.store.delete(self.objects_of(row))  # retention or compaction was faster
+            self._reach.store.delete(self.objects_of(row))
             return None
-        before = overlapping(self.manifest.segments, row.base_offset, end_offset)
+        return row
+
+    def _name(self, rows: tuple[RemoteSegment, ...]) -> None:
+        """Has the manifest name these, and no others of their offsets."""
+        before = taken_by(rows, self.manifest)
         gone = frozenset(each.unique for each in before)
         start = self.log.snapshot.log_start_offset  # else a start takes it from what it finds here
-        self._change(Change((row,), gone, start, self.log.epochs.entries))
+        self._change(Change(rows, gone, start, self.log.epochs.entries))
         self.replaced += before
-        return row
 
     def take_replaced(self) -> tuple[RemoteSegment, ...]:
         """Segments that no manifest names any longer; their objects may go."""

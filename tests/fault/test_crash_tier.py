@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.tier.compacted_crash_world import CompactedCrashWorld, live_compacted
 from tests.support.tier.tier_crash_world import TierCrashWorld, live
 
 
@@ -19,3 +20,13 @@ def test_promises_survive_a_power_cut_during_the_start_after_one(seed: int) -> N
     world = TierCrashWorld(seed, 1, nested=True)
     live(world)
     assert world.points > 100
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_state_that_compaction_rewrites_is_whole_in_the_store_at_every_call(seed: int) -> None:
+    """As topics of committed offsets are: copied, and never off the disk."""
+    world = CompactedCrashWorld(seed, 1)
+    live_compacted(world)
+    assert world.points > 200
+    assert world.copies > 3
+    assert world.runs == 4

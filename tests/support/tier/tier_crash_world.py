@@ -6,9 +6,10 @@ start itself has no store.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from protocol.checksum import crc32c
-from protocol.records.record import read_records
+from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
 from storage.directory.log_manager import LogManager
 from storage.env import Buffer, Env
@@ -71,7 +72,7 @@ class WatchedStore:
 class TierCrashWorld(CrashWorld):
     """The partition, its store, and the eye on every call of both."""
 
-    def __init__(self, seed: int, survivals: int, *, nested: bool = False) -> None:
+    def __init__(self, seed: int, survivals: int, *, nested: bool = False, **settings: Any) -> None:
         self.objects = MemoryStore()
         self.store = WatchedStore(self.objects, self._look_at_store)
         self.remote: RemoteLogs | None = None
@@ -79,7 +80,7 @@ class TierCrashWorld(CrashWorld):
         self._starts = 0
         self._is_looking = False
         self._store_calls = 0
-        super().__init__(seed, survivals, nested=nested)
+        super().__init__(seed, survivals, nested=nested, **settings)
 
     @property
     def tiered(self) -> TieredLog:
@@ -88,12 +89,12 @@ class TierCrashWorld(CrashWorld):
 
     def started(self, fs: SimFileSystem) -> LogManager:
         """A log manager on that disk; only that of the life itself has its store at once."""
-        manager, remote = self._opened(fs, self.store if fs is self.fs else _no_store())
+        manager, remote = self.opened(fs, self.store if fs is self.fs else _no_store())
         if fs is self.fs:
             self.remote = remote
         return manager
 
-    def _opened(self, fs: SimFileSystem, store: ObjectStore) -> tuple[LogManager, RemoteLogs]:
+    def opened(self, fs: SimFileSystem, store: ObjectStore) -> tuple[LogManager, RemoteLogs]:
         self._starts += 1
         env = Env(self.clock, fs, SeededRng(self._starts))
         cache = ObjectCache(fs, CACHE_DIR, CACHE_BYTES)
@@ -146,7 +147,7 @@ class TierCrashWorld(CrashWorld):
         if newest is not None:
             judge_objects(objects, newest)
         store = FaultyStore(objects, always(Fault.LOST_BEFORE))
-        manager, remote = self._opened(disk, store)
+        manager, remote = self.opened(disk, store)
         log = manager.logs.get(("t", 0))
         if log is None:
             assert not self.ledger.exists, "a log is gone"
@@ -187,8 +188,13 @@ class TierCrashWorld(CrashWorld):
 
 def read_all(log: Log) -> dict[int, bytes | None]:
     """Values by offset, in the order in which fetches bring them."""
+    return {offset: record.value for offset, record in read_rows(log).items()}
+
+
+def read_rows(log: Log) -> dict[int, Record]:
+    """Records by offset, in the order in which fetches bring them; markers are none."""
     at, end = log.snapshot.log_start_offset, log.snapshot.high_watermark
-    found: dict[int, bytes | None] = {}
+    found: dict[int, Record] = {}
     while at < end:
         data = log.read(at, 1 << 20, up_to=end, min_one_batch=True)
         if data.unverified is not None:
@@ -201,7 +207,7 @@ def read_all(log: Log) -> dict[int, bytes | None]:
             for record in read_records(content[row[0] : row[0] + row[5]]):
                 if record.offset >= at:
                     assert record.offset not in found, "an offset comes twice"
-                    found[record.offset] = record.value
+                    found[record.offset] = record
         at = rows[-1][2] + 1
     return found
 

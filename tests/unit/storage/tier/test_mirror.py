@@ -1,0 +1,97 @@
+"""Copies of a log that compaction rewrites, and stays in its directory: topics of state."""
+
+from dataclasses import replace
+
+from protocol.records.builder import build_batch
+from storage.cleaner.cleanable_logs import CleanerOffsets
+from storage.cleaner.cleaner import Cleaning
+from storage.env import Env
+from storage.files.layout import LOG, TIME_INDEX
+from storage.tier.mirror import Closed, SameCopies
+from tests.support.disk.simenv import SeededRng
+from tests.support.records.cleaning import COMPACT, MEMORY, verdict
+from tests.support.tier.memory_store import MemoryStore
+from tests.support.tier.tier_life import NOW, TierLife
+
+
+def life_with_records(count: int = 20) -> TierLife:
+    life = TierLife(MemoryStore(), cleanup_policy=COMPACT, segment_bytes=400)
+    life.create()
+    for number in range(count):
+        put(life, b"k%d" % (number % 3), b"%d" % number * 20)
+    life.sync()
+    return life
+
+
+def put(life: TierLife, key: bytes, value: bytes) -> None:
+    batch = build_batch([(NOW, key, value)])
+    life.log.append(memoryview(batch), acks_all=True, leader_epoch=0)
+
+
+def mirror(life: TierLife) -> int:
+    count = 0
+    while life.tiered.mirror_next(lambda size: None) is not None:
+        count += 1
+    return count
+
+
+def run_over(life: TierLife) -> Cleaning:
+    env = Env(life.clock, life.fs, SeededRng(1))
+    return Cleaning(life.log, verdict(life.log, env, CleanerOffsets(env.fs, "/data")), MEMORY, env)
+
+
+def test_a_start_finds_its_copies_and_makes_none_again() -> None:
+    life = life_with_records()
+    assert mirror(life) > 2
+    before = life.tiered.manifest
+    life.restart()
+    assert mirror(life) == 0
+    assert life.tiered.manifest == before
+
+
+def test_a_segment_of_the_same_size_with_other_bytes_is_no_copy() -> None:
+    life = life_with_records()
+    mirror(life)
+    manifest = life.tiered.manifest
+    row, segment = manifest.segments[0], life.log.snapshot.segments[0]
+    other = {**row.parts, LOG: row.parts[LOG]._replace(crc=row.parts[LOG].crc ^ 1)}
+    changed = manifest._replace(segments=(row._replace(parts=other),))
+    assert SameCopies().has(Closed(segment, row.end_offset), manifest)
+    assert not SameCopies().has(Closed(segment, row.end_offset), changed)
+
+
+def test_nothing_is_named_before_all_that_was_closed_is_copied() -> None:
+    life = life_with_records()
+    closed = len(life.log.snapshot.segments) - 1
+    for _ in range(closed):
+        assert life.tiered.mirror_next(lambda size: None) is not None
+        assert not life.tiered.manifest.segments
+    assert life.tiered.mirror_next(lambda size: None) is None
+    assert len(life.tiered.manifest.segments) == closed
+
+
+def test_a_copy_between_any_two_renames_of_a_run_has_every_file() -> None:
+    named = 0
+    for wait in range(70):
+        life = life_with_records()
+        life.log.roll()
+        life.sync()
+        life.log.reconfigure(replace(life.log.config, segment_bytes=10_000))
+        _copy_once_at(life, life.fs.calls + wait)
+        for part in run_over(life).slices():
+            if part.in_turn is not None:
+                part.in_turn()
+        named += len(life.tiered.manifest.segments)
+        assert all(TIME_INDEX in row.parts for row in life.tiered.manifest.segments), wait
+    assert named > 100
+
+
+def _copy_once_at(life: TierLife, call: int) -> None:
+    """As another thread would, right before that call of the disk."""
+
+    def look(found: int) -> None:
+        if found >= call:
+            life.fs.on_call = None
+            mirror(life)
+
+    life.fs.on_call = look
