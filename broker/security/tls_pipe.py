@@ -19,6 +19,8 @@ from storage.env import Buffer
 
 SLICE_BYTES = 64 * 1024  # encrypted at one time: OpenSSL keeps buffers of the largest size
 SENT_AT_ONCE = 8 * SLICE_BYTES  # each call wakes the reader: half as many are an eighth of the CPU
+SENT_OF_END = SENT_AT_ONCE // 2  # an answer's end, of which the reader decrypts one half meanwhile
+RECORDS_OVERHEAD = 8 * 1024  # of SENT_AT_ONCE and a short last buffer, with room to spare
 MOST_WAITING = 512 * 1024  # of ciphertext, above which no more plaintext is taken
 READ_BYTES = 64 * 1024  # of ciphertext received at one time, for the same reason
 MOST_WITHOUT_DATA = 32 * 1024  # a record has 16 KiB; key updates and alerts are all that has none
@@ -122,14 +124,17 @@ class TlsPipe:
         """As `sendmsg`, with one buffer."""
         return self.sendmsg((data,))
 
-    def sendmsg(self, buffers: Sequence[Buffer]) -> int:
+    def sendmsg(self, buffers: Sequence[Buffer], *, is_end: bool = False) -> int:
         """Encrypts and sends the beginning of `buffers`; the bytes of them that were taken.
 
-        What the system does not take of their ciphertext waits here, until `flush`.
+        What the system does not take of their ciphertext waits here, until `flush`. `is_end`:
+        nothing follows them for now.
         """
         taken = 0
+        most = (SENT_OF_END if is_end else SENT_AT_ONCE) + RECORDS_OVERHEAD
         for piece in _slices(buffers):
-            if self.waiting_bytes >= SENT_AT_ONCE and not self.flush() and not self.room:
+            is_full = self.waiting_bytes + len(piece) > most
+            if is_full and not self.flush() and not self.room:
                 break
             taken += self._tls.write(piece)
             self._collect()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from broker.security.tls_pipe import TlsPipe
 from broker.server.page_cache import WINDOW_BYTES, PageCache
 from broker.server.sender import Part, SocketSender
+from storage.env import Buffer
 
 
 class TlsSender(SocketSender):
@@ -69,6 +70,10 @@ class TlsSender(SocketSender):
         buffers = self._gather() if self._appetite else []
         if not buffers:
             return False
-        self._taken(buffers, pipe.sendmsg(buffers))
+        self._taken(buffers, pipe.sendmsg(buffers, is_end=self._is_all(buffers)))
         self.sent_bytes = pipe.sent_bytes
         return not pipe.waiting_bytes
+
+    def _is_all(self, buffers: list[Buffer]) -> bool:
+        queue = self._queue
+        return len(buffers) == len(queue) and len(buffers[-1]) == len(queue[-1])
