@@ -786,6 +786,19 @@ class BrokerConfig:
         4_294_967_296,
         doc="Size of that directory at the most, in blocks of 1 MiB.",
     )
+    horolog_tier_sweep_interval_ms: int = broker_key(
+        "horolog.tier.sweep.interval.ms",
+        millis(100),
+        86_400_000,
+        doc="Interval of the search for objects of the tier that nothing names. What one search "
+        "finds, the next one removes.",
+    )
+    horolog_tier_orphan_min_age_ms: int = broker_key(
+        "horolog.tier.orphan.min.age.ms",
+        millis(),
+        86_400_000,
+        doc="Age, by the store's clock, below which no object counts as one that nothing names.",
+    )
     remote_log_manager_task_interval_ms: int = broker_key(
         "remote.log.manager.task.interval.ms",
         millis(1),

@@ -27,6 +27,7 @@ FLUSH_CHECK_SECONDS = 1.0
 CLOCK_CHECK_SECONDS = 1.0
 STARTS_CHECK_SECONDS = 5.0
 MEMORY_SECONDS = 5.0
+SWEEP_FIRST_SECONDS = 600.0
 TIER_FIRST_SECONDS = 1.0
 
 
@@ -101,13 +102,16 @@ def schedule(services: Services) -> None:
 
 
 def watch_tier(services: Services) -> None:
-    """Has segments copied to the tier, where there is one."""
-    if services.tiering is None:
+    """Has segments copied to the tier, where there is one, and what nothing names removed."""
+    if services.tiering is None or services.sweep is None:
         return
     settings = services.config.broker_config
     interval = settings.remote_log_manager_task_interval_ms / 1000
     first = min(TIER_FIRST_SECONDS, interval)
     services.tasks.every("tier", lambda: interval, services.tiering.run, first=first)
+    rest = settings.horolog_tier_sweep_interval_ms / 1000
+    first = min(SWEEP_FIRST_SECONDS, rest)
+    services.tasks.every("orphans", lambda: rest, services.sweep.run, first=first)
 
 
 def watch_security(services: Services) -> None:

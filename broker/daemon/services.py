@@ -82,6 +82,7 @@ from storage.directory.log_manager import LogManager
 from storage.env import Env
 
 if TYPE_CHECKING:
+    from broker.tier.sweep import Sweep
     from broker.tier.tier import Tier
     from broker.tier.tiering import Tiering
     from storage.log.log import Log
@@ -99,6 +100,7 @@ class Services:
     tier: "Tier | None"
     """None unless `remote.log.storage.system.enable` asks for it."""
     tiering: "Tiering | None"
+    sweep: "Sweep | None"
     key_sources: dict[str, KeySource]
     """Keys of OAUTHBEARER, by the first listener that has them."""
 
@@ -313,19 +315,23 @@ class Services:
         )
         away = None if self.tier is None else self.tier.reads
         self.damage = DamageMet(lane, self.probes, self.scrubber, away)
-        self.tiering = None if self.tier is None else self._made_tiering(self.tier)
+        self.tiering = self.sweep = None
+        if self.tier is not None:
+            self._make_rounds(self.tier)
 
-    def _made_tiering(self, tier: "Tier") -> "Tiering":
+    def _make_rounds(self, tier: "Tier") -> None:
         from broker.tier.standing import TierOwner, TierStanding
+        from broker.tier.sweep import Sweep, SweepParts
         from broker.tier.tiering import Tiering, TierParts
 
         standing = TierStanding(TierOwner(tier, self.logs, self.env, self.lane, self.node_id))
-        return Tiering(
+        self.tiering = Tiering(
             TierParts(
                 self.topics, self.logs, self.config, self.clock, self.clock_watch, self.lane,
                 tier, standing, self._sync_soon,
             )
         )  # fmt: skip
+        self.sweep = Sweep(SweepParts(self.topics, self.config, self.clock_watch, tier, standing))
 
     def _make_routes(self) -> None:
         found = served()

@@ -57,4 +57,33 @@ PAGES: Mapping[str, Page] = {
         "again after a minute. Clients do not see them; they take up space until then.",
         "Give the broker the right to delete objects, and look at the store.",
     ),
+    "tier_orphans_found": Page(
+        "The store has objects below horolog.tier.url that nothing names: of a copy that was cut "
+        "off, of segments that left the topic just before the broker stopped, of a topic that was "
+        "deleted while the store was away. Clients do not see them. The next sweep, after "
+        "horolog.tier.sweep.interval.ms, removes those that are named by nothing then either."
+    ),
+    "tier_orphans_removed": Page(
+        "Objects that two sweeps in a row found to be named by nothing were removed from the store."
+    ),
+    "tier_topics_unknown": Page(
+        "The store has objects of topics of which this broker knows neither that they exist nor "
+        "that they were deleted. They are left alone: perhaps the data directory is an old copy, "
+        "or a new one, and they are all that is left of those topics.",
+        "Look at the names. Where the data directory was lost, horolog restore makes one out of "
+        "the store. Where nobody misses these topics, remove their objects by the store's own "
+        "tools.",
+    ),
+    "tier_partitions_not_swept": Page(
+        "The manifests of some partitions cannot be read, or the store's newest is older than the "
+        "one that is known here. Nothing of these partitions was removed. The other ones were "
+        "looked at.",
+        "Run horolog tier verify, and look at what happened to the store.",
+    ),
+    "tier_sweep_failed": Page(
+        "The search for objects that nothing names did not come to its end: the store did not "
+        "answer, or refused. Nothing is removed before a search has seen everything. It is done "
+        "again after horolog.tier.sweep.interval.ms.",
+        "Read the reason. Give the broker the right to list and delete objects.",
+    ),
 }

@@ -78,6 +78,30 @@ TIER_METRICS: tuple[Metric[TierView], ...] = (
         (),
         one(_of(lambda tier: tier.trash.removed_objects)),
     ),
+    gauge(
+        "horolog_tier_orphan_objects",
+        "Objects that nothing names, as the last sweep saw them; the next one removes them.",
+        (),
+        one(_of(lambda tier: tier.tally.orphans.objects)),
+    ),
+    gauge(
+        "horolog_tier_orphan_bytes",
+        "Bytes of objects that nothing names, as the last sweep saw them.",
+        (),
+        one(_of(lambda tier: tier.tally.orphans.size_bytes)),
+    ),
+    counter(
+        "horolog_tier_removed_orphans",
+        "Objects that nothing named and that a sweep removed.",
+        (),
+        one(_of(lambda tier: tier.tally.removed_orphans)),
+    ),
+    counter(
+        "horolog_tier_failed_sweeps",
+        "Sweeps that did not come to their end.",
+        (),
+        one(_of(lambda tier: tier.tally.failed_sweeps)),
+    ),
     counter(
         "horolog_tier_failures",
         "Rounds of a partition, or questions to the store, that ended in an error.",

@@ -18,7 +18,7 @@ from storage.env import Env
 from storage.errors import StorageError
 from storage.tier.card import ForeignTier, claim
 from storage.tier.cluster_picture import Content, PictureWriter, read_files
-from storage.tier.names import unique_text
+from storage.tier.names import probe_name
 from storage.tier.single_writer import WriterReplaced
 
 FINAL = (TierRefused, ForeignTier, WriterReplaced)
@@ -66,8 +66,7 @@ class TierStanding:
 
     def _prove(self) -> None:
         place = self._place
-        key = f"probe-{unique_text(place.env.rng.uint64())}"
-        prove_create_only(place.tier.store, key)
+        prove_create_only(place.tier.store, probe_name(place.env.rng.uint64()))
         claim(place.tier.store, place.logs.cluster_id)
 
     def _content(self) -> Content:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from storage.log.log import Log
+from storage.tier.orphans import Amount, SweepReport
 
 Name = tuple[str, int]
 
@@ -17,6 +18,9 @@ class TierTally:
         self.failures = 0
         self.failing: Mapping[Name, str] = {}
         """Partitions whose last round failed, and why; replaced, never changed."""
+        self.orphans = Amount()
+        """Objects that nothing names, as the last sweep saw them, without those it removed."""
+        self.removed_orphans = self.failed_sweeps = 0
         self._stopped: dict[Log, str] = {}
         self._unreachable = ""
 
@@ -51,6 +55,22 @@ class TierTally:
         self.failures += 1
         is_news, self._unreachable = str(error) != self._unreachable, str(error)
         return is_news
+
+    def swept(self, report: SweepReport) -> None:
+        """A sweep has seen all objects."""
+        found, removed = report.orphans, report.removed
+        self.removed_orphans += removed.objects
+        self.orphans = Amount(
+            found.objects - removed.objects, found.size_bytes - removed.size_bytes
+        )
+
+    def sweep_failed(self) -> None:
+        """A sweep did not come to its end."""
+        self.failed_sweeps += 1
+
+    def stopped_names(self) -> frozenset[Name]:
+        """Partitions of which nothing more is copied in this process."""
+        return frozenset((log.topic, log.partition) for log in self._stopped)
 
     def is_stopped(self, log: Log) -> bool:
         """True when nothing more is copied of it in this process."""

@@ -17,6 +17,7 @@ from config.errors import ConfigError
 from config.store import ConfigStore
 from storage.env import Env
 from storage.tier.object_cache import ObjectCache
+from storage.tier.orphans import OrphanSweep
 from storage.tier.port import ObjectStore
 from storage.tier.remote_logs import RemoteLogs
 from storage.tier.remote_object import Reach
@@ -40,9 +41,11 @@ class Tier(NamedTuple):
     fetch_pace: Pace
     trash: Trash
     tally: TierTally
+    orphans: OrphanSweep
 
     def stop(self) -> None:
-        """Nobody waits for bandwidth any longer."""
+        """Nobody waits for bandwidth any longer, and a sweep ends soon."""
+        self.orphans.stop()
         self.copy_pace.stop()
         self.fetch_pace.stop()
 
@@ -58,14 +61,16 @@ def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
     directory = settings.horolog_tier_cache_dir or settings.log_dir.rstrip("/") + CACHE_DIR
     cache = ObjectCache(env.fs, directory, settings.horolog_tier_cache_bytes)
     fetch_pace = Pace(lambda: config.broker_config.remote_log_manager_fetch_max_bytes_per_second)
+    remote = RemoteLogs(Reach(store, cache, fetch_pace), env)
     return Tier(
         store,
         cache,
-        RemoteLogs(Reach(store, cache, fetch_pace), env),
+        remote,
         StoreReads(lanes, config),
         lanes.wide_lane(COPIES, MOST_COPIERS),
         Pace(lambda: config.broker_config.remote_log_manager_copy_max_bytes_per_second),
         fetch_pace,
         Trash(store, env.clock.monotonic),
         TierTally(),
+        OrphanSweep(store, env.clock, remote.find),
     )

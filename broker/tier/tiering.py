@@ -8,7 +8,7 @@ tried again in the next round, and keeps none of the others.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -117,9 +117,20 @@ class Tiering:
             await self._copy(partition, tiered, tiered.copy_next)
             await self._drop(partition, tiered)
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
-            start = log.snapshot.local_start_offset
-            await self._in_turn(partition, partial(parts.logs.remove_segments, log, start))
+            await self._end(partition, tiered)
         return tiered
+
+    async def _end(self, partition: Partition, tiered: TieredLog) -> None:
+        """The topic's tier has ended: it begins where its local part does, the store has nothing.
+
+        As in KIP-950: also copies of what is on the disk go.
+        """
+        log, parts = partition.log, self._parts
+        start = log.snapshot.local_start_offset
+        await self._in_turn(partition, partial(parts.logs.remove_segments, log, start))
+        gone = await parts.tier.copies.run(tiered.withdraw)
+        await self._in_turn(partition, tiered.show)
+        self._removed(tiered, gone)
 
     async def _end_old_segment(self, partition: Partition) -> None:
         """`horolog.tier.max.lag.ms`: what nobody has sent yet is not older than that."""
@@ -179,6 +190,10 @@ class Tiering:
 
     async def _expire(self, tiered: TieredLog) -> None:
         rows = (*await self._parts.tier.copies.run(tiered.expire), *tiered.take_replaced())
+        self._removed(tiered, rows)
+
+    def _removed(self, tiered: TieredLog, rows: Sequence[RemoteSegment]) -> None:
+        """No manifest names them any longer; their objects go after the delay."""
         keys = [key for row in rows for key in tiered.objects_of(row)]
         self._parts.tier.trash.put(keys, tiered.log.config.file_delete_delay_ms)
         if rows:

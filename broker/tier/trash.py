@@ -22,6 +22,7 @@ class Trash:
         self._monotonic = monotonic
         self._due: list[tuple[float, int, tuple[str, ...]]] = []
         self._numbers = count()
+        self._leaving: tuple[str, ...] = ()
         self.removed_objects = 0
 
     def put(self, keys: Sequence[str], delay_ms: int) -> None:
@@ -31,11 +32,17 @@ class Trash:
             part = tuple(keys[at : at + AT_ONCE])
             heapq.heappush(self._due, (due, next(self._numbers), part))
 
+    def names(self) -> frozenset[str]:
+        """Objects that wait, and those that are being removed."""
+        waiting = (key for _, _, part in self._due for key in part)
+        return frozenset(waiting) | frozenset(self._leaving)
+
     def take(self) -> tuple[str, ...]:
         """Objects that are due; none when none is."""
         if not self._due or self._due[0][0] > self._monotonic():
             return ()
-        return heapq.heappop(self._due)[2]
+        self._leaving = heapq.heappop(self._due)[2]
+        return self._leaving
 
     def remove(self, keys: tuple[str, ...]) -> None:
         """Has the store remove them. Blocks. StoreError: put them back."""

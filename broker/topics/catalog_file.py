@@ -9,6 +9,7 @@ Plain text, one line a topic. Written as a whole and atomically before a change 
 
 `topics` is the truth: a topic in it whose directories are missing gets them at the next start.
 `deleted` holds ids whose directories may still have their names; the next start finishes them.
+With a tier it also holds those of which the store may have objects, until a sweep finds none.
 """
 
 import base64

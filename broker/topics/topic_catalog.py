@@ -56,7 +56,11 @@ class TopicCatalog:
         making_room = log_manager.ballast.making_room
         self._topics_file = ReplacedFile(env.fs, self._path(FILE_NAME), making_room)
         self._settings_file = ReplacedFile(env.fs, self._path(CONFIG_FILE_NAME), making_room)
-        self._deleted: frozenset[UUID] = frozenset()
+        self._keeps_deleted = config.broker_config.remote_log_storage_system_enable
+        self.deleted: frozenset[UUID] = frozenset()
+        """Topics whose deletion was decided, and of which something may be left: directories, or
+        objects of the tier."""
+        self._left_behind: frozenset[UUID] = frozenset()
         self._stored: Mapping[str, TopicEntry] = {}
         """Topics of the file, as it was written last."""
         self.image: MetadataImage = MetadataImage()
@@ -88,6 +92,8 @@ class TopicCatalog:
             self._logs.delete_log(log.topic, log.partition)
         found = self._logs_by_topic()
         state = reconciled(stored, found, self._env.rng.uuid)
+        if stored is not None and self._keeps_deleted:
+            state = CatalogState(state.topics, stored.deleted)
         topics = []
         for name, entry in state.topics.items():
             logs = [
@@ -95,7 +101,7 @@ class TopicCatalog:
                 for index in range(entry.partition_count)
             ]
             topics.append(self._image_of(name, entry.topic_id, logs))
-        self.image = image_of(topics)
+        self.image, self.deleted = image_of(topics), state.deleted
         if state != stored:
             self._write_state(state)
         self._drop_orphaned_settings()
@@ -141,7 +147,7 @@ class TopicCatalog:
             return
         topics = [self.image.topics[name] for name in names]
         remaining = self.image.without(names)
-        deleted = self._deleted | {topic.topic_id for topic in topics}
+        deleted = self.deleted | {topic.topic_id for topic in topics}
         try:
             await self._lane.run(self._write_state, _state_of(remaining, deleted))
         except StorageError as error:
@@ -160,7 +166,8 @@ class TopicCatalog:
             event("settings_left_behind", "warning", topics=list(names), error=error)
 
     async def _remove_logs(self, topic: TopicImage) -> None:
-        """Each log when its last writer is done; then the file may forget the topic's id.
+        """Each log when its last writer is done; then the file may forget the topic's id, unless
+        the tier has to be cleared of it.
 
         One that stays behind goes with the next topic of that name, or with the next start.
         """
@@ -173,9 +180,17 @@ class TopicCatalog:
             except KafkaError as error:
                 left.append(error)
         if left:
+            self._left_behind |= {topic.topic_id}
             event("directories_left_behind", "warning", topic=topic.name, error=left[0])
-        else:
-            self._deleted -= {topic.topic_id}
+        elif not self._keeps_deleted:
+            self.deleted -= {topic.topic_id}
+
+    async def forget_deleted(self, topic_ids: frozenset[UUID]) -> None:
+        """Nothing of these topics is left in the tier; the next change of the file leaves them out,
+        but for those whose directories stayed behind.
+        """
+        async with self.changing:
+            self.deleted -= topic_ids - self._left_behind
 
     async def alter_settings(self, change: SettingsChange) -> None:
         """Makes a checked change of settings durable, then lets it count. Hold `changing`."""
@@ -184,7 +199,7 @@ class TopicCatalog:
 
     def _make_topics(self, new: Sequence[NewTopic]) -> list[TopicImage]:
         """On a lane: the file first, then the directories; undone as a whole when one fails."""
-        before = _state_of(self.image, self._deleted)
+        before = _state_of(self.image, self.deleted)
         entries = {each.name: TopicEntry(each.topic_id, each.partition_count) for each in new}
         self._write_state(CatalogState({**before.topics, **entries}, before.deleted))
         made: list[Log] = []
@@ -212,7 +227,7 @@ class TopicCatalog:
             event("directories_left_behind", "warning", topic=log.topic, error=error)
 
     def _grow_topics(self, counts: Mapping[str, int]) -> list[TopicImage]:
-        state = _state_of(self.image, self._deleted)
+        state = _state_of(self.image, self.deleted)
         entries = {
             name: TopicEntry(self.image.topics[name].topic_id, count)
             for name, count in counts.items()
@@ -271,7 +286,7 @@ class TopicCatalog:
 
     def _write_state(self, state: CatalogState) -> None:
         self._topics_file.write(render(state))
-        self._deleted, self._stored = state.deleted, state.topics
+        self.deleted, self._stored = state.deleted, state.topics
 
     def _write_settings(self, text: str) -> None:
         self._settings_file.write(text.encode())

@@ -29,6 +29,12 @@ class ManifestChain:
         self.newest: Manifest | None = None
         """The state in the store, once it is known."""
 
+    @property
+    def pending(self) -> Manifest | None:
+        """The state after a change of which it is open whether the store has it."""
+        pending = self._pending
+        return None if pending is None else pending[0]
+
     def load(self) -> Manifest:
         """The newest state; the empty one when the store has none. Raises StorageError."""
         if self.newest is None:

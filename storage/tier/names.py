@@ -6,10 +6,13 @@
         <base offset, 20 digits>-<16 hex digits>.side    its other files, one after the other
         manifest/<number, 20 digits>.json                what counts of the partition
     cluster/<number, 20 digits>.json                     topics, settings, entries of access control
+    probe-<16 hex digits>                                tried out whether a name is made once only
 
 Each name is used once: what is written again gets other hex digits, or the next number.
 """
 
+import re
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,11 +24,29 @@ RECORDS, SIDE = ".log", ".side"
 _DIGITS = 20
 _UNIQUE_DIGITS = 16
 _JSON = ".json"
+_PROBE = "probe-"
+_OBJECT = re.compile(
+    rf"{TOPICS}(?P<topic>[a-zA-Z0-9._-]+)/(?P<topic_id>[0-9a-f-]{{36}})/(?P<partition>0|[1-9]\d{{0,9}})/"
+    rf"(?:(?P<base>\d{{{_DIGITS}}})-(?P<unique>[0-9a-f]{{{_UNIQUE_DIGITS}}})(?:{RECORDS}|{SIDE})"
+    rf"|manifest/\d{{{_DIGITS}}}{_JSON})",
+    re.ASCII,
+)
+_PROBE_OBJECT = re.compile(rf"{_PROBE}[0-9a-f]{{{_UNIQUE_DIGITS}}}")
 
 
 def unique_text(number: int) -> str:
     """16 hex digits for a random number of 64 bits."""
     return f"{number:0{_UNIQUE_DIGITS}x}"
+
+
+def probe_name(number: int) -> str:
+    """Name of an object that is made and removed to try out the store."""
+    return f"{_PROBE}{unique_text(number)}"
+
+
+def is_probe(key: str) -> bool:
+    """True for names that `probe_name` gives."""
+    return _PROBE_OBJECT.fullmatch(key) is not None
 
 
 def numbered(prefix: str, number: int) -> str:
@@ -65,3 +86,32 @@ class PartitionKeys(NamedTuple):
     def segment(self, base_offset: int, unique: str, suffix: str) -> str:
         """Name of an object of a segment: `RECORDS` or `SIDE`."""
         return f"{self.prefix}{base_offset:0{_DIGITS}d}-{unique}{suffix}"
+
+
+class PartitionObject(NamedTuple):
+    """An object of a partition, by its name."""
+
+    keys: PartitionKeys
+    base_offset: int = 0
+    unique: str = ""
+    """Of a segment; empty for a manifest."""
+
+
+def object_of(key: str) -> PartitionObject | None:
+    """The object of a partition that has this name; None for all other names."""
+    found = _OBJECT.fullmatch(key)
+    keys = (
+        None if found is None else _keys_of(found["topic"], found["topic_id"], found["partition"])
+    )
+    if found is None or keys is None:
+        return None
+    return PartitionObject(keys, int(found["base"] or 0), found["unique"] or "")
+
+
+@lru_cache(maxsize=64)
+def _keys_of(topic: str, topic_id: str, partition: str) -> PartitionKeys | None:
+    try:
+        keys = PartitionKeys(topic, UUID(topic_id), int(partition))
+    except ValueError:
+        return None
+    return keys if str(keys.topic_id) == topic_id else None

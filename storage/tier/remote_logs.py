@@ -42,6 +42,11 @@ class RemoteLogs:
         self.logs = {**self.logs, (log.topic, log.partition): tiered}
         return tiered
 
+    def find(self, keys: PartitionKeys) -> TieredLog | None:
+        """The log's part in the store that has these names; None without one. From any thread."""
+        found = self.logs.get((keys.topic, keys.partition))
+        return found if found is not None and found.keys == keys else None
+
     def retire(self, log: Log) -> None:
         """The log was closed: nothing is written into its directory after this call."""
         found = self.logs.get((log.topic, log.partition))

@@ -46,6 +46,8 @@ class TieredLog:
         self._segments = RemoteSegments(reach, keys)
         self._state = known or LocalState(Manifest(0, *keys))
         self.replaced: tuple[RemoteSegment, ...] = ()
+        self._copies: frozenset[str] = frozenset()
+        """`unique` of copies that are under way, or done and not named yet."""
         self._is_settled = False
         self._mirror = Mirror(log)
         self._saving = Lock()
@@ -59,6 +61,16 @@ class TieredLog:
     def uploaded_end(self) -> int:
         """The offset up to which the store has the log."""
         return self.manifest.end_offset
+
+    def spoken_for(self) -> frozenset[str]:
+        """`unique` of all segments that count in the store, or are about to. From any thread.
+
+        Looked at in the order in which a copy becomes part of the state, so that none is missed.
+        """
+        copies, pending = self._copies, self._chain.pending
+        states = (pending, self._chain.newest, self.manifest)
+        rows = (row for each in states if each is not None for row in each.segments)
+        return frozenset(row.unique for row in rows) | copies
 
     # --- with the store ---
 
@@ -103,7 +115,10 @@ class TieredLog:
             return None
         row = self._upload(*found, pace)
         if row is not None:
-            self._name((row,))
+            try:
+                self._name((row,))
+            finally:
+                self._copies -= {row.unique}  # named, about to be named, or an orphan
         return row
 
     def mirror_next(self, pace: Pace) -> RemoteSegment | None:
@@ -132,10 +147,16 @@ class TieredLog:
         to = Destination(self._reach.store, self.keys, unique, pace)
         if segment not in self.log.snapshot.local_segments:
             return None
-        row = copy_segment(self.log, segment, end_offset, to)
-        if segment.is_removed or segment not in self.log.snapshot.local_segments:
-            self._reach.store.delete(self.objects_of(row))
-            return None
+        row = None
+        self._copies |= {unique}
+        try:
+            row = copy_segment(self.log, segment, end_offset, to)
+            if segment.is_removed or segment not in self.log.snapshot.local_segments:
+                self._reach.store.delete(self.objects_of(row))
+                row = None
+        finally:
+            if row is None:
+                self._copies -= {unique}
         return row
 
     def _name(self, rows: tuple[RemoteSegment, ...]) -> None:
@@ -149,6 +170,7 @@ class TieredLog:
     def take_replaced(self) -> tuple[RemoteSegment, ...]:
         """Segments that no manifest names any longer; their objects may go."""
         taken, self.replaced = self.replaced, ()
+        self._copies -= {row.unique for row in taken}
         return taken
 
     def expire(self) -> tuple[RemoteSegment, ...]:
@@ -162,6 +184,21 @@ class TieredLog:
             self.settle()
             removed = frozenset(each.unique for each in gone)
             self._change(Change((), removed, start, self.log.epochs.entries))
+        return gone
+
+    def withdraw(self) -> tuple[RemoteSegment, ...]:
+        """Takes all segments out of the manifest, once each of them is in the directory too.
+
+        For a topic whose tier has ended. `show` makes it count; their objects may go then.
+        StorageError: they are still in it.
+        """
+        if self.log.snapshot.first_local or not self.manifest.number:
+            return ()
+        self.settle()
+        gone = self.manifest.segments
+        if gone:
+            removed, start = frozenset(each.unique for each in gone), self.log.snapshot
+            self._change(Change((), removed, start.log_start_offset, self.log.epochs.entries))
         return gone
 
     def objects_of(self, row: RemoteSegment) -> tuple[str, ...]:
@@ -194,6 +231,7 @@ class TieredLog:
             self._check_open()
             local_state.save(self._env.fs, self.log.files.path, state)
             self._state = state
+        self._copies -= {row.unique for row in state.manifest.segments}
 
     def _check_open(self) -> None:
         if self.log.is_closed:

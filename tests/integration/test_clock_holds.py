@@ -57,7 +57,7 @@ def test_every_module_that_reads_wall_time_says_what_for() -> None:
 
 
 async def test_every_task_says_what_it_does_in_a_hold(broker: Broker) -> None:
-    beside = {"disk", "scrubber", "tier"}  # a tier: where one is set up
+    beside = {"disk", "scrubber", "tier", "orphans"}  # a tier: where one is set up
     assert {*broker.services.tasks.names, *beside} == set(TASKS)
 
 
@@ -136,7 +136,7 @@ async def test_no_task_takes_anything_by_time_in_a_hold_and_each_does_after_it(
 
 
 def test_what_waits_is_tried_here() -> None:
-    # the cleaner: test_clock_steps and test_cleaner_tasks; the tier: test_tiered_log
-    tried = {*LEFT, "cleaner", "tier"}
+    # the cleaner: test_clock_steps and test_cleaner_tasks; the tier: test_tiered_log, test_sweep
+    tried = {*LEFT, "cleaner", "tier", "orphans"}
     assert {name for name, row in TASKS.items() if row.held is not Held.GOES_ON} == tried
     assert all(row.why for row in TASKS.values())

@@ -28,7 +28,14 @@ from tests.support.records.cleaning import COMPACT
 from tests.support.records.logs import make_durable
 from tests.support.tier.faulty_store import Fault, FaultyStore, always
 from tests.support.tier.memory_store import MemoryStore
-from tests.support.tier.tier_crash_world import KEYS, TierCrashWorld, judge_objects, read_rows
+from tests.support.tier.tier_crash_world import (
+    KEYS,
+    TierCrashWorld,
+    judge_names,
+    judge_objects,
+    read_rows,
+    sweep_twice,
+)
 
 FULL_MAP = 4096
 
@@ -125,6 +132,9 @@ class CompactedCrashWorld(TierCrashWorld):
         self._judge_log(log)
         if self.ledger.exists and log.takes_changes:
             self._go_on(manager, log, remote)
+            self.orphans += sweep_twice(store, self.clock, remote)
+            judge_names(objects)
+            self._judge_log(log)
 
     def _judge_log(self, log: Log) -> None:
         snapshot = log.snapshot

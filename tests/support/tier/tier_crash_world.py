@@ -12,7 +12,7 @@ from protocol.checksum import crc32c
 from protocol.records.record import Record, read_records
 from protocol.records.scan import scan_batches
 from storage.directory.log_manager import LogManager
-from storage.env import Buffer, Env
+from storage.env import Buffer, Clock, Env
 from storage.files.layout import LOG
 from storage.log.lifecycle import learn_times
 from storage.log.log import Log
@@ -20,6 +20,7 @@ from storage.tier.manifest import Manifest
 from storage.tier.manifest_chain import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.object_cache import ObjectCache
+from storage.tier.orphans import OrphanSweep, SweepOrder
 from storage.tier.port import ObjectFacts, ObjectStore
 from storage.tier.remote_logs import RemoteLogs
 from storage.tier.remote_object import Reach
@@ -76,7 +77,7 @@ class TierCrashWorld(CrashWorld):
         self.objects = MemoryStore()
         self.store = WatchedStore(self.objects, self._look_at_store)
         self.remote: RemoteLogs | None = None
-        self.copies = self.dropped = 0
+        self.copies = self.dropped = self.withdrawn = self.orphans = 0
         self._starts = 0
         self._is_looking = False
         self._store_calls = 0
@@ -127,6 +128,20 @@ class TierCrashWorld(CrashWorld):
         tiered.forget(gone)
         self.store.delete([key for row in gone for key in tiered.objects_of(row)])
 
+    def end_tier(self) -> None:
+        """All leaves the store, as for a topic whose tier has ended."""
+        self.remove_before(self.log.snapshot.local_start_offset)
+        tiered = self.tiered
+        gone = tiered.withdraw()
+        self.withdrawn += len(gone)
+        tiered.show()
+        tiered.forget(gone)
+        self.store.delete([key for row in gone for key in tiered.objects_of(row)])
+
+    def sweep(self) -> None:
+        assert self.remote is not None
+        sweep_twice(self.store, self.clock, self.remote)
+
     def remove_before(self, offset: int) -> None:
         while self.manager.remove_segments(self.log, offset).has_more:
             continue
@@ -146,7 +161,7 @@ class TierCrashWorld(CrashWorld):
         newest = read_newest(objects, KEYS)
         if newest is not None:
             judge_objects(objects, newest)
-        store = FaultyStore(objects, always(Fault.LOST_BEFORE))
+        store = FaultyStore(objects, always(Fault.LOST_BEFORE))  # until it is loaded
         manager, remote = self.opened(disk, store)
         log = manager.logs.get(("t", 0))
         if log is None:
@@ -159,6 +174,8 @@ class TierCrashWorld(CrashWorld):
         self._judge_life(disk, log, log.snapshot.log_start_offset, log.snapshot.log_end_offset)
         if log.takes_changes:
             self._judge_tier(log, remote)
+            self.orphans += sweep_twice(store, self.clock, remote)
+            judge_names(objects)
 
     def _judge_records(self, log: Log) -> None:
         ledger = self.ledger
@@ -224,6 +241,30 @@ def judge_objects(store: MemoryStore, manifest: Manifest) -> None:
                 assert crc32c(content) == part.crc, f"its {suffix} was not verified"
 
 
+def sweep_twice(store: ObjectStore, clock: Clock, remote: RemoteLogs) -> int:
+    """Has the second round remove what the first one saw; the number of those objects."""
+    sweep = OrphanSweep(store, clock, remote.find)
+    order = SweepOrder(frozenset((TOPIC_ID,)), frozenset(), frozenset(), frozenset(), 0, 0.0)
+    seen = sweep.round(order)
+    assert sweep.round(order).removed == seen.orphans
+    assert not sweep.round(order).orphans.objects
+    return seen.orphans.objects
+
+
+def judge_names(store: MemoryStore) -> None:
+    """The store has the segments that the newest manifest names, whole, and no others."""
+    newest = read_newest(store, KEYS)
+    rows = () if newest is None else newest.segments
+    named = {
+        KEYS.segment(row.base_offset, row.unique, suffix)
+        for row in rows
+        for suffix in (RECORDS, SIDE)
+    }
+    assert {key for key in store.objects if not key.endswith(".json")} == named
+    if newest is not None:
+        judge_objects(store, newest)
+
+
 def _no_store() -> ObjectStore:
     return FaultyStore(MemoryStore(), always(Fault.LOST_BEFORE))
 
@@ -246,7 +287,7 @@ def live(world: TierCrashWorld) -> None:
 
 def _time_passes(world: TierCrashWorld) -> None:
     dice = world.dice
-    match dice.randrange(8):
+    match dice.randrange(10):
         case 0:
             snapshot = world.log.snapshot
             start = dice.randint(snapshot.log_start_offset, snapshot.high_watermark)
@@ -264,3 +305,7 @@ def _time_passes(world: TierCrashWorld) -> None:
             world.restart()
         case 5:
             world.kill()
+        case 6:
+            world.end_tier()
+        case 7:
+            world.sweep()

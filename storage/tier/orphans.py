@@ -1,0 +1,222 @@
+"""Orphans: objects of a tier that nothing names, and their removal.
+
+They are what a copy leaves that was cut off, what was due for removal when the broker stopped, and
+all of a topic that was deleted while the store was away. A round lists the whole tier. An orphan
+was put `least_age_ms` ago by the store's clock, and is not in the newest manifest of its partition,
+nor in a copy of this process that is under way. It is remembered, and goes when a later round, at
+least `rest_seconds` after, finds it still so.
+
+Rules: a name that is not of our scheme (`storage.tier.names`) is left alone. So are partitions
+whose manifests cannot be read, or whose newest is older than the one that is known here, and topics
+of which this broker knows neither that they exist nor that they were deleted. Nothing is removed in
+a round that did not see the whole list. A round keeps names in bounds, whatever the store has.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
+from typing import NamedTuple
+from uuid import UUID
+
+from storage.env import Clock
+from storage.errors import CorruptCheckpoint, NewerFormat
+from storage.tier.manifest_chain import read_newest
+from storage.tier.names import PartitionKeys, PartitionObject, is_probe, object_of
+from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
+from storage.tier.tiered_log import TieredLog
+
+CHUNK = 10_000
+"""Objects of one partition that are looked at together."""
+MOST_REMEMBERED = 100_000
+"""Orphans that one round remembers, for a later one to remove; the others wait for their turn."""
+MOST_EXAMPLES = 5
+DELETED_AT_ONCE = 1000
+
+Lookup = Callable[[PartitionKeys], TieredLog | None]
+
+
+class SweepStopped(Exception):  # noqa: N818 - what happened
+    """The broker stops; nothing was removed."""
+
+
+class SweepOrder(NamedTuple):
+    """State of the broker before a round, and limits of the round."""
+
+    live: frozenset[UUID]
+    """Topics that exist."""
+    deleted: frozenset[UUID]
+    """Topics that were deleted: all of theirs is orphaned, manifests too."""
+    spared: frozenset[str]
+    """Objects that others are about to remove."""
+    stopped: frozenset[tuple[str, int]]
+    """Partitions in which another writer may be at work."""
+    least_age_ms: int
+    rest_seconds: float
+
+
+class Amount(NamedTuple):
+    """Objects, their bytes, and the names of some."""
+
+    objects: int = 0
+    size_bytes: int = 0
+    examples: tuple[str, ...] = ()
+
+    def plus(self, found: ObjectFacts) -> "Amount":
+        """With one more."""
+        examples = self.examples
+        if len(examples) < MOST_EXAMPLES:
+            examples += (found.key,)
+        return Amount(self.objects + 1, self.size_bytes + found.size_bytes, examples)
+
+
+class SweepReport(NamedTuple):
+    """Result of a round."""
+
+    orphans: Amount
+    """All that were found, those that are removed now too."""
+    removed: Amount
+    unknown: Amount
+    """Old objects of topics of which this broker knows nothing; they stay."""
+    unreadable: tuple[str, ...]
+    """Partitions that were left out, with the reason; some of them."""
+    forgotten: frozenset[UUID]
+    """Deleted topics of which the store has nothing, in this round and in the one before."""
+
+
+class OrphanSweep:
+    """Rounds over a tier. One thread at a time, but for `stop`."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, lookup: Lookup) -> None:
+        """Nothing was seen. `lookup`: what this process does in a partition, from any thread."""
+        self._store = store
+        self._clock = clock
+        self._lookup = lookup
+        self._seen: dict[str, float] = {}
+        self._absent: frozenset[UUID] = frozenset()
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """The round that is under way ends soon. From any thread."""
+        self._is_stopping = True
+
+    def round(self, order: SweepOrder) -> SweepReport:
+        """Looks at every object, and removes the orphans that are due. Blocks.
+
+        StoreError: nothing was removed, or a part. SweepStopped.
+        """
+        walk = _Walk(self._store, self._lookup, order, self._clock.now_ms() - order.least_age_ms)
+        began = self._clock.monotonic()
+        orphans, seen, due = Amount(), dict[str, float](), list[ObjectFacts]()
+        for each in walk.orphans(self._watched()):
+            orphans = orphans.plus(each)
+            if len(seen) < MOST_REMEMBERED:
+                since = self._seen.get(each.key)
+                seen[each.key] = began if since is None else since
+                if since is not None and began - since >= order.rest_seconds:
+                    due.append(each)
+        self._seen = seen
+        removed = self._remove(due)
+        absent = order.deleted - walk.present
+        forgotten, self._absent = absent & self._absent, absent
+        return SweepReport(orphans, removed, walk.unknown, tuple(walk.unreadable), forgotten)
+
+    def _watched(self) -> Iterator[ObjectFacts]:
+        for each in self._store.list(""):
+            if self._is_stopping:
+                raise SweepStopped
+            yield each
+
+    def _remove(self, due: list[ObjectFacts]) -> Amount:
+        """Manifests last: they tell what a topic had."""
+        removed = Amount()
+        due.sort(key=lambda each: each.key.endswith(".json"))
+        for at in range(0, len(due), DELETED_AT_ONCE):
+            part = due[at : at + DELETED_AT_ONCE]
+            self._store.delete([each.key for each in part])
+            for each in part:
+                removed = removed.plus(each)
+                self._seen.pop(each.key, None)
+        return removed
+
+
+class _Walk:
+    """One look at everything."""
+
+    def __init__(
+        self, store: ObjectStore, lookup: Lookup, order: SweepOrder, put_before_ms: int
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._order = order
+        self._put_before_ms = put_before_ms
+        self.unknown = Amount()
+        self.unreadable: list[str] = []
+        self.present: set[UUID] = set()
+
+    def orphans(self, found: Iterable[ObjectFacts]) -> Iterator[ObjectFacts]:
+        """Those among the objects of a list, in any order of its folders."""
+        named = (_Seen(each, object_of(each.key)) for each in found)
+        for keys, objects in groupby(named, _partition_of):
+            if keys is None:
+                probes = (each.facts for each in objects if is_probe(each.facts.key))
+                yield from filter(self._is_old, probes)
+                continue
+            self.present.add(keys.topic_id)
+            while chunk := list(islice(objects, CHUNK)):
+                old = [each for each in chunk if self._is_old(each.facts)]
+                yield from self._of_partition(keys, old)
+
+    def _is_old(self, found: ObjectFacts) -> bool:
+        return found.modified_ms <= self._put_before_ms and found.key not in self._order.spared
+
+    def _of_partition(self, keys: PartitionKeys, old: list["_Seen"]) -> Iterable[ObjectFacts]:
+        order = self._order
+        if keys.topic_id in order.deleted:
+            return [each.facts for each in old]
+        if keys.topic_id not in order.live:
+            for each in old:
+                self.unknown = self.unknown.plus(each.facts)
+            return ()
+        segments = [each for each in old if each.unique]
+        if not segments or (keys.topic, keys.partition) in order.stopped:
+            return ()
+        return self._unnamed(keys, segments)
+
+    def _unnamed(self, keys: PartitionKeys, segments: list["_Seen"]) -> Iterable[ObjectFacts]:
+        """Segments that are named neither here nor by the store.
+
+        Asked in this order, and after the objects were listed: a copy is in the first until it is
+        in the second.
+        """
+        here = self._lookup(keys)
+        known = frozenset[str]() if here is None else here.spoken_for()
+        left = [each for each in segments if each.unique not in known]
+        if not left:
+            return ()
+        number = 0 if here is None else here.manifest.number
+        try:
+            newest = read_newest(self._store, keys)
+        except (CorruptCheckpoint, NewerFormat, ObjectMissing) as error:
+            self._left_out(keys, str(error))
+            return ()
+        if number > (0 if newest is None else newest.number):
+            self._left_out(keys, f"manifest {number} is known here, and not in the store")
+            return ()
+        named = frozenset(() if newest is None else (row.unique for row in newest.segments))
+        return [each.facts for each in left if each.unique not in named]
+
+    def _left_out(self, keys: PartitionKeys, why: str) -> None:
+        if len(self.unreadable) < MOST_EXAMPLES:
+            self.unreadable.append(f"{keys.topic}-{keys.partition}: {why}")
+
+
+class _Seen(NamedTuple):
+    facts: ObjectFacts
+    name: PartitionObject | None
+
+    @property
+    def unique(self) -> str:
+        return "" if self.name is None else self.name.unique
+
+
+def _partition_of(seen: _Seen) -> PartitionKeys | None:
+    return None if seen.name is None else seen.name.keys
