@@ -773,6 +773,13 @@ class BrokerConfig:
         doc="Longest time that a record of a tiered topic waits for the end of its segment, which "
         "is then copied: what the loss of the disk can cost. -1: as the topic's settings say.",
     )
+    horolog_tier_compacted: bool = broker_key(
+        "horolog.tier.compacted",
+        Flag(),
+        False,
+        doc="Allow remote.storage.enable on topics with cleanup.policy=compact, which Kafka "
+        "refuses: they are compacted in both tiers.",
+    )
     horolog_tier_cache_dir: str = broker_key(
         "horolog.tier.cache.dir",
         Text(),

@@ -82,6 +82,7 @@ from storage.directory.log_manager import LogManager
 from storage.env import Env
 
 if TYPE_CHECKING:
+    from broker.tier.standing import TierStanding
     from broker.tier.sweep import Sweep
     from broker.tier.tier import Tier
     from broker.tier.tiering import Tiering
@@ -291,6 +292,7 @@ class Services:
             self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
         self.retention = Retention(topics, logs, self.clock, self.clock_watch, lane)
         self.rolling = Rolling(topics, self.clock, self.clock_watch, lane, self._sync_soon)
+        standing = None if self.tier is None else self._tier_standing(self.tier)
         self.cleaner = Cleaner(
             topics,
             logs,
@@ -300,6 +302,7 @@ class Services:
             has_to_wait=lambda: self.clock_watch.look() or self.crash_guard.is_holding,
             memory_bytes=lambda: self.memory.share(MemoryClass.CLEANER),
             sync=self._sync_soon,
+            remote_of=None if standing is None else standing.part_of,
         )
         self.memory.watch(MemoryClass.CLEANER, lambda: self.cleaner.memory_bytes)
         self.disk_watch = DiskWatch(
@@ -316,15 +319,18 @@ class Services:
         away = None if self.tier is None else self.tier.reads
         self.damage = DamageMet(lane, self.probes, self.scrubber, away)
         self.tiering = self.sweep = None
-        if self.tier is not None:
-            self._make_rounds(self.tier)
+        if self.tier is not None and standing is not None:
+            self._make_rounds(self.tier, standing)
 
-    def _make_rounds(self, tier: "Tier") -> None:
+    def _tier_standing(self, tier: "Tier") -> "TierStanding":
         from broker.tier.standing import TierOwner, TierStanding
+
+        return TierStanding(TierOwner(tier, self.logs, self.env, self.lane, self.node_id))
+
+    def _make_rounds(self, tier: "Tier", standing: "TierStanding") -> None:
         from broker.tier.sweep import Sweep, SweepParts
         from broker.tier.tiering import Tiering, TierParts
 
-        standing = TierStanding(TierOwner(tier, self.logs, self.env, self.lane, self.node_id))
         self.tiering = Tiering(
             TierParts(
                 self.topics, self.logs, self.config, self.clock, self.clock_watch, self.lane,

@@ -144,7 +144,7 @@ COMPACTION_METRICS: tuple[Metric[CompactionView], ...] = (
     ),
     gauge(
         "horolog_log_cleaner_uncleanable_partitions",
-        "Partitions that are backed off, by the reason: damage, disk, refused, bug, stuck.",
+        "Partitions that are backed off, by the reason: damage, disk, store, refused, bug, stuck.",
         ("reason",),
         _uncleanable(lambda _: 1),
     ),

@@ -1,11 +1,14 @@
-"""Backoff of logs whose cleaning failed: each wait is twice as long as the last."""
+"""Backoff of logs whose cleaning failed: each wait is twice as long as the last, but for those of
+a store.
+"""
 
 from typing import NamedTuple
 
 from protocol.errors import KafkaError
 from storage.errors import CorruptLog, DiskError, StorageError
+from storage.tier.port import StoreError
 
-DAMAGE, DISK, REFUSED, BUG = KINDS = "damage", "disk", "refused", "bug"
+DAMAGE, DISK, STORE, REFUSED, BUG = KINDS = "damage", "disk", "store", "refused", "bug"
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3600.0
 
 
@@ -21,7 +24,9 @@ class SetAside(NamedTuple):
 
     @property
     def retry_seconds(self) -> float:
-        """The wait before the next try, in seconds."""
+        """The wait before the next try, in seconds. A store may be back at any time."""
+        if self.kind == STORE:
+            return RETRY_SECONDS
         return min(RETRY_SECONDS * 2.0 ** (self.failures - 1), LONGEST_RETRY_SECONDS)
 
 
@@ -38,6 +43,8 @@ def _kind_of(error: Exception) -> str:
     match error:
         case CorruptLog():
             return DAMAGE
+        case StoreError():
+            return STORE
         case DiskError():
             return DISK
         case StorageError() | KafkaError():

@@ -4,6 +4,9 @@ A round begins every `log.cleaner.backoff.ms` and ends when no log is left to cl
 cannot be cleaned (damage, a full disk, records too large to unpack) is backed off with its reason
 and tried again later, each time after twice as long; at once when its settings change. While the
 broker's clock is unverified nothing is cleaned, since tombstones expire by time.
+
+Logs of which a part is in the tier's store alone have one more worker, and its thread: a store
+that is slow, or away, keeps no other log waiting.
 """
 
 import asyncio
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from config.store import ConfigStore
     from storage.directory.log_manager import LogManager
     from storage.env import Env
+    from storage.log.compaction_state import RemotePart
     from storage.log.log import Log
 
 T = TypeVar("T")
@@ -70,11 +74,14 @@ class Cleaner:
         has_to_wait: Callable[[], bool],
         memory_bytes: Callable[[], int],
         sync: "Callable[[Log], None]",
+        remote_of: "Callable[[Log], RemotePart | None] | None" = None,
     ) -> None:
         """Nothing was looked at; no thread runs.
 
         `has_to_wait` tells a hold of the clock, or of a broker that came out of a loop of crashes.
         All cleaning together takes `memory_bytes` at most. `sync` has a log synced soon.
+        `remote_of` gives a log's part in the tier's store, where there is a tier; StorageError
+        when that cannot be worked on for now.
         """
         self._topics = topics
         self._logs = logs
@@ -85,6 +92,7 @@ class Cleaner:
         self._has_to_wait = has_to_wait
         self._most_memory_bytes = memory_bytes
         self._sync = sync
+        self._remote_of = remote_of
         self._threads: ThreadPoolExecutor | None = None
         self._thread_count = 0
         self._stopping = asyncio.Event()
@@ -112,7 +120,7 @@ class Cleaner:
 
         With `log.cleaner.enable=false` it looks, so that everybody sees what waits.
         """
-        count = self._settings.log_cleaner_threads
+        count = self._workers
         if self._threads is None or count != self._thread_count:
             self._end_threads()
             self._threads, self._thread_count = patient_threads(count, "cleaner"), count
@@ -185,21 +193,23 @@ class Cleaner:
             free = (
                 (number, verdict)
                 for number, verdict in enumerate(verdicts)
-                if verdict is not None and self._is_free(partitions[number].log)
+                if verdict is not None and self._is_free(partitions[number].log, worker)
             )
             number = first_of(free)
             if number is None:
                 return None
             partition, verdict = partitions[number], verdicts[number]
             assert verdict is not None
-            self.tally.chose(worker, self.verdicts.items())
+            seen = self.verdicts.items()
+            self.tally.chose(worker, [each for each in seen if self._is_for(each[0], worker)])
             self._busy.add(partition.log)
             return partition, verdict
 
     async def _clean(self, worker: int, partition: "Partition", verdict: Verdict) -> None:
         """One run, slice by slice."""
         manager = self._logs
-        cleaning = Cleaning(partition.log, verdict, self._memory(), self._env)
+        remote = None if self._remote_of is None else self._remote_of(partition.log)
+        cleaning = Cleaning(partition.log, verdict, self._memory(), self._env, remote)
         slices = cleaning.slices()
         self._running.add(cleaning)
         started = self._loop.time()
@@ -251,16 +261,26 @@ class Cleaner:
             if is_compacted(partition.log.config) and partition.log.takes_changes
         ]
 
-    def _is_free(self, log: "Log") -> bool:
+    @property
+    def _workers(self) -> int:
+        """Those of all logs, and behind them the one of logs that are in the store in part."""
+        return self._settings.log_cleaner_threads + (self._remote_of is not None)
+
+    def _is_free(self, log: "Log", worker: int) -> bool:
         aside = self.set_aside.get(log)
         return (
             log not in self._busy
+            and self._is_for(log, worker)
             and not log.compaction.is_stuck
             and (aside is None or aside.until <= self._clock.monotonic())
         )
 
+    def _is_for(self, log: "Log", worker: int) -> bool:
+        is_in_store = self._remote_of is not None and log.snapshot.first_local > 0
+        return is_in_store == (worker == self._settings.log_cleaner_threads)
+
     def _memory(self) -> CleaningMemory:
-        settings, share = self._settings, self._settings.log_cleaner_threads
+        settings, share = self._settings, self._workers
         most = self._most_memory_bytes() // 2  # the rest is for unpacking
         return CleaningMemory(
             max(min(settings.log_cleaner_dedupe_buffer_size, most) // share, LEAST_MAP_BYTES),

@@ -16,10 +16,13 @@ from config.errors import ConfigError
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import StorageError
+from storage.log.log import Log
 from storage.tier.card import ForeignTier, claim
 from storage.tier.cluster_picture import Content, PictureWriter, read_files
 from storage.tier.names import probe_name
+from storage.tier.port import StoreError
 from storage.tier.single_writer import WriterReplaced
+from storage.tier.tiered_log import TieredLog
 
 FINAL = (TierRefused, ForeignTier, WriterReplaced)
 
@@ -44,6 +47,19 @@ class TierStanding:
         self._is_proven = False
         self.refused = ""
         """Reason why nothing is copied at all; empty without one."""
+
+    def part_of(self, log: Log) -> TieredLog | None:
+        """The log's part in the store, for compaction; None when it has none.
+
+        StoreError while the store was not tried out, or is refused, and the log needs it.
+        """
+        found = self._place.tier.remote.logs.get((log.topic, log.partition))
+        if found is None or found.log is not log:
+            return None
+        if log.snapshot.first_local and (self.refused or not self._is_proven):
+            reason = self.refused or "nothing was asked of it since the start"
+            raise StoreError(found.keys.prefix, "compact", reason)
+        return found
 
     async def may_copy(self) -> bool:
         """True when the store was asked, and nothing is against it."""

@@ -100,7 +100,7 @@ class Tiering:
             async with crews.copiers:
                 tiered = await self._round(partition)
             async with crews.expirations:
-                await self._expire(tiered)
+                await self._expire(partition, tiered)
         except (StorageError, KafkaError) as error:
             self._failed(log, error)
         else:
@@ -114,7 +114,10 @@ class Tiering:
             await self._copy(partition, tiered, tiered.mirror_next)
         elif is_copied(log.config):
             await self._end_old_segment(partition)
-            await self._copy(partition, tiered, tiered.copy_next)
+            is_rewritten = parts.logs.is_rewritten(log)
+            await self._copy(
+                partition, tiered, tiered.mirror_next if is_rewritten else tiered.copy_next
+            )
             await self._drop(partition, tiered)
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
             await self._end(partition, tiered)
@@ -176,9 +179,10 @@ class Tiering:
             pass
         limits = local_limits_of(log.config, is_held=parts.clock_watch.look())
         now_ms = parts.clock.now_ms()
-        below = await parts.disk.run(tiered.droppable, limits, now_ms)
-        await parts.disk.run(tiered.keep_local_from, below)
-        while leaving := await self._in_turn(partition, tiered.drop):
+        is_rewritten = parts.logs.is_rewritten(log)
+        droppable = partial(tiered.droppable, limits, now_ms, is_rewritten=is_rewritten)
+        below = await parts.disk.run(droppable)
+        while leaving := await self._in_turn(partition, partial(tiered.leave, below)):
             parts.logs.bury(log, leaving)
             parts.tier.tally.dropped(len(leaving), sum(each.size_bytes for each in leaving))
             event(
@@ -188,8 +192,11 @@ class Tiering:
                 local_start_offset=log.snapshot.local_start_offset,
             )
 
-    async def _expire(self, tiered: TieredLog) -> None:
-        rows = (*await self._parts.tier.copies.run(tiered.expire), *tiered.take_replaced())
+    async def _expire(self, partition: Partition, tiered: TieredLog) -> None:
+        gone = await self._parts.tier.copies.run(tiered.expire)
+        rows = (*gone, *tiered.take_replaced())
+        if rows:
+            await self._in_turn(partition, tiered.show)  # nobody is sent there any longer
         self._removed(tiered, rows)
 
     def _removed(self, tiered: TieredLog, rows: Sequence[RemoteSegment]) -> None:

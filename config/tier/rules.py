@@ -15,9 +15,18 @@ _NOT_HERE = (
     "Tiered Storage functionality is disabled in the broker. "
     "Topic cannot be configured with remote log storage."
 )
+COMPACTED = "horolog.tier.compacted"
 _COMPACTED = (
     "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being "
-    "an empty list."
+    f"an empty list. {COMPACTED}=true of the broker allows others."
+)
+_COPIED = (
+    "remote.log.copy.disable=true is not for topics with cleanup.policy=compact: what compaction "
+    "rewrites has to be copied again."
+)
+_COMPACTED_IN_USE = (
+    f"You have to delete all topics with cleanup.policy=compact and remote.storage.enable=true "
+    f"before {COMPACTED} becomes false"
 )
 _STAYS = (
     "It is invalid to disable remote storage without deleting remote data. If you want to keep "
@@ -67,13 +76,22 @@ def check_stored_topic(config: TopicConfig, broker: BrokerConfig, topic: str) ->
     """ConfigError when a topic that has a tier would start without."""
     if config.remote_storage_enable and not broker.remote_log_storage_system_enable:
         raise ConfigError(SYSTEM, f"{_IN_USE}: {SYSTEM} is false, and topic {topic} has it")
+    if _is_compacted_away(config) and not broker.horolog_tier_compacted:
+        raise ConfigError(COMPACTED, f"{_COMPACTED_IN_USE}: topic {topic} has both")
 
 
 def _check_may_be_tiered(config: TopicConfig, broker: BrokerConfig) -> None:
     if not broker.remote_log_storage_system_enable:
         raise ConfigError("remote.storage.enable", _NOT_HERE)
-    if "compact" in config.cleanup_policy:
-        raise ConfigError("cleanup.policy", _COMPACTED)
+    if _is_compacted_away(config):
+        if not broker.horolog_tier_compacted:
+            raise ConfigError("cleanup.policy", _COMPACTED)
+        if config.remote_log_copy_disable:
+            raise ConfigError("remote.log.copy.disable", _COPIED)
+
+
+def _is_compacted_away(config: TopicConfig) -> bool:
+    return config.remote_storage_enable and "compact" in config.cleanup_policy
 
 
 def _check_local(config: TopicConfig, prefix: str = "") -> None:

@@ -129,7 +129,7 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
     if ages is None:
         age_of = _age_of if _needs_ages(log.config) else _ageless
         ages = [age_of(segment) for segment in closed]
-    bound = snapshot.last_stable_offset
+    bound = end_in_store(log, snapshot.last_stable_offset)
     unsynced = next((each.base_offset for each in closed if not each.synced), bound)
     return CleaningFacts(
         snapshot.log_start_offset,
@@ -140,6 +140,14 @@ def facts_of(log: Log, offsets: CleanerOffsets) -> CleaningFacts:
         snapshot.active.base_offset,
         offsets.horizons.get(name, NO_TIMESTAMP),
     )
+
+
+def end_in_store(log: Log, offset: int) -> int:
+    """The offset, at most that up to which the tier's store has a log of which it has a part alone.
+
+    There a segment never lacks a key whose later value the store has not got.
+    """
+    return min(offset, log.tiers.uploaded_end) if log.snapshot.first_local else offset
 
 
 def kept_verdict(log: Log, offsets: CleanerOffsets, now_ms: int) -> Verdict | None:

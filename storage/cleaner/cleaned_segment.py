@@ -8,6 +8,7 @@ empty if need be, so that the segment ends where they ended and no gap is left b
 from collections.abc import Sequence
 from contextlib import suppress
 
+from protocol.checksum import crc32c
 from protocol.records.batch import LOG_APPEND_TIME
 from protocol.records.scan import BatchRow
 from storage.cleaner.batch_cleaner import CleanedBatch, empty_batch
@@ -15,6 +16,7 @@ from storage.cleaner.cleaned_zones import CleanedZones
 from storage.env import Buffer, File
 from storage.errors import FileMissing
 from storage.files.layout import CLEANED, LOG, SEGMENT_SUFFIXES, SWAP, TXN_INDEX, ZONES
+from storage.files.partition_files import PartitionFiles
 from storage.index.txn_index import AbortedTxn, TxnIndex
 from storage.segment.index_rebuild import IndexRebuild
 from storage.segment.segment import IndexRules, Segment
@@ -24,14 +26,16 @@ from storage.zones.zone_map import Zone
 class CleanedSegment:
     """One new segment while it is written."""
 
-    def __init__(self, old: Sequence[Segment], rules: IndexRules) -> None:
-        """Begin the segment that will replace these neighbours. DiskError."""
+    def __init__(self, old: Sequence[Segment], rules: IndexRules, files: PartitionFiles) -> None:
+        """Begin the segment that will replace these neighbours, in this directory. DiskError."""
         first, last = old[0], old[-1]
-        self.segment = Segment(first.files, first.base_offset, 0, last.mtime_ms)
+        self.segment = Segment(files, first.base_offset, 0, last.mtime_ms)
         self.segment.swap_suffix = CLEANED
         self.segment.generation = first.generation + 1
         self.segment.arrival_floor_ms = first.arrival_floor_ms
         self.bytes_written = 0
+        self._is_compared = len(old) == 1 and first.away is not None
+        self._old_crc = self._new_crc = self._old_bytes = 0
         self._rules = rules
         self._file = self._new_file()
         self._indexes = IndexRebuild(self.segment, rules)
@@ -68,9 +72,24 @@ class CleanedSegment:
             size = len(cleaned.data)
         self._put(row, begin + row[0], size, cleaned)
 
+    def compare(self, data: Buffer) -> None:
+        """The next bytes of the old `.log`, for `is_as_before`."""
+        if self._is_compared:
+            self._old_crc = crc32c(data, self._old_crc)
+            self._old_bytes += len(data)
+
+    @property
+    def is_as_before(self) -> bool:
+        """True, once it is finished, when it is the one segment of a store that it replaces."""
+        old, new = (self._old_bytes, self._old_crc), (self._position, self._new_crc)
+        return self._is_compared and old == new
+
     def flush(self) -> None:
         """Write what was taken; the pieces of old logs are not needed any more. DiskError."""
         self._end_run()
+        if self._is_compared:
+            for part in self._parts:
+                self._new_crc = crc32c(part, self._new_crc)
         if self._parts:
             self._file.write_parts_at(self._flushed, self._parts)
             self._parts.clear()

@@ -5,6 +5,9 @@ full, what comes after waits for the next run. Then it copies what stays, from t
 there, some neighbouring segments into one, and puts each new segment in the place of the old ones.
 The active segment is never touched, nor anything at or above the first uncleanable offset.
 
+Of what is in the tier's store segments are read through its cache, and those that have changed
+are written beside the log's files, copied there, and named in the place of the old ones.
+
 A run is a sequence of small slices. Between slices nothing is half done that a crash or a stop
 could make harmful; a run that is given up leaves the segments that it has replaced, and no files.
 Work that changes the log comes as a call for the holder of the partition's writer gate.
@@ -22,6 +25,7 @@ from protocol.records.compact import ENTRY_BYTES, KeyMap, map_keys
 from protocol.records.compression import codec_of, inflate
 from protocol.records.scan import BatchRow
 from storage.cleaner.batch_cleaner import BatchCleaner, CleaningStats, LastOfProducer
+from storage.cleaner.cleanable_logs import end_in_store
 from storage.cleaner.cleaned_segment import CleanedSegment
 from storage.cleaner.cleaned_transactions import CleanedTransactions
 from storage.cleaner.segment_swap import SegmentSwap
@@ -29,7 +33,7 @@ from storage.env import Env
 from storage.errors import CorruptLog, DiskError
 from storage.index.sparse_index import MAX_RELATIVE_OFFSET
 from storage.index.txn_index import AbortedTxn
-from storage.log.compaction_state import UnfinishedSwap
+from storage.log.compaction_state import RemotePart, UnfinishedSwap
 from storage.log.log import Log
 from storage.retention.cleanability import Verdict
 from storage.scan.log_scan import LogScan, ScannedChunk
@@ -61,9 +65,20 @@ class Slice(NamedTuple):
 class Cleaning:
     """One run over one log. Iterate over `slices`, or close that to give up."""
 
-    def __init__(self, log: Log, verdict: Verdict, memory: CleaningMemory, env: Env) -> None:
-        """Nothing is read. `verdict` says what is dirty, and what must not be touched."""
+    def __init__(
+        self,
+        log: Log,
+        verdict: Verdict,
+        memory: CleaningMemory,
+        env: Env,
+        remote: RemotePart | None = None,
+    ) -> None:
+        """Nothing is read. `verdict` says what is dirty, and what must not be touched.
+
+        `remote`: its part in the tier's store, where there is a tier.
+        """
         self.log = log
+        self._remote = remote
         self.stats = CleaningStats()
         self.first_dirty = verdict.first_dirty
         """Begin of the log's dirty part, once the run is over."""
@@ -78,6 +93,7 @@ class Cleaning:
         self._env = env
         self._now_ms = env.clock.now_ms()  # as it was believed when the run was decided
         self._segments: tuple[Segment, ...] = ()
+        self._end = verdict.first_uncleanable
         self._producers: dict[int, LastOfProducer] = {}
 
     @property
@@ -88,6 +104,8 @@ class Cleaning:
     def slices(self) -> Generator[Slice, None, None]:
         """The whole run. CorruptLog: damaged, all is as before; DiskError."""
         try:
+            if self._remote is not None and self.log.snapshot.first_local:
+                self._remote.settle()  # else what the log shows may be replaced there already
             yield Slice(in_turn=self._begin)
             yield from self._finish_swap()
             yield from self._run()
@@ -98,11 +116,13 @@ class Cleaning:
     def _begin(self) -> None:
         """Takes a consistent view. Until the end no segment leaves the log otherwise."""
         log, verdict = self.log, self._verdict
+        while self._remote is not None and (left := self._remote.finish_leaving()):
+            self.replaced += left
         log.compaction.is_running = True
+        snapshot = log.snapshot
+        self._end = max(end_in_store(log, verdict.first_uncleanable), verdict.first_dirty)
         self._segments = tuple(
-            segment
-            for segment in log.snapshot.segments[:-1]
-            if segment.base_offset < verdict.first_uncleanable
+            segment for segment in snapshot.segments[:-1] if segment.base_offset < self._end
         )
         self._producers = {
             producer_id: LastOfProducer(entry.last_offset, entry.epoch)
@@ -138,7 +158,7 @@ class Cleaning:
 
     def _key_map(self) -> KeyMap:
         """As large as the dirty part may need, or as is allowed."""
-        offsets = max(self._verdict.first_uncleanable - self.first_dirty, 1)
+        offsets = max(self._end - self.first_dirty, 1)
         slots = min(
             int(offsets / max(self._memory.load_factor, 0.01)) + 2,
             self._memory.map_slots,
@@ -149,7 +169,7 @@ class Cleaning:
 
     def _map(self, keys: KeyMap) -> Iterator[Slice]:
         """Note the keys from the first dirty offset on, and move that to where it ends."""
-        first, end = self.first_dirty, self._verdict.first_uncleanable
+        first, end = self.first_dirty, self._end
         transactions = CleanedTransactions(self._aborted(first))
         for segment, following in zip(self._segments, self._ends(), strict=True):
             if following <= first:
@@ -190,18 +210,47 @@ class Cleaning:
 
     def _clean(self, group: Sequence[Segment], cleaner: BatchCleaner) -> Iterator[Slice]:
         """Make one segment of some neighbours and put it in their place."""
+        cleaned = CleanedSegment(group, self.log.search.lookup[1], self.log.files)
+        clean = self._clean_here if group[0].away is None else self._clean_away
+        yield from clean(group, cleaner, cleaned)
+        yield Slice()
+
+    def _clean_away(
+        self, group: Sequence[Segment], cleaner: BatchCleaner, cleaned: CleanedSegment
+    ) -> Iterator[Slice]:
+        """The same in the tier's store: its files are here only until they are there.
+
+        A segment that would be the same is left there.
+        """
+        assert self._remote is not None, "a segment is in a store, and there is none"
+        try:
+            new = yield from self._write(group, cleaner, cleaned)
+            if not cleaned.is_as_before:
+                self._remote.replace(group, new)
+                yield Slice(0, self._written(cleaned), in_turn=self._remote.show)
+        finally:
+            self._discard(cleaned)
+
+    def _write(
+        self, group: Sequence[Segment], cleaner: BatchCleaner, cleaned: CleanedSegment
+    ) -> Generator[Slice, None, Segment]:
         indexes, rules = self.log.search.lookup
-        cleaned = CleanedSegment(group, rules)
+        for segment in group:
+            zones = indexes.of(segment, segment.size_bytes, rules).zones
+            cleaned.begin_source(list(zones.zones()), segment.mtime_ms)
+            for chunk in self._chunks(segment):
+                self._clean_chunk(segment, chunk, cleaner, cleaned)
+                yield self._read(len(chunk.data), self._written(cleaned))
+        new = cleaned.finish(cleaner.transactions.kept)
+        cleaner.transactions.kept.clear()
+        return new
+
+    def _clean_here(
+        self, group: Sequence[Segment], cleaner: BatchCleaner, cleaned: CleanedSegment
+    ) -> Iterator[Slice]:
         swap: SegmentSwap | None = None
         try:
-            for segment in group:
-                zones = indexes.of(segment, segment.size_bytes, rules).zones
-                cleaned.begin_source(list(zones.zones()), segment.mtime_ms)
-                for chunk in self._chunks(segment):
-                    self._clean_chunk(segment, chunk, cleaner, cleaned)
-                    yield self._read(len(chunk.data), self._written(cleaned))
-            new = cleaned.finish(cleaner.transactions.kept)
-            cleaner.transactions.kept.clear()
+            new = yield from self._write(group, cleaner, cleaned)
             swap = SegmentSwap(group, new)
             swap.prepare()
             yield Slice(0, self._written(cleaned), in_turn=lambda: self._publish(swap))
@@ -213,7 +262,6 @@ class Cleaning:
                     self._settle(swap)
             raise
         self._settle(swap)
-        yield Slice()
 
     def _clean_chunk(
         self,
@@ -230,6 +278,7 @@ class Cleaning:
         except DecodeError as error:
             assert row is not None
             raise self._damage(segment, row, error) from error
+        cleaned.compare(data[: row[0] + row[5]] if row is not None else b"")
         cleaned.flush()
 
     def _publish(self, swap: SegmentSwap) -> None:
@@ -259,7 +308,8 @@ class Cleaning:
                 break
             more = self._index_bytes(segment)
             fits = group and (
-                size + segment.size_bytes <= config.segment_bytes
+                (segment.away is None) == (group[0].away is None)
+                and size + segment.size_bytes <= config.segment_bytes
                 and entries + more <= config.segment_index_bytes
                 and following - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
             )
@@ -277,7 +327,7 @@ class Cleaning:
     def _ends(self) -> list[int]:
         """End of each segment: the base of the next one."""
         bases = [segment.base_offset for segment in self._segments]
-        return [*bases[1:], self._verdict.first_uncleanable] if bases else []
+        return [*bases[1:], self._end] if bases else []
 
     def _index_bytes(self, segment: Segment) -> int:
         indexes, rules = self.log.search.lookup
@@ -297,7 +347,7 @@ class Cleaning:
             raise CorruptLog(segment.file().path, f"the batch at {scan.end_position}: {scan.fault}")
 
     def _aborted(self, offset: int) -> list[AbortedTxn]:
-        return self.log.search.aborted(offset, self._verdict.first_uncleanable)
+        return self.log.search.aborted(offset, self._end)
 
     def _read(self, size: int, written: int = 0) -> Slice:
         self.stats.bytes_read += size

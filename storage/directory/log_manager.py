@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from config.topic import TopicConfig
+from storage.cleaner.cleanable_logs import is_compacted
 from storage.directory.ballast import Ballast
 from storage.directory.data_directory import DataDirectory
 from storage.directory.deleted_directories import DeletedDirectories
@@ -238,6 +239,11 @@ class LogManager:
     def bury(self, log: Log, segments: Sequence[Segment]) -> None:
         """Replaced segments, renamed already: their files go in later calls of `remove_deleted`."""
         self._removed.bury(segments, log.config.file_delete_delay_ms)
+
+    def is_rewritten(self, log: Log) -> bool:
+        """True when compaction rewrites segments of the log, or has done so."""
+        has_been = (log.topic, log.partition) in self.cleaner_offsets.first_dirty
+        return has_been or is_compacted(log.config)
 
     def cleaned(self, log: Log, first_dirty: int, horizon_ms: int) -> None:
         """A compaction has ended there; durable, unless a DiskError says otherwise."""

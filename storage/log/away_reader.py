@@ -8,7 +8,7 @@ its slices are of the very file that the check read.
 
 from typing import NamedTuple
 
-from storage.errors import CorruptLog
+from storage.errors import CorruptLog, StorageError
 from storage.files.file_slice import NOTHING, FetchData, FileSlice
 from storage.log.unverified_range import UnverifiedRange
 from storage.scan.batch_walk import BatchPlace, find_offset
@@ -56,7 +56,17 @@ class AwayRange(NamedTuple):
         return self.read.segment
 
     def settle(self) -> None:
-        """Bring and check it. Blocks for as long as the store does. DiskError, CorruptLog."""
+        """Bring and check it. Blocks for as long as the store does. DiskError, CorruptLog.
+
+        Of a segment whose place another one has taken nothing is brought: the fetch finds that.
+        """
+        try:
+            self._bring()
+        except StorageError:
+            if not self.segment.is_removed:
+                raise
+
+    def _bring(self) -> None:
         read, segment = self.read, self.read.segment
         away = away_of(segment)
         place = self.indexes.find_offset(segment, read.limit, self.rules, read.offset)

@@ -18,6 +18,25 @@ class UnfinishedSwap(Protocol):
         """Bring the names in step. DiskError: call it again."""
 
 
+class RemotePart(Protocol):
+    """The part of a log in the tier's store, as compaction changes it."""
+
+    def settle(self) -> None:
+        """Finds out what became of the last change. Blocks. StorageError."""
+
+    def finish_leaving(self) -> tuple[Segment, ...]:
+        """Takes out of the directory some segments that are about to go; none once all are gone.
+
+        Holds the writer gate. DiskError.
+        """
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Puts a segment in the place of neighbours there. Blocks. StorageError: it is not."""
+
+    def show(self) -> None:
+        """Has the log read what is there. Holds the writer gate."""
+
+
 class Judged(NamedTuple):
     """A cleanability, and the state of the log that it was found from."""
 

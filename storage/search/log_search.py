@@ -1,8 +1,10 @@
 """The searches of one log: by time, for the largest time, for aborted transactions."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from config.topic import TopicConfig
+from storage.errors import StorageError
 from storage.files.file_slice import FetchData
 from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
@@ -19,6 +21,8 @@ from storage.segment.segment import IndexRules, Segment
 from storage.segment.segments import index_of
 from storage.segment.trusted_indexes import TrustedIndexes
 from storage.validation.unpacking import Work
+
+T = TypeVar("T")
 
 
 class SearchedLog(Protocol):
@@ -46,6 +50,20 @@ class LogSearch:
         self._indexes = indexes
         self._log = log
         self.reconfigure(log.config)
+
+    def _on_snapshot(self, ask: Callable[[LogSnapshot], T]) -> T:
+        """The answer on the snapshot of this moment.
+
+        Once more, on the one that is then, when segments of this one have left the tier's store
+        meanwhile: compaction has put others in their place.
+        """
+        while True:
+            snapshot = self._log.snapshot
+            try:
+                return ask(snapshot)
+            except StorageError:
+                if self._log.snapshot is snapshot or not has_left(snapshot):
+                    raise
 
     def reconfigure(self, config: TopicConfig) -> None:
         """Follow the topic's settings."""
@@ -79,20 +97,23 @@ class LogSearch:
         work: Work | None = None,
     ) -> TimestampOffset | None:
         """The smallest offset with a time of at least `timestamp_ms`, and its time by the clock."""
-        snapshot = self._log.snapshot
-        return first_at_or_after(
-            snapshot,
-            self.look(may_wait=may_wait, work=work),
-            timestamp_ms,
-            last_fetchable=snapshot.high_watermark if below is None else below,
-            clock=clock or self._clock,
+        return self._on_snapshot(
+            lambda snapshot: first_at_or_after(
+                snapshot,
+                self.look(may_wait=may_wait, work=work),
+                timestamp_ms,
+                last_fetchable=snapshot.high_watermark if below is None else below,
+                clock=clock or self._clock,
+            )
         )
 
     def first_with_largest(
         self, *, may_wait: bool = True, work: Work | None = None
     ) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734)."""
-        return first_with_largest(self._log.snapshot, self.look(may_wait=may_wait, work=work))
+        return self._on_snapshot(
+            lambda snapshot: first_with_largest(snapshot, self.look(may_wait=may_wait, work=work))
+        )
 
     def range_between(
         self,
@@ -103,23 +124,29 @@ class LogSearch:
         clock: SearchClock | None = None,
     ) -> TimeRange:
         """The records with times in [from_ms, to_ms)."""
-        snapshot = self._log.snapshot
-        end = snapshot.high_watermark if below is None else below
-        return range_between(snapshot, self.look(), from_ms, to_ms, clock or self._clock, end)
+
+        def ask(snapshot: LogSnapshot) -> TimeRange:
+            end = snapshot.high_watermark if below is None else below
+            return range_between(snapshot, self.look(), from_ms, to_ms, clock or self._clock, end)
+
+        return self._on_snapshot(ask)
 
     def times_at(self, offset: int) -> OffsetTimes | None:
         """Both times of the first record at or after `offset`; None when there is none."""
-        return times_at(self._log.snapshot, self.look(), offset)
+        return self._on_snapshot(lambda snapshot: times_at(snapshot, self.look(), offset))
 
     def lag_at(self, offset: int, *, below: int | None = None, may_wait: bool = True) -> TimeLag:
         """Lag of a reader whose next offset is `offset`: a group's committed one."""
-        snapshot = self._log.snapshot
-        end = snapshot.high_watermark if below is None else below
-        return lag_at(snapshot, self.look(may_wait=may_wait), offset, end)
+
+        def ask(snapshot: LogSnapshot) -> TimeLag:
+            end = snapshot.high_watermark if below is None else below
+            return lag_at(snapshot, self.look(may_wait=may_wait), offset, end)
+
+        return self._on_snapshot(ask)
 
     def skew(self) -> TimeSkew:
         """Delays of the log's records: arrival - record time."""
-        return skew_of(self._log.snapshot, self.look())
+        return self._on_snapshot(lambda snapshot: skew_of(snapshot, self.look()))
 
     def segment_starts(self, timestamp_ms: int, at_most: int, now_ms: int) -> list[int]:
         """Starts of segments by the times of their files, the latest first (semantics.md 5.5)."""
@@ -137,15 +164,16 @@ class LogSearch:
 
         An abort is noted at its marker, which may be far behind `up_to`.
         """
-        return _aborted(self._log.snapshot, offset, up_to)
+        return self._on_snapshot(lambda snapshot: _aborted(snapshot, offset, up_to))
 
     def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTxn]:
         """Aborted transactions to leave out of the data of a READ_COMMITTED fetch from `offset`.
 
         Perhaps some more, which readers allow for.
         """
-        snapshot = self._log.snapshot
-        return _aborted(snapshot, offset, self._end_of(snapshot, offset, data))
+        return self._on_snapshot(
+            lambda snapshot: _aborted(snapshot, offset, self._end_of(snapshot, offset, data))
+        )
 
     def _end_of(self, snapshot: LogSnapshot, offset: int, data: FetchData) -> int:
         """An offset at or behind the end of what a fetch from `offset` gives.
@@ -166,6 +194,11 @@ class LogSearch:
                 return min(segments[number + 1].base_offset, up_to)
             break
         return up_to
+
+
+def has_left(snapshot: LogSnapshot) -> bool:
+    """True when a segment of it was in the tier's store, and is there no longer."""
+    return any(each.is_removed for each in snapshot.segments[: snapshot.first_local])
 
 
 def _aborted(snapshot: LogSnapshot, offset: int, up_to: int) -> list[AbortedTxn]:

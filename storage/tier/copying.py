@@ -22,7 +22,7 @@ from storage.files.layout import (
 from storage.log.log import Log
 from storage.search.search_clock import EARLIER
 from storage.segment.segment import Segment
-from storage.segment.times import learn_times
+from storage.segment.times import learn_first_times, learn_times
 from storage.tier.manifest import FilePart, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
 from storage.tier.object_cache import sums_of
@@ -35,6 +35,10 @@ PART_BYTES = 4 * 1024 * 1024
 
 Pace = Callable[[int], None]
 """Called with the bytes that are about to be sent or fetched; may wait."""
+
+
+def no_pace(_size_bytes: int) -> None:
+    """As fast as it goes: the caller has a pace of its own."""
 
 
 class NotAsSent(CorruptLog):
@@ -50,15 +54,18 @@ class Destination(NamedTuple):
     pace: Pace
 
 
-def copy_segment(log: Log, segment: Segment, end_offset: int, to: Destination) -> RemoteSegment:
+def copy_segment(
+    log: Log, segment: Segment, end_offset: int, to: Destination, producers: bytes | None = None
+) -> RemoteSegment:
     """Copies a closed, synced segment of the log; the row of the copy.
 
+    `producers`: the snapshot of its end; None: it is in the directory, if there is one.
     Blocks for as long as the store does. DiskError: of the disk or of the store. CorruptLog when
     the segment itself is damaged; NotAsSent. Nothing counts then.
     """
     untimed = _known_times(log, segment)
     records, block_sums = _send_records(segment, to)
-    side, parts = _side_of(segment, end_offset)
+    side, parts = _side_of(segment, end_offset, producers)
     sums = FilePart(len(side), len(block_sums), crc32c(block_sums))
     _send_side(segment, side + block_sums, to)
     return RemoteSegment(
@@ -73,6 +80,7 @@ def copy_segment(log: Log, segment: Segment, end_offset: int, to: Destination) -
         segment.mtime_ms,
         untimed,
         sums,
+        segment.first_timestamp,
     )
 
 
@@ -80,6 +88,7 @@ def _known_times(log: Log, segment: Segment) -> bool:
     """Have the segment know its times, and its files agree with its log; whether some lack one."""
     indexes, rules = log.search.lookup
     learn_times(segment, segment.size_bytes, indexes, rules)
+    learn_first_times(segment, segment.size_bytes, indexes, rules)
     view = log.search.look().at(segment, segment.size_bytes, EARLIER)
     view.indexes.zones.flush()
     return view.zones.has_flags(UNTIMED)
@@ -123,7 +132,9 @@ class _Reading:
             yield data
 
 
-def _side_of(segment: Segment, end_offset: int) -> tuple[bytes, dict[str, FilePart]]:
+def _side_of(
+    segment: Segment, end_offset: int, producers: bytes | None
+) -> tuple[bytes, dict[str, FilePart]]:
     """The other files one after the other, and where each begins. A missing one is left out."""
     fs = segment.files.fs
     content, parts = bytearray(), {}
@@ -131,7 +142,7 @@ def _side_of(segment: Segment, end_offset: int) -> tuple[bytes, dict[str, FilePa
         path = segment.path_of(suffix)
         if suffix == SNAPSHOT:  # of the segment's end, as in KIP-405
             path = segment.files.name_of(end_offset, suffix)
-        data = _read(fs, path)
+        data = _read(fs, path) if suffix != SNAPSHOT or producers is None else producers
         if data:
             parts[suffix] = FilePart(len(content), len(data), crc32c(data))
             content += data

@@ -13,6 +13,7 @@ from uuid import UUID
 from storage.errors import CorruptCheckpoint
 from storage.files.layout import LOG
 from storage.producers.leader_epochs import EpochStart
+from storage.segment.segment import UNKNOWN
 from storage.tier.sealed import opened, sealed
 
 FORMAT = 1
@@ -47,6 +48,8 @@ class RemoteSegment(NamedTuple):
     """True when some of its records have no time."""
     sums: FilePart | None = None
     """CRC-32C of each block of its `.log`, beside its other files; None: not known."""
+    first_timestamp: int = UNKNOWN
+    """Of its first batch, what rolling and compaction count from; UNKNOWN: not looked for."""
 
     @property
     def end_offset(self) -> int:
@@ -188,6 +191,7 @@ def _segment(row: Mapping[str, Any]) -> RemoteSegment:
         parts=parts,
         has_untimed=bool(row["has_untimed"]),
         sums=_part(row["sums"]) if row.get("sums") else None,
+        first_timestamp=int(row.get("first_timestamp", UNKNOWN)),
         **numbers,
     )
     if LOG not in parts or segment.base_offset > segment.last_offset:
@@ -201,5 +205,7 @@ def _part(part: Sequence[Any]) -> FilePart:
 
 
 _NUMBERS = tuple(
-    name for name in RemoteSegment._fields if name not in {"unique", "parts", "has_untimed", "sums"}
+    name
+    for name in RemoteSegment._fields
+    if name not in {"unique", "parts", "has_untimed", "sums", "first_timestamp"}
 )

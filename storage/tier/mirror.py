@@ -7,6 +7,7 @@ log as it was at that moment, and no key is lost in between. What was copied and
 not copied again in this process.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from protocol.checksum import crc32c
@@ -42,16 +43,16 @@ class SameCopies:
 
     def keep(self, segments: tuple[Segment, ...]) -> None:
         """Forget all others."""
-        self._unique = {each: known for each, known in self._unique.items() if each in segments}
+        self._unique = {each: self._unique[each] for each in segments if each in self._unique}
 
-    def has(self, closed: Closed, manifest: Manifest) -> bool:
-        """True when the manifest names a copy of the segment.
+    def has(self, closed: Closed, rows: Mapping[int, RemoteSegment]) -> bool:
+        """True when one of a manifest's rows, by base offset, is a copy of the segment.
 
         Where this process did not make the copy, the segment is read once. DiskError.
         """
         segment, end_offset = closed
-        row = next((each for each in manifest.segments if _fits(each, segment, end_offset)), None)
-        if row is None:
+        row = rows.get(segment.base_offset)
+        if row is None or (row.end_offset, row.size_bytes) != (end_offset, segment.size_bytes):
             return False
         if segment not in self._unique:
             is_same = _crc_of(segment.file(), segment.size_bytes) == row.parts[LOG].crc
@@ -78,8 +79,9 @@ class Mirror:
         if not self._part:
             self._part = tuple(Closed(*each) for each in closed_part(self._log.snapshot))
             self.same.keep(self._log.snapshot.local_segments)
+        rows = by_base(manifest)
         for each in self._part:
-            if each.segment not in self._copies and not self.same.has(each, manifest):
+            if each.segment not in self._copies and not self.same.has(each, rows):
                 return each
         return None
 
@@ -87,33 +89,48 @@ class Mirror:
         """The segment is in the store, and not named yet."""
         self._copies[closed.segment] = row
 
-    def begin_again(self) -> tuple[RemoteSegment, ...]:
+    def begin_again(self, manifest: Manifest) -> tuple[RemoteSegment, ...]:
         """A segment of the part is gone: what is closed now is the part. Copies that it lacks."""
         self._part = ()
         staying = self._log.snapshot.local_segments
         gone = {each: row for each, row in self._copies.items() if each not in staying}
         self._copies = {each: row for each, row in self._copies.items() if each in staying}
-        return tuple(gone.values())
+        named = _uniques(manifest)
+        return tuple(row for row in gone.values() if row.unique not in named)
 
-    def rows(self) -> tuple[RemoteSegment, ...]:
-        """Copies that are to be named, all at once."""
-        part = {each.segment for each in self._part}
+    def rows(self, manifest: Manifest) -> tuple[RemoteSegment, ...]:
+        """Copies that are to be named, all at once.
+
+        None that is: the answer to an earlier change may have been lost.
+        """
+        part, named = {each.segment for each in self._part}, _uniques(manifest)
         start = self._log.snapshot.log_start_offset
         return tuple(
-            row for each, row in self._copies.items() if each in part and row.end_offset > start
+            row
+            for each, row in self._copies.items()
+            if each in part and row.end_offset > start and row.unique not in named
         )
 
-    def named(self) -> tuple[RemoteSegment, ...]:
-        """The manifest has `rows`. Copies that it does not name."""
+    def named(self, manifest: Manifest) -> tuple[RemoteSegment, ...]:
+        """The manifest has all that `rows` gave. Copies that it does not name."""
         if not self._part:
             return ()
-        rows = self.rows()
-        left = tuple(row for row in self._copies.values() if row not in rows)
+        named = _uniques(manifest)
         for segment, row in self._copies.items():
-            if row in rows:
+            if row.unique in named:
                 self.same.copied(segment, row)
+        left = tuple(row for row in self._copies.values() if row.unique not in named)
         self._part, self._copies = (), {}
         return left
+
+
+def _uniques(manifest: Manifest) -> frozenset[str]:
+    return frozenset(each.unique for each in manifest.segments)
+
+
+def by_base(manifest: Manifest) -> Mapping[int, RemoteSegment]:
+    """Its segments by base offset."""
+    return {each.base_offset: each for each in manifest.segments}
 
 
 def taken_by(rows: tuple[RemoteSegment, ...], manifest: Manifest) -> tuple[RemoteSegment, ...]:
@@ -122,14 +139,6 @@ def taken_by(rows: tuple[RemoteSegment, ...], manifest: Manifest) -> tuple[Remot
         before
         for row in rows
         for before in overlapping(manifest.segments, row.base_offset, row.end_offset)
-    )
-
-
-def _fits(row: RemoteSegment, segment: Segment, end_offset: int) -> bool:
-    return (row.base_offset, row.end_offset, row.size_bytes) == (
-        segment.base_offset,
-        end_offset,
-        segment.size_bytes,
     )
 
 

@@ -7,7 +7,8 @@ for nothing but what answers it.
 
 from collections.abc import Iterable
 
-from storage.files.layout import LOG, TXN_INDEX
+from storage.errors import CorruptIndex, CorruptLog, FileMissing
+from storage.files.layout import LOG, SNAPSHOT, TXN_INDEX, segment_name
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.segment.segment import Segment
 from storage.segment.verified_ranges import VerifiedRanges
@@ -15,6 +16,11 @@ from storage.tier.manifest import RemoteSegment
 from storage.tier.names import RECORDS, PartitionKeys
 from storage.tier.remote_object import Reach, RemoteObject, sums_anew
 from storage.tier.side_files import SideFiles, ending_of
+
+
+def unique_of(segment: Segment) -> str:
+    """The unique text of a segment in the store, as its row has it."""
+    return segment.swap_suffix.removeprefix("-")
 
 
 class RemoteSegments:
@@ -33,17 +39,28 @@ class RemoteSegments:
         return tuple(self._made.get(row.unique) or self._make(row) for row in rows)
 
     def forget(self, row: RemoteSegment) -> None:
-        """The segment's objects are about to go; readers who still have it may fail."""
+        """The segment's objects are about to go: who still reads it asks the log again."""
         segment = self._made.pop(row.unique, None)
+        if segment is not None:
+            segment.is_removed = True
         self._side.forget(row.unique)
         if segment is not None and segment.away is not None:
             segment.away.let_go(0, row.size_bytes)
+
+    def producers_at_end(self, row: RemoteSegment) -> bytes:
+        """The snapshot of its end; nothing where the store has none that is sound. StoreError."""
+        path = f"{segment_name(row.base_offset, SNAPSHOT)}{ending_of(row.unique)}"
+        try:
+            return self._side.read_bytes(path)
+        except (FileMissing, CorruptIndex, CorruptLog):
+            return b""
 
     def _make(self, row: RemoteSegment) -> Segment:
         segment = Segment(self._files, row.base_offset, row.size_bytes, row.modified_ms)
         segment.swap_suffix = ending_of(row.unique)
         segment.max_timestamp = row.max_timestamp
         segment.max_timestamp_offset = row.max_timestamp_offset
+        segment.first_timestamp = row.first_timestamp
         segment.first_arrival_ms = row.first_arrival_ms
         segment.last_arrival_ms = row.last_arrival_ms
         segment.has_untimed = row.has_untimed

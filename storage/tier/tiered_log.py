@@ -1,34 +1,43 @@
 """One log and its part in the store: what is copied, what leaves the directory, what is gone.
 
-Calls that ask the store block for as long as it does: one thread at a time, on a lane of the tier,
-without the partition's writer gate. What they bring about in the log itself (`show`, `drop`) takes
-the gate, and no store. The order makes every crash harmless: objects, then the manifest, then
-`horolog-remote`, then the log; names leave the manifest before objects leave the store.
+Calls that ask the store block for as long as it does: on lanes of the tier, without the
+partition's writer gate. Copying is one thread's at a time; `replace`, for compaction, may be
+another's. What they bring about in the log itself (`show`, `leave`) takes the gate, and no store.
+The order makes every crash harmless: objects, then the manifest, then `horolog-remote`, then the
+log; names leave the manifest before objects leave the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from storage.env import Env
 from storage.errors import LogOffline, StorageError
 from storage.locks import Lock
 from storage.log.log import Log
 from storage.retention.plan import LogFacts, RetentionLimits, plan
+from storage.segment.log_snapshot import LogSnapshot
+from storage.segment.removal import wholly_before
 from storage.segment.segment import Segment
 from storage.segment.times import facts_of
 from storage.tier import local_state
-from storage.tier.copying import Destination, Pace, copy_segment
+from storage.tier.copying import Destination, Pace, copy_segment, no_pace
 from storage.tier.eligible import next_to_copy
 from storage.tier.local_state import LocalState
 from storage.tier.manifest import Change, Manifest, RemoteSegment
 from storage.tier.manifest_chain import ManifestChain
-from storage.tier.mirror import Mirror, taken_by
+from storage.tier.mirror import Closed, Mirror, by_base, taken_by
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, unique_text
 from storage.tier.remote_object import Reach
-from storage.tier.remote_segments import RemoteSegments
+from storage.tier.remote_segments import RemoteSegments, unique_of
+from storage.tier.unnamed import Unnamed
 
 
 class TierMismatch(StorageError):  # noqa: N818 - what was found
     """Store and directory contradict each other: nothing is copied until a person has looked."""
+
+
+class SegmentsChanged(StorageError):  # noqa: N818 - what happened
+    """Segments left the store while compaction wrote what was to replace them: it begins again."""
 
 
 class TieredLog:
@@ -45,11 +54,11 @@ class TieredLog:
         self._chain = ManifestChain(reach.store, keys, env.clock, env.rng)
         self._segments = RemoteSegments(reach, keys)
         self._state = known or LocalState(Manifest(0, *keys))
-        self.replaced: tuple[RemoteSegment, ...] = ()
-        self._copies: frozenset[str] = frozenset()
-        """`unique` of copies that are under way, or done and not named yet."""
+        self._unnamed = Unnamed()
         self._is_settled = False
         self._mirror = Mirror(log)
+        self._may_leave: frozenset[Segment] = frozenset()
+        self._changing = Lock()
         self._saving = Lock()
 
     @property
@@ -67,7 +76,7 @@ class TieredLog:
 
         Looked at in the order in which a copy becomes part of the state, so that none is missed.
         """
-        copies, pending = self._copies, self._chain.pending
+        copies, pending = self._unnamed.copies, self._chain.pending
         states = (pending, self._chain.newest, self.manifest)
         rows = (row for each in states if each is not None for row in each.segments)
         return frozenset(row.unique for row in rows) | copies
@@ -79,6 +88,10 @@ class TieredLog:
 
         TierMismatch, WriterReplaced, StorageError.
         """
+        with self._changing:
+            self._settle()
+
+    def _settle(self) -> None:
         self._chain.settle()
         found = self._chain.load()
         if not self._is_settled:
@@ -118,7 +131,7 @@ class TieredLog:
             try:
                 self._name((row,))
             finally:
-                self._copies -= {row.unique}  # named, about to be named, or an orphan
+                self._unnamed.end({row.unique})  # named, about to be named, or an orphan
         return row
 
     def mirror_next(self, pace: Pace) -> RemoteSegment | None:
@@ -134,11 +147,11 @@ class TieredLog:
             if row is not None:
                 mirror.copied(found, row)
                 return row
-            self.replaced += mirror.begin_again()
-        rows = mirror.rows()
+            self._unnamed.left(mirror.begin_again(self.manifest))
+        rows = mirror.rows(self.manifest)
         if rows:
             self._name(rows)
-        self.replaced += mirror.named()
+        self._unnamed.left(mirror.named(self.manifest))
         return None
 
     def _upload(self, segment: Segment, end_offset: int, pace: Pace) -> RemoteSegment | None:
@@ -148,7 +161,7 @@ class TieredLog:
         if segment not in self.log.snapshot.local_segments:
             return None
         row = None
-        self._copies |= {unique}
+        self._unnamed.begin(unique)
         try:
             row = copy_segment(self.log, segment, end_offset, to)
             if segment.is_removed or segment not in self.log.snapshot.local_segments:
@@ -156,22 +169,56 @@ class TieredLog:
                 row = None
         finally:
             if row is None:
-                self._copies -= {unique}
+                self._unnamed.end({unique})
         return row
 
     def _name(self, rows: tuple[RemoteSegment, ...]) -> None:
         """Has the manifest name these, and no others of their offsets."""
-        before = taken_by(rows, self.manifest)
+        with self._changing:
+            self._settle()
+            self._put(rows, taken_by(rows, self.manifest))
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Puts a segment that compaction made of some in the store in their place there.
+
+        `show` makes it count. StorageError: it is not in the manifest, unless an answer was lost.
+        """
+        unique = frozenset(map(unique_of, old))
+        rows = tuple(each for each in self.manifest.segments if each.unique in unique)
+        self._check_all(rows, old)
+        to = Destination(self._reach.store, self.keys, unique_text(self._env.rng.uint64()), no_pace)
+        producers = self._segments.producers_at_end(rows[-1])
+        self._unnamed.begin(to.unique)
+        try:
+            row = copy_segment(self.log, new, rows[-1].end_offset, to, producers)
+            with self._changing:
+                self._settle()
+                found = tuple(each for each in self.manifest.segments if each.unique in unique)
+                if found != rows:
+                    self._reach.store.delete(self.objects_of(row))
+                self._check_all(found, old)
+                self._put((row,), rows)
+        finally:
+            self._unnamed.end({to.unique})  # named, about to be named, or an orphan
+
+    def _check_all(self, rows: tuple[RemoteSegment, ...], old: Sequence[Segment]) -> None:
+        if len(rows) != len(old):
+            raise SegmentsChanged(self.keys.prefix, "segments left the store meanwhile")
+
+    def _put(self, rows: tuple[RemoteSegment, ...], before: tuple[RemoteSegment, ...]) -> None:
         gone = frozenset(each.unique for each in before)
         start = self.log.snapshot.log_start_offset  # else a start takes it from what it finds here
         self._change(Change(rows, gone, start, self.log.epochs.entries))
-        self.replaced += before
+        self._unnamed.left(before)
+
+    @property
+    def replaced(self) -> tuple[RemoteSegment, ...]:
+        """Segments that `take_replaced` would give."""
+        return self._unnamed.replaced
 
     def take_replaced(self) -> tuple[RemoteSegment, ...]:
         """Segments that no manifest names any longer; their objects may go."""
-        taken, self.replaced = self.replaced, ()
-        self._copies -= {row.unique for row in taken}
-        return taken
+        return self._unnamed.take()
 
     def expire(self) -> tuple[RemoteSegment, ...]:
         """Takes segments before the log's start out of the manifest; their objects may go later.
@@ -179,9 +226,13 @@ class TieredLog:
         StorageError: they are still in it.
         """
         start = self.log.snapshot.log_start_offset
-        gone = tuple(each for each in self.manifest.segments if each.end_offset <= start)
-        if self.manifest.number and (gone or start > self.manifest.log_start_offset):
-            self.settle()
+        if not self.manifest.number or not (
+            start > self.manifest.log_start_offset or self._gone(start)
+        ):
+            return ()
+        with self._changing:
+            self._settle()
+            gone = self._gone(start)
             removed = frozenset(each.unique for each in gone)
             self._change(Change((), removed, start, self.log.epochs.entries))
         return gone
@@ -194,12 +245,16 @@ class TieredLog:
         """
         if self.log.snapshot.first_local or not self.manifest.number:
             return ()
-        self.settle()
-        gone = self.manifest.segments
-        if gone:
-            removed, start = frozenset(each.unique for each in gone), self.log.snapshot
-            self._change(Change((), removed, start.log_start_offset, self.log.epochs.entries))
+        with self._changing:
+            self._settle()
+            gone = self.manifest.segments
+            if gone:
+                removed, start = frozenset(each.unique for each in gone), self.log.snapshot
+                self._change(Change((), removed, start.log_start_offset, self.log.epochs.entries))
         return gone
+
+    def _gone(self, start_offset: int) -> tuple[RemoteSegment, ...]:
+        return tuple(each for each in self.manifest.segments if each.end_offset <= start_offset)
 
     def objects_of(self, row: RemoteSegment) -> tuple[str, ...]:
         """Names of a segment's objects."""
@@ -221,17 +276,17 @@ class TieredLog:
         self._keep(self._chain.append(change))
 
     def _keep(self, manifest: Manifest) -> None:
-        if manifest.number == self.manifest.number:
-            return
-        self._save(self._state._replace(manifest=manifest))
+        if manifest.number != self.manifest.number:
+            self._save(lambda state: state._replace(manifest=manifest))
 
-    def _save(self, state: LocalState) -> None:
+    def _save(self, change: Callable[[LocalState], LocalState]) -> None:
         """Makes it durable, unless another log may have the directory by now."""
         with self._saving:
             self._check_open()
+            state = change(self._state)
             local_state.save(self._env.fs, self.log.files.path, state)
             self._state = state
-        self._copies -= {row.unique for row in state.manifest.segments}
+        self._unnamed.end(row.unique for row in state.manifest.segments)
 
     def _check_open(self) -> None:
         if self.log.is_closed:
@@ -250,28 +305,55 @@ class TieredLog:
         end_offset = manifest.end_offset if manifest.segments else 0
         self.log.show_uploaded(self._segments.of(manifest.segments), end_offset)
 
-    def droppable(self, limits: RetentionLimits, now_ms: int) -> int:
+    def droppable(self, limits: RetentionLimits, now_ms: int, *, is_rewritten: bool = False) -> int:
         """The offset up to which local segments are in the store and past the local limits.
 
-        After `storage.log.lifecycle.learn_times`.
+        After `storage.log.lifecycle.learn_times`. `is_rewritten`: compaction may have been there,
+        and the store may have them as they were before. DiskError.
         """
         snapshot = self.log.snapshot
         segments, _ = facts_of(snapshot)
         local = segments[snapshot.first_local :]
         start = snapshot.local_start_offset
-        offsets = LogFacts(start, self.uploaded_end, snapshot.log_end_offset)
-        return plan(local, offsets, limits, now_ms).start_offset
+        copied = self._same_end(snapshot) if is_rewritten else self.uploaded_end
+        offsets = LogFacts(start, copied, snapshot.log_end_offset)
+        below = plan(local, offsets, limits, now_ms).start_offset
+        self._may_leave = frozenset(wholly_before(snapshot.local_segments, min(below, copied)))
+        return below
 
-    def keep_local_from(self, offset: int) -> None:
-        """Makes durable that local segments before `offset` are about to go. DiskError."""
-        offset = min(offset, self.uploaded_end)
+    def _same_end(self, snapshot: LogSnapshot) -> int:
+        """The offset up to which the store has local segments as they are."""
+        rows = by_base(self.manifest)
+        for number in range(snapshot.first_local, len(snapshot.segments) - 1):
+            closed = Closed(snapshot.segments[number], snapshot.segments[number + 1].base_offset)
+            if not self._mirror.same.has(closed, rows):
+                return closed.segment.base_offset
+        return snapshot.active.base_offset
+
+    def leave(self, below: int) -> tuple[Segment, ...]:
+        """Takes some local segments before `below` out of the directory, of those that
+        `droppable` has found: compaction may have replaced some since.
+
+        That they go is durable before they do. Holds the writer gate, and blocks. DiskError: what
+        was done stays done.
+        """
+        if self.log.compaction.is_running:
+            return ()
+        left = self.finish_leaving()
+        if left:
+            return left
+        local = self.log.snapshot.local_segments
+        leaving = tuple(takewhile(lambda each: each in self._may_leave, local[:-1]))
+        offset = min(below, local[len(leaving)].base_offset)
         if offset > self._state.local_start_offset:
-            self._save(self._state._replace(local_start_offset=offset))
+            self._save(lambda state: state._replace(local_start_offset=offset))
+        return self.finish_leaving()
 
-    def drop(self) -> tuple[Segment, ...]:
-        """Takes some local segments that `keep_local_from` named out of the directory.
+    def finish_leaving(self) -> tuple[Segment, ...]:
+        """Takes some segments out of the directory of which it is durable that they go.
 
-        Holds the writer gate. DiskError: what was done stays done.
+        A start would do it, in whatever state they are then: so before compaction makes others of
+        them this gives none. Holds the writer gate, and blocks. DiskError: as `leave`.
         """
         self.show()  # a copy that failed late may have brought more than the log was shown
         return self.log.drop_local(self._state.local_start_offset)

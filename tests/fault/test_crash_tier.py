@@ -30,8 +30,17 @@ def test_promises_survive_a_power_cut_during_the_start_after_one(seed: int) -> N
 @pytest.mark.parametrize("seed", range(3))
 def test_state_that_compaction_rewrites_is_whole_in_the_store_at_every_call(seed: int) -> None:
     """As topics of committed offsets are: copied, and never off the disk."""
-    world = CompactedCrashWorld(seed, 1)
+    world = CompactedCrashWorld(seed, 1, is_tiered=False)
     live_compacted(world)
     assert world.points > 200
     assert world.copies > 3
     assert world.runs == 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_compacted_log_in_both_tiers_loses_no_key_at_any_call(seed: int) -> None:
+    world = CompactedCrashWorld(seed, 1, is_tiered=True, nested=seed == 3)
+    live_compacted(world)
+    assert world.points > 200
+    assert world.cleaned_away > 3
+    assert world.dropped > 3

@@ -16,6 +16,7 @@ from storage.cleaner.cleanable_logs import learn_ages, verdict_on
 from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.directory.log_manager import LogManager
 from storage.env import Env
+from storage.log.lifecycle import learn_times
 from storage.log.log import Log
 from storage.tier.manifest import Manifest
 from storage.tier.manifest_chain import read_newest
@@ -36,6 +37,7 @@ from tests.support.tier.tier_crash_world import (
     read_rows,
     sweep_twice,
 )
+from tests.support.tier.tier_life import EVERYTHING
 
 FULL_MAP = 4096
 
@@ -50,7 +52,19 @@ class Row(NamedTuple):
 class CompactedCrashWorld(TierCrashWorld):
     """Keyed appends, tombstones, runs of the cleaner, copies."""
 
-    def __init__(self, seed: int, survivals: int, *, nested: bool = False, **settings: Any) -> None:
+    def __init__(
+        self,
+        seed: int,
+        survivals: int,
+        *,
+        is_tiered: bool,
+        nested: bool = False,
+        **settings: Any,
+    ) -> None:
+        """`is_tiered`: what was copied leaves the directory, and is cleaned in the store."""
+        self._is_tiered = is_tiered
+        self.cleaned_away = 0
+        """Segments that a run has replaced in the store."""
         self.written: dict[int, Row] = {}
         """All records that were ever appended."""
         self.promised_end = 0
@@ -99,14 +113,30 @@ class CompactedCrashWorld(TierCrashWorld):
         self.manager.checkpoint()
         sizes = self.dice.choice((400, 1500, 10_000))
         self.log.reconfigure(replace(self.log.config, segment_bytes=sizes))
-        self._cleaned(self.manager, self.log, map_entries)
+        assert self.remote is not None
+        self._cleaned(self.manager, self.log, self.remote, map_entries)
+        self.cleaned_away += len(self.tiered.replaced)
         self.runs += 1
 
-    def _cleaned(self, manager: LogManager, log: Log, map_entries: int = FULL_MAP) -> None:
+    def leave(self, log: Log, remote: RemoteLogs, manager: LogManager) -> None:
+        """All that was copied leaves the directory, where the life is one of both tiers."""
+        if not self._is_tiered:
+            return
+        assert learn_times(log, 1000)
+        tiered = remote.of(log)
+        below = tiered.droppable(EVERYTHING, NOW + 10**12, is_rewritten=True)
+        while leaving := tiered.leave(below):
+            self.dropped += len(leaving)
+            manager.bury(log, leaving)
+
+    def _cleaned(
+        self, manager: LogManager, log: Log, remote: RemoteLogs, map_entries: int = FULL_MAP
+    ) -> None:
         assert learn_ages(log, 1 << 30)
         verdict = verdict_on(log, manager.cleaner_offsets, self.clock.now_ms())
         memory = CleaningMemory(24 * map_entries, 0.9, 1 << 16)
-        run = Cleaning(log, verdict, memory, Env(self.clock, self.fs, SeededRng(2)))
+        env = Env(self.clock, self.fs, SeededRng(2))
+        run = Cleaning(log, verdict, memory, env, remote.of(log))
         for part in run.slices():
             if part.in_turn is not None:
                 part.in_turn()
@@ -161,11 +191,12 @@ class CompactedCrashWorld(TierCrashWorld):
         """Copying and cleaning go on where they were."""
         make_durable(log)
         self._mirror(log, remote)
+        self.leave(log, remote, manager)
         self._judge_log(log)
         self.clock.step(1000)
         log.roll()
         make_durable(log)
-        self._cleaned(manager, log)
+        self._cleaned(manager, log, remote)
         self._mirror(log, remote)
         self.clock.step(-1000)
         self._judge_log(log)
@@ -202,6 +233,8 @@ def live_compacted(world: CompactedCrashWorld, rounds: int = 4) -> None:
             world.copy_next()
         world.clean(dice.choice((5, FULL_MAP)))
         world.copy_next()
+        assert world.remote is not None
+        world.leave(world.log, world.remote, world.manager)
         world.clock.advance(dice.choice((0, 600)))
         match dice.randrange(4):
             case 0:

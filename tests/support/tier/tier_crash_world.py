@@ -116,8 +116,8 @@ class TierCrashWorld(CrashWorld):
     def drop(self) -> None:
         tiered = self.tiered
         assert learn_times(self.log, 1000)
-        tiered.keep_local_from(tiered.droppable(EVERYTHING, NOW + 10**12))
-        while leaving := tiered.drop():
+        below = tiered.droppable(EVERYTHING, NOW + 10**12)
+        while leaving := tiered.leave(below):
             self.dropped += len(leaving)
             self.manager.bury(self.log, leaving)
 
@@ -196,8 +196,8 @@ class TierCrashWorld(CrashWorld):
         tiered.expire()
         tiered.show()
         assert learn_times(log, 1000)
-        tiered.keep_local_from(tiered.droppable(EVERYTHING, NOW + 10**12))
-        while tiered.drop():
+        below = tiered.droppable(EVERYTHING, NOW + 10**12)
+        while tiered.leave(below):
             continue
         assert log.snapshot.local_start_offset >= log.snapshot.segments[-1].base_offset
         assert read_all(log) == before, "the store has other records"

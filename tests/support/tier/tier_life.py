@@ -5,11 +5,14 @@ from typing import Any
 from uuid import UUID
 
 from config.topic import TopicConfig
+from storage.cleaner.cleanable_logs import learn_ages, verdict_on
+from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.files.file_slice import FetchData
 from storage.log.lifecycle import learn_times
 from storage.log.log import Log
+from storage.retention.cleanability import Verdict
 from storage.retention.plan import RetentionLimits
 from storage.tier.manifest import RemoteSegment
 from storage.tier.object_cache import ObjectCache
@@ -19,6 +22,7 @@ from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng, SimClock
+from tests.support.records.cleaning import MEMORY
 from tests.support.records.logs import NO_BOUNDS, make_durable
 
 LOG_DIR = "/data"
@@ -92,7 +96,9 @@ class TierLife:
 
     def copy_next(self) -> RemoteSegment | None:
         """One segment, if one is due. StorageError."""
-        row = self.tiered.copy_next(lambda size: None)
+        is_rewritten = self.manager.is_rewritten(self.log)
+        copy_next = self.tiered.mirror_next if is_rewritten else self.tiered.copy_next
+        row = copy_next(lambda size: None)
         self.tiered.show()
         return row
 
@@ -105,16 +111,37 @@ class TierLife:
         """Local segments leave, all that may or those below an offset."""
         assert learn_times(self.log, 1000)
         tiered = self.tiered
-        offset = tiered.droppable(EVERYTHING, self.clock.now_ms() + 10**15)
-        tiered.keep_local_from(offset if below is None else min(offset, below))
-        while leaving := tiered.drop():
+        is_rewritten = self.manager.is_rewritten(self.log)
+        now_ms = self.clock.now_ms() + 10**15
+        offset = tiered.droppable(EVERYTHING, now_ms, is_rewritten=is_rewritten)
+        while leaving := tiered.leave(offset if below is None else min(offset, below)):
             self.manager.bury(self.log, leaving)
 
     def expire(self) -> None:
-        """Segments before the log start leave the store. StorageError."""
-        gone = self.tiered.expire()
+        """Segments before the log start leave the store, and replaced ones. StorageError."""
+        gone = (*self.tiered.expire(), *self.tiered.take_replaced())
         self.tiered.show()
         self.delete(gone)
+
+    def verdict(self) -> Verdict:
+        """Present cleanability. StorageError."""
+        assert learn_ages(self.log, 1 << 30)
+        return verdict_on(self.log, self.manager.cleaner_offsets, self.clock.now_ms())
+
+    def clean(self, verdict: Verdict, memory: CleaningMemory = MEMORY) -> None:
+        """A run of the cleaner. StorageError: what it replaced stays replaced."""
+        remote = None if self.remote is None else self.tiered
+        env = Env(self.clock, self.fs, SeededRng(self.starts))
+        run = Cleaning(self.log, verdict, memory, env, remote)
+        slices = run.slices()
+        try:
+            for part in slices:
+                if part.in_turn is not None:
+                    part.in_turn()
+        finally:
+            slices.close()
+            self.manager.bury(self.log, run.replaced)
+        self.manager.cleaned(self.log, run.first_dirty, run.stats.next_horizon_ms)
 
     def delete(self, gone: Sequence[RemoteSegment]) -> None:
         """Objects go. StoreError: some may have."""

@@ -1,10 +1,12 @@
 """Questions to a log, each with its name: asked of both twins, they have one answer."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from protocol.records.scan import scan_batches
+from protocol.records.batch import CONTROL, TRANSACTIONAL
+from protocol.records.record import Record, read_records
+from protocol.records.scan import BatchRow, scan_batches
 from storage.search.search_clock import SearchClock
 from storage.search.segment_access import NotInMemory
 from tests.support.tier.tier_life import TierLife
@@ -50,20 +52,30 @@ def _near(dice: random.Random, times: Sequence[int]) -> int:
     return max(0, dice.choice(times) + dice.choice((-1, 0, 0, 1)))
 
 
-def questions(wanted: Wanted, *, has_estimates: bool) -> list[Question]:
-    """One of each kind. `has_estimates`: arrivals are not asked for."""
+def questions(wanted: Wanted, *, has_estimates: bool, is_cleaned: bool = False) -> list[Question]:
+    """One of each kind. `has_estimates`: arrivals are not asked for. `is_cleaned`: segments end
+    elsewhere, and so do fetches.
+    """
     offset, later, size = wanted.offset, wanted.later, wanted.max_bytes
-    found = [
-        Question(f"fetch {offset}, {size} bytes", lambda life: life.read(offset, size)),
-        Question("largest time", lambda life: life.log.search.first_with_largest()),
-        Question(
-            f"aborted {offset} to {later}", lambda life: life.log.search.aborted(offset, later)
-        ),
-        Question(
-            f"aborted in a fetch of {offset}, {size} bytes",
-            lambda life: _aborted_in(life, offset, size),
-        ),
-    ]
+    found = [Question("largest time", lambda life: life.log.search.first_with_largest())]
+    if is_cleaned:
+        found += [
+            Question(f"next of {offset}", lambda life: _next_records(life, offset)),
+            Question(
+                f"committed from {offset} to {later}", lambda life: _committed(life, offset, later)
+            ),
+        ]
+    else:
+        found += [
+            Question(f"fetch {offset}, {size} bytes", lambda life: life.read(offset, size)),
+            Question(
+                f"aborted {offset} to {later}", lambda life: life.log.search.aborted(offset, later)
+            ),
+            Question(
+                f"aborted in a fetch of {offset}, {size} bytes",
+                lambda life: _aborted_in(life, offset, size),
+            ),
+        ]
     if has_estimates:
         return found + _by_time(wanted._replace(clock=SearchClock.RECORD))
     return [
@@ -85,6 +97,39 @@ def _by_time(wanted: Wanted) -> list[Question]:
         Question(f"by time {at}, {clock}, at once", lambda life: _at_once(life, at, clock)),
         Question(f"between {low} and {high}, {clock}", lambda life: _between(life, wanted)),
     ]
+
+
+def _batches(life: TierLife, at: int, end: int) -> Iterator[tuple[BatchRow, list[Record]]]:
+    while at < end:
+        data = memoryview(life.read(at))
+        rows = scan_batches(data).batches
+        assert rows, f"nothing at {at}"
+        for row in rows:
+            yield row, read_records(data[row[0] : row[0] + row[5]])
+        at = rows[-1][2] + 1
+
+
+def _next_records(life: TierLife, offset: int) -> object:
+    """Those of the next batch that has some."""
+    for _, records in _batches(life, offset, life.log.snapshot.high_watermark):
+        if found := [each for each in records if each.offset >= offset]:
+            return [(each.offset, each.timestamp, each.key, each.value) for each in found]
+    return []
+
+
+def _committed(life: TierLife, offset: int, up_to: int) -> object:
+    """Offsets that a consumer of committed data gets, as Kafka's does it."""
+    aborted = sorted(life.log.search.aborted(offset, up_to), key=lambda each: each.first_offset)
+    open_of: set[int] = set()
+    found: list[int] = []
+    for row, records in _batches(life, offset, up_to):
+        while aborted and aborted[0].first_offset <= row[2]:
+            open_of.add(aborted.pop(0).producer_id)
+        if row[7] & CONTROL:
+            open_of.discard(row[8])
+        elif row[8] not in open_of or not row[7] & TRANSACTIONAL:
+            found += [each.offset for each in records if offset <= each.offset < up_to]
+    return found
 
 
 def _aborted_in(life: TierLife, offset: int, size: int) -> object:

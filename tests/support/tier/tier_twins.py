@@ -3,6 +3,9 @@
 Both get the same batches, starts and deletions, and are asked the same. Beside them a plain list
 has what was acknowledged. While the store is at fault a call may fail, with an error that says so;
 an answer that it does give is the right one. When the faults are over everything is as before.
+
+Some are compacted: both in the same runs, the twin in its directory, the other one in both tiers.
+Of each key the last record of the list is there, or the tombstone that has removed it was.
 """
 
 import random
@@ -17,13 +20,18 @@ from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
 from protocol.records.record import read_records
 from protocol.records.scan import scan_batches
 from storage.errors import StorageError
+from storage.retention.cleanability import Verdict
 from storage.tier.names import RECORDS
 from storage.validation.internal_batch import own_batch
+from storage.zones.zone_map import ARRIVAL_ESTIMATED, Zone
 from tests.support.disk.simenv import SimClock
+from tests.support.records.cleaning import COMPACT
 from tests.support.tier.faulty_store import POSSIBLE, Fault, FaultyStore
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.tier.tier_life import NOW, TierLife
 from tests.support.tier.tier_questions import Question, Wanted, questions
+
+Pair = tuple[bytes, bytes | None]  # key, value
 
 FAR_FUTURE = NOW + 10**12
 TINY_CACHE, LARGE_CACHE = 1, 1 << 24
@@ -36,7 +44,10 @@ class Row(NamedTuple):
     offset: int
     time_ms: int
     arrival_ms: int
-    value: bytes
+    value: bytes | None
+    key: bytes = b"k"
+    transaction: int = -1
+    """Its number, if it is of one."""
 
 
 class Weather(Enum):
@@ -45,6 +56,13 @@ class Weather(Enum):
     FAIR = 0
     FAULTY = 1
     AWAY = 2
+
+
+def _estimated(life: TierLife) -> list[Zone]:
+    """Zones of the active segment whose arrivals are estimates."""
+    snapshot, (indexes, rules) = life.log.snapshot, life.log.search.lookup
+    zones = indexes.of(snapshot.active, snapshot.end_position, rules).zones
+    return [each for each in zones.zones() if each.flags & ARRIVAL_ESTIMATED]
 
 
 class TierTwins:
@@ -65,6 +83,14 @@ class TierTwins:
             "horolog_time_index_entry": dice.choice(("max", "max", "next")),
             "message_timestamp_type": dice.choice(("CreateTime",) * 5 + ("LogAppendTime",)),
         }
+        self.is_compacted = dice.random() < 0.4
+        if self.is_compacted:
+            settings["cleanup_policy"] = COMPACT
+            settings["delete_retention_ms"] = dice.choice((1, 5000, 10**9))
+        self.cleaned_away = 0
+        """Segments that runs have replaced in the store."""
+        self.is_cleaned = False
+        """True once the twins may have other segments."""
         self.objects = MemoryStore()
         self._kept: dict[str, bytes] = {}
         self._spoilt = ""
@@ -77,7 +103,10 @@ class TierTwins:
         self._last: dict[int, tuple[list[int], int]] = {}
         self._has_estimates = False
         """Some arrivals were lost with a kill: each of both estimates them as well as it can."""
-        self._open: set[int] = set()
+        self._open: dict[int, int] = {}
+        """Numbers of open transactions, by producer."""
+        self._begun = 0
+        self._aborted: set[int] = set()
         self._last_arrival = 0
         self._character = dice.choice(("rising", "shuffled", "dirty", "untimed", "mixed"))
         for life in self.lives:
@@ -124,6 +153,9 @@ class TierTwins:
         self.sync()
         self.tier.copy_all()
         self.tier.drop()
+        if self.is_compacted:
+            self.clean()
+            self.expire()
         self.ask(6)
         self.check_all()
 
@@ -133,9 +165,9 @@ class TierTwins:
             (
                 self.append, self.roll, self.sync, self.copy, self.drop, self.expire,
                 self.delete_records, self.retain, self.restart, self.kill, self.wait,
-                self.change_weather, self.checkpoint, self.end_transactions,
+                self.change_weather, self.checkpoint, self.end_transactions, self.clean,
             ),
-            (50, 4, 30, 25, 25, 6, 2, 1, 4, 3, 4, 8, 3, 12),
+            (50, 4, 30, 25, 25, 6, 2, 1, 4, 3, 4, 8, 3, 12, 10 * self.is_compacted),
         )[0]  # fmt: skip
         self._tell(step.__name__)
         step()
@@ -148,7 +180,11 @@ class TierTwins:
         dice = self.dice
         for _ in range(dice.randint(1, 4)):
             times = [self._time() for _ in range(dice.choice((1, 1, 2, 4)))]
-            value = dice.randbytes(dice.choice((5, 40, 150)))
+            value: bytes | None = dice.randbytes(dice.choice((5, 40, 150)))
+            key = b"k"
+            if self.is_compacted:
+                key = b"k%d" % dice.randrange(9)
+                value = dice.choice((value, value, None))
             codec = dice.choice((Codec.NONE,) * 4 + (Codec.GZIP, Codec.LZ4))
             batch: dict[str, Any] = {"codec": codec}
             producer = dice.choice((-1, -1, 1, 2, 3, 4))
@@ -160,11 +196,12 @@ class TierTwins:
                     batch["base_sequence"] = first
             if producer >= 3:
                 batch["transactional"] = True
-            self._send(times, value, producer, batch)
+            self._send(times, (key, value), producer, batch)
             self._advance(dice.choice((0, 0, 1, 700)))
 
-    def _send(self, times: list[int], value: bytes, producer: int, batch: dict[str, Any]) -> None:
-        data = build_batch([(at, b"k", value) for at in times], **batch)
+    def _send(self, times: list[int], pair: Pair, producer: int, batch: dict[str, Any]) -> None:
+        key, value = pair
+        data = build_batch([(at, key, value) for at in times], **batch)
         results = []
         for life in self.lives:
             try:
@@ -182,13 +219,16 @@ class TierTwins:
         if producer >= 0:
             self._sequences[producer] = batch["base_sequence"] + len(times)
             self._last[producer] = times, batch["base_sequence"]
+        transaction = -1
         if batch.get("transactional"):
-            self._open.add(producer)
+            self._begun += producer not in self._open
+            transaction = self._open.setdefault(producer, self._begun)
         self._last_arrival = max(self._last_arrival, self.tier.clock.now_ms())
         stamp = alone.log_append_time_ms
         for index, at in enumerate(times):
             shown = at if stamp < 0 else stamp
-            self.rows.append(Row(alone.base_offset + index, shown, self._last_arrival, value))
+            row = Row(alone.base_offset + index, shown, self._last_arrival, value, key, transaction)
+            self.rows.append(row)
 
     def end_transactions(self, share: float = 0.7) -> None:
         """Some transactions end."""
@@ -199,7 +239,9 @@ class TierTwins:
                     now = life.clock.now_ms()
                     marker = own_batch(build_marker(Marker(kind, 0), producer, 0, now), now)
                     life.log.append_own(marker, acks_all=True, leader_epoch=0)
-                self._open.discard(producer)
+                transaction = self._open.pop(producer)
+                if kind == ABORT:
+                    self._aborted.add(transaction)
                 self._last_arrival = max(self._last_arrival, self.tier.clock.now_ms())
 
     def _time(self) -> int:
@@ -249,6 +291,30 @@ class TierTwins:
     def expire(self) -> None:
         self._may_fail(self.tier.expire)
 
+    def clean(self) -> None:
+        """A run over both, up to where the one of both tiers may be cleaned.
+
+        One that a fault ended is begun again: what it has replaced is replaced.
+        """
+        self.sync()
+        verdict = self._may_fail(self.tier.verdict)
+        if verdict is None:
+            return
+        self.is_cleaned = self._has_estimates = True
+        tries = 1
+        while self._may_fail(lambda: self._cleaned_tier(verdict)) is None:
+            self.tier.tiered.show()
+            if self.weather is Weather.AWAY or tries > 4:
+                self.clear_up()
+            tries += 1
+        self.alone.clean(verdict)
+
+    def _cleaned_tier(self, verdict: Verdict) -> bool:
+        before = len(self.tier.tiered.replaced)
+        self.tier.clean(verdict)
+        self.cleaned_away += len(self.tier.tiered.replaced) - before
+        return True
+
     def delete_records(self) -> None:
         snapshot = self.tier.log.snapshot
         before = self.dice.randint(snapshot.log_start_offset, snapshot.high_watermark)
@@ -278,6 +344,8 @@ class TierTwins:
             self._has_estimates = True
         for life in self.lives:
             life.kill()
+        if _estimated(self.tier) != _estimated(self.alone):
+            self._has_estimates = True  # it knows when the last record of the store's part came
 
     def change_weather(self) -> None:
         """The store falls ill, or is well again."""
@@ -319,7 +387,7 @@ class TierTwins:
         times = [row.time_ms for row in self.rows[-200:]] or [NOW]
         extra = (0, FAR_FUTURE * 2, NOW, self.tier.clock.now_ms())
         wanted = Wanted.drawn(self.dice, self.alone, (*times, *extra))
-        return questions(wanted, has_estimates=self._has_estimates)
+        return questions(wanted, has_estimates=self._has_estimates, is_cleaned=self.is_cleaned)
 
     def _both(self, question: Question) -> None:
         expected = question.ask(self.alone)
@@ -333,17 +401,36 @@ class TierTwins:
 
     def check_all(self) -> None:
         """Every record of the list is there, once, and nothing else."""
-        snapshot, at = self.tier.log.snapshot, self.start
+        snapshot = self.tier.log.snapshot
+        found = self._found(self.start, snapshot.high_watermark)
+        known = {row.offset: row for row in self.rows if row.offset >= self.start}
+        kept = [(offset, value) for offset, value in found if offset in known]
+        below = [row for row in known.values() if row.offset < snapshot.high_watermark]
+        if self.is_cleaned:
+            self._check_last(dict(kept), below)
+        else:
+            assert kept == [(row.offset, row.value) for row in below], "the list has other records"
+
+    def _check_last(self, kept: dict[int, bytes | None], known: list[Row]) -> None:
+        """The one-line model of compaction."""
+        committed = [row for row in known if row.transaction not in self._aborted]
+        wanted = {row.key: row for row in committed}
+        found = {row.key: row for row in committed if row.offset in kept}
+        assert all(kept[row.offset] == row.value for row in found.values())
+        for key, row in wanted.items():
+            is_gone = row.value is None and key not in found
+            assert is_gone or found.get(key) == row, f"{key!r}: {found.get(key)}, not {row}"
+
+    def _found(self, at: int, end: int) -> list[tuple[int, bytes | None]]:
         found: list[tuple[int, bytes | None]] = []
-        while at < snapshot.high_watermark:
+        start = at
+        while at < end:
             data = memoryview(self.tier.read(at, self.dice.choice((1, 300, 1 << 20))))
             rows = [row for row in scan_batches(data).batches if row[0] + row[5] <= len(data)]
             assert rows, f"nothing at {at}"
             for row in rows:
                 records = read_records(data[row[0] : row[0] + row[5]])
-                found += [(each.offset, each.value) for each in records if each.offset >= at]
+                found += [(each.offset, each.value) for each in records if each.offset >= start]
             at = rows[-1][2] + 1
-        known = {row.offset: row.value for row in self.rows if row.offset >= self.start}
-        kept = [(offset, value) for offset, value in found if offset in known]
-        expected = [each for each in known.items() if each[0] < snapshot.high_watermark]
-        assert kept == expected, "the list has other records"
+        assert len({offset for offset, _ in found}) == len(found), "an offset comes twice"
+        return found

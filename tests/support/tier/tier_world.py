@@ -96,9 +96,9 @@ class TierWorld:
     def drop_all(self, limits: RetentionLimits = NOW) -> int:
         """Local segments that may leave do; how many did."""
         assert learn_times(self.log, 1000)
-        self.tiered.keep_local_from(self.tiered.droppable(limits, self.env.clock.now_ms()))
+        below = self.tiered.droppable(limits, self.env.clock.now_ms())
         count = 0
-        while leaving := self.tiered.drop():
+        while leaving := self.tiered.leave(below):
             count += len(leaving)
         return count
 

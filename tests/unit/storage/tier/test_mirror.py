@@ -2,20 +2,24 @@
 
 from dataclasses import replace
 
+import pytest
+
 from protocol.records.builder import build_batch
 from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.cleaner.cleaner import Cleaning
 from storage.env import Env
 from storage.files.layout import LOG, TIME_INDEX
 from storage.tier.mirror import Closed, SameCopies
+from storage.tier.port import ObjectStore, StoreError
 from tests.support.disk.simenv import SeededRng
 from tests.support.records.cleaning import COMPACT, MEMORY, verdict
+from tests.support.tier.faulty_store import Fault, FaultyStore, of_calls
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.tier.tier_life import NOW, TierLife
 
 
-def life_with_records(count: int = 20) -> TierLife:
-    life = TierLife(MemoryStore(), cleanup_policy=COMPACT, segment_bytes=400)
+def life_with_records(count: int = 20, store: ObjectStore | None = None) -> TierLife:
+    life = TierLife(store or MemoryStore(), cleanup_policy=COMPACT, segment_bytes=400)
     life.create()
     for number in range(count):
         put(life, b"k%d" % (number % 3), b"%d" % number * 20)
@@ -52,12 +56,11 @@ def test_a_start_finds_its_copies_and_makes_none_again() -> None:
 def test_a_segment_of_the_same_size_with_other_bytes_is_no_copy() -> None:
     life = life_with_records()
     mirror(life)
-    manifest = life.tiered.manifest
-    row, segment = manifest.segments[0], life.log.snapshot.segments[0]
+    row, segment = life.tiered.manifest.segments[0], life.log.snapshot.segments[0]
     other = {**row.parts, LOG: row.parts[LOG]._replace(crc=row.parts[LOG].crc ^ 1)}
-    changed = manifest._replace(segments=(row._replace(parts=other),))
-    assert SameCopies().has(Closed(segment, row.end_offset), manifest)
-    assert not SameCopies().has(Closed(segment, row.end_offset), changed)
+    closed = Closed(segment, row.end_offset)
+    assert SameCopies().has(closed, {0: row})
+    assert not SameCopies().has(closed, {0: row._replace(parts=other)})
 
 
 def test_nothing_is_named_before_all_that_was_closed_is_copied() -> None:
@@ -68,6 +71,19 @@ def test_nothing_is_named_before_all_that_was_closed_is_copied() -> None:
         assert not life.tiered.manifest.segments
     assert life.tiered.mirror_next(lambda size: None) is None
     assert len(life.tiered.manifest.segments) == closed
+
+
+def test_a_change_of_which_the_answer_was_lost_loses_no_object() -> None:
+    objects = MemoryStore()
+    store = FaultyStore(objects, of_calls("put_new", Fault.LOST_AFTER))
+    life = life_with_records(store=store)
+    with pytest.raises(StoreError):
+        mirror(life)
+    mirror(life)
+    named = [key for row in life.tiered.manifest.segments for key in life.tiered.objects_of(row)]
+    assert len(named) > 4
+    gone = [key for row in life.tiered.take_replaced() for key in life.tiered.objects_of(row)]
+    assert not set(gone) & set(named)
 
 
 def test_a_copy_between_any_two_renames_of_a_run_has_every_file() -> None:
