@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "dump": "broker.cli.dump",
     "verify": "broker.cli.verify",
     "restore": "broker.cli.tier.restore",
+    "tier": "broker.cli.tier.commands",
     "users": "broker.cli.security.users",
     "acls": "broker.cli.security.acls",
     "tokens": "broker.cli.security.tokens",
@@ -118,11 +119,11 @@ def horolog(context: click.Context) -> int:
     """A broker that speaks the Kafka protocol and gets time right.
 
     serve runs the broker, health checks whether it is ready. top, segments, time, retention,
-    compaction, groups, transactions and clock ask a running broker over its HTTP port; users, acls
-    and tokens over the Kafka protocol, the first two also change a directory that no broker uses.
-    dump and verify read files of a data directory, explain describes events and exit statuses:
-    these need no broker. restore makes a data directory out of the tier's object store. bundle
-    writes a support archive. spark runs jobs over whole topics.
+    compaction, groups, transactions, clock and tier status ask a running broker over its HTTP port;
+    users, acls and tokens over the Kafka protocol, the first two also change a directory that no
+    broker uses. dump and verify read files of a data directory, explain describes events and exit
+    statuses: these need no broker. restore makes a data directory out of the tier's object store.
+    bundle writes a support archive. spark runs jobs over whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

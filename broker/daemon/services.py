@@ -102,6 +102,7 @@ class Services:
     """None unless `remote.log.storage.system.enable` asks for it."""
     tiering: "Tiering | None"
     sweep: "Sweep | None"
+    tier_standing: "TierStanding | None"
     key_sources: dict[str, KeySource]
     """Keys of OAUTHBEARER, by the first listener that has them."""
 
@@ -292,7 +293,8 @@ class Services:
             self.held_time = HeldTime(held_clock, self.tasks, self.waiters)
         self.retention = Retention(topics, logs, self.clock, self.clock_watch, lane)
         self.rolling = Rolling(topics, self.clock, self.clock_watch, lane, self._sync_soon)
-        standing = None if self.tier is None else self._tier_standing(self.tier)
+        standing = None if self.tier is None else self._made_standing(self.tier)
+        self.tier_standing = standing
         self.cleaner = Cleaner(
             topics,
             logs,
@@ -322,7 +324,7 @@ class Services:
         if self.tier is not None and standing is not None:
             self._make_rounds(self.tier, standing)
 
-    def _tier_standing(self, tier: "Tier") -> "TierStanding":
+    def _made_standing(self, tier: "Tier") -> "TierStanding":
         from broker.tier.standing import TierOwner, TierStanding
 
         return TierStanding(TierOwner(tier, self.logs, self.env, self.lane, self.node_id))

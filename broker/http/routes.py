@@ -15,6 +15,7 @@ from broker.http.resources import (
     segments,
     settings,
     starts,
+    tier,
     time_queries,
     topics,
     transactions,
@@ -37,5 +38,6 @@ ROUTES: tuple[HttpRoute[Any], ...] = (
     *settings.ROUTES,
     *scrub.ROUTES,
     *starts.ROUTES,
+    *tier.ROUTES,
     openapi.route(lambda: ROUTES),
 )

@@ -75,10 +75,13 @@ class TierStanding:
         """Has the store know topics, settings, quotas and entries of access control."""
         try:
             content = await self._place.disk.run(self._content)
-            if await self._place.tier.copies.run(self._pictures.write_if_changed, content):
-                event("cluster_pictured", files=len(content.files))
+            is_new = await self._place.tier.copies.run(self._pictures.write_if_changed, content)
         except (ConfigError, StorageError) as error:
             self._failed(error)
+            return
+        self._place.tier.tally.reached()
+        if is_new:
+            event("cluster_pictured", files=len(content.files))
 
     def _prove(self) -> None:
         place = self._place

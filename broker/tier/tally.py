@@ -22,7 +22,8 @@ class TierTally:
         """Objects that nothing names, as the last sweep saw them, without those it removed."""
         self.removed_orphans = self.failed_sweeps = 0
         self._stopped: dict[Log, str] = {}
-        self._unreachable = ""
+        self.unreachable_because = ""
+        """Reason why the store was not usable at all the last time; empty when it was."""
 
     def copied(self, size_bytes: int) -> None:
         """One segment is in the store."""
@@ -53,8 +54,13 @@ class TierTally:
     def unreachable(self, error: Exception) -> bool:
         """The store does not answer at all; True when that is news."""
         self.failures += 1
-        is_news, self._unreachable = str(error) != self._unreachable, str(error)
+        is_news = str(error) != self.unreachable_because
+        self.unreachable_because = str(error)
         return is_news
+
+    def reached(self) -> None:
+        """The store answered."""
+        self.unreachable_because = ""
 
     def swept(self, report: SweepReport) -> None:
         """A sweep has seen all objects."""

@@ -1,7 +1,20 @@
 """The segments of a log in both tiers: those that are only in the store, then the local ones."""
 
+from enum import Enum
+
+from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.removal import wholly_before
 from storage.segment.segment import Segment
+
+
+class SegmentPlace(Enum):
+    """Places of a segment."""
+
+    LOCAL = "local"
+    """In the directory alone."""
+    STORE = "store"
+    """In the store alone."""
+    BOTH = "both"
 
 
 class SegmentTiers:
@@ -37,3 +50,21 @@ class SegmentTiers:
             gone = len(wholly_before((*away, local[0]), min(start_offset, base)))
             self.segments = (*away[gone:], *local)
             self.first_local = len(away) - gone
+
+    def places(self, snapshot: LogSnapshot, *, is_rewritten: bool) -> tuple[SegmentPlace, ...]:
+        """SegmentPlace of each segment of a snapshot. From any thread.
+
+        `is_rewritten`: compaction may have made another segment of what the store has.
+        """
+        copied, end_offset = self.uploaded, self.uploaded_end
+        known = {(each.base_offset, each.size_bytes) for each in copied}
+        found = [SegmentPlace.STORE] * snapshot.first_local
+        for number in range(snapshot.first_local, len(snapshot.segments)):
+            segment = snapshot.segments[number]
+            is_closed = number + 1 < len(snapshot.segments)
+            is_there = is_closed and (
+                (segment.base_offset, segment.size_bytes) in known
+                or (not is_rewritten and snapshot.segments[number + 1].base_offset <= end_offset)
+            )
+            found.append(SegmentPlace.BOTH if is_there else SegmentPlace.LOCAL)
+        return tuple(found)

@@ -1,10 +1,20 @@
 """Choice of the segments that are to be copied to the store. Pure; reads no file."""
 
 from collections.abc import Sequence
+from enum import Enum
 
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segment import Segment
 from storage.tier.manifest import RemoteSegment
+
+
+class CopyReason(Enum):
+    """Reasons why a closed segment is not copied, or that it is; each with a sentence."""
+
+    DUE = "it may be copied: the next round does, or this one is at it"
+    NOT_SYNCED = "it is not synced to the disk yet"
+    NOT_COMMITTED = "it is not below the high watermark yet"
+    OPEN_TRANSACTION = "a transaction that began in it, or before it, is still open"
 
 
 def next_to_copy(snapshot: LogSnapshot, uploaded_end: int) -> tuple[Segment, int] | None:
@@ -43,8 +53,19 @@ def overlapping(
 
 
 def _may_go(snapshot: LogSnapshot, segment: Segment, end_offset: int) -> bool:
-    """True when the closed segment is on the disk, committed, and of no open transaction.
+    """True when the closed segment is on the disk, committed, and of no open transaction."""
+    return copy_reason(snapshot, segment, end_offset) is CopyReason.DUE
+
+
+def copy_reason(snapshot: LogSnapshot, segment: Segment, end_offset: int) -> CopyReason:
+    """The reason why a closed segment that the store does not have is not copied, if there is one.
 
     The last stable offset is never above the high watermark.
     """
-    return segment.synced and end_offset <= snapshot.last_stable_offset
+    if not segment.synced:
+        return CopyReason.NOT_SYNCED
+    if end_offset > snapshot.high_watermark:
+        return CopyReason.NOT_COMMITTED
+    if end_offset > snapshot.last_stable_offset:
+        return CopyReason.OPEN_TRANSACTION
+    return CopyReason.DUE

@@ -137,6 +137,7 @@ async def test_a_parameter_tells_no_more_than_a_path(world: Guarded) -> None:
     await world.allow("alice", G, "shown", O.READ)
     for path, method in (
         ("/api/timeline", "GET"), ("/api/timeline/lookup", "GET"), ("/api/dirty", "GET"),
+        ("/api/tier", "GET"),
         ("/api/groups/shown/reset", "GET"), ("/api/groups/shown/reset", "POST"),
     ):  # fmt: skip
         (route,) = (

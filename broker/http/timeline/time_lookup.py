@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.http.port.parameters import INSTANT, Asked, Parameter, word
 from broker.http.port.route import HttpRoute
+from broker.http.resources.partition_pages import CHOICE, cursor_behind, logs_of, page_of
 from broker.http.resources.topics import SEES_TOPICS
-from broker.http.timeline.timeline import CHOICE, cursor_behind, logs_of, page_of
 from broker.runtime.probes import BrokerProbes
 from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none

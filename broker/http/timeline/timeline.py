@@ -6,18 +6,18 @@ these than an answer may hold. Nothing is decided here, and nothing changes.
 """
 
 from collections.abc import Mapping
-from itertools import islice
 from time import sleep
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing
 from broker.guards.clock_guard import ClockWatch
-from broker.http.port.parameters import FLAG, Asked, Parameter, ParameterKind, count
+from broker.http.port.parameters import Asked, Parameter, count
 from broker.http.port.route import HttpRoute
 from broker.http.resources.clock import hold_state
+from broker.http.resources.partition_pages import CHOICE, cursor_behind, logs_of, page_of
 from broker.http.resources.segments import spans
-from broker.http.resources.topics import SEES_TOPICS, find_topic
+from broker.http.resources.topics import SEES_TOPICS
 from broker.http.timeline.bars import COLUMNS, STATES, Bar, bars_of
 from broker.http.timeline.clients import Place, dirty_by_partition, furthest_behind, lag_in_time
 from broker.http.timeline.schedule import retention_round_ms, upcoming
@@ -26,7 +26,6 @@ from broker.runtime.probes import BrokerProbes
 from broker.tasks.runner import TaskRunner
 from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
-from protocol.acls import ResourceType
 from storage.cleaner.cleanable_logs import CleanerOffsets, is_compacted
 from storage.cleaner.dirty_age import dirty_age
 from storage.directory.log_manager import LogManager
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from storage.log.log import Log
     from storage.segment.log_snapshot import LogSnapshot
 
-MAX_PARTITIONS, DEFAULT_PARTITIONS = 1000, 200
 MAX_BARS, MAX_BARS_OF_ONE = 5000, 1000
 LEARNING_SECONDS, LEARNED_AT_A_TIME = 0.3, 16
 TURN_SECONDS = 0.001
@@ -100,37 +98,6 @@ def _timeline(services: TimelineServices, asked: Asked) -> object:
         "partitions_in_all": len(logs),
         "next": cursor_behind(page, logs),
     }
-
-
-def logs_of(catalog: TopicCatalog, asked: Asked) -> "list[Log]":
-    """The logs that are meant, in the order of topics and partitions; ApiError 404.
-
-    `topic`: of this one only. Without it those of the broker's own topics come with `internal`.
-    """
-    name, images = asked.fields["topic"], catalog.image.topics
-    if name is not None:
-        topics = [find_topic(catalog, name, asked.caller)]
-    else:
-        hidden = () if asked.fields["internal"] else catalog.internal_topics
-        names = sorted(each for each in images if each not in hidden)
-        topics = [images[each] for each in asked.caller.seen(ResourceType.TOPIC, names)]
-    return [partition.log for topic in topics for partition in topic.partitions]
-
-
-def page_of(logs: "list[Log]", asked: Asked) -> "list[Log]":
-    """Those behind the cursor, as many as were asked for."""
-    behind = (log for log in logs if (log.topic, log.partition) > asked.fields["after"])
-    return list(islice(behind, asked.fields["limit"]))
-
-
-def cursor_behind(listed: "list[dict[str, object]]", logs: "list[Log]") -> str | None:
-    """The cursor for the page after the last partition listed; None at the end."""
-    if not listed or (listed[-1]["topic"], listed[-1]["partition"]) == (
-        logs[-1].topic,
-        logs[-1].partition,
-    ):
-        return None
-    return f"{listed[-1]['topic']}:{listed[-1]['partition']}"
 
 
 def _partition(view: _View, log: "Log") -> dict[str, object]:
@@ -262,23 +229,6 @@ def _compaction(offsets: CleanerOffsets, log: "Log", now_ms: int) -> dict[str, o
         "overdue_ms": age.delay_ms(now_ms),
     }
 
-
-def _cursor(text: str, _: int) -> Place:
-    topic, mark, partition = text.rpartition(":")
-    if not mark:
-        raise ValueError(f"{text!r} is not TOPIC:PARTITION, as 'next' of the page before gave it")
-    return topic, int(partition)
-
-
-CHOICE = (
-    Parameter("topic", ParameterKind(lambda text, _: text), "This topic only"),
-    Parameter("internal", FLAG, "Include the broker's own topics", True),
-    Parameter(
-        "after", ParameterKind(_cursor), "Go on behind this: 'next' of the last page", ("", -1)
-    ),
-    Parameter("limit", count(1, MAX_PARTITIONS), "Partitions in the answer", DEFAULT_PARTITIONS),
-)
-"""Parameters that choose the partitions of an answer."""
 
 ROUTES = (
     HttpRoute(
