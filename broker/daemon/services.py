@@ -304,7 +304,7 @@ class Services:
             has_to_wait=lambda: self.clock_watch.look() or self.crash_guard.is_holding,
             memory_bytes=lambda: self.memory.share(MemoryClass.CLEANER),
             sync=self._sync_soon,
-            remote_of=None if standing is None else standing.part_of,
+            remote=standing,
         )
         self.memory.watch(MemoryClass.CLEANER, lambda: self.cleaner.memory_bytes)
         self.disk_watch = DiskWatch(

@@ -49,9 +49,10 @@ PAGES: Mapping[str, Page] = {
     ),
     "log_not_cleaned": Page(
         "A log could not be compacted and is backed off: it is tried again after retry_seconds, "
-        "each time twice as long, and at once when its settings change. Records that a tombstone "
-        "should have erased may still be there.",
+        "each time twice as long (each minute where the tier's store is away), and at once when "
+        "its settings change. Records that a tombstone should have erased may still be there.",
         "reason says what to do: damage (horolog verify), no space, a batch too large to unpack "
-        "(max.decompressed.message.bytes). horolog compaction TOPIC shows the state.",
+        "(max.decompressed.message.bytes), the tier's store (tier_failed, tier_unreachable, "
+        "tier_refused). horolog compaction TOPIC shows the state.",
     ),
 }

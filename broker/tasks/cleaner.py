@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
@@ -51,6 +51,17 @@ SEGMENTS_LOOKED_UP = 16  # of each log, in one look
 LEAST_MAP_BYTES, LEAST_CHUNK_BYTES = 1 << 20, 1024
 
 
+class RemoteParts(Protocol):
+    """The tier's store, as the cleaner needs it."""
+
+    @property
+    def was_asked(self) -> bool:
+        """False at the start: nothing is known of it yet, and nothing to report."""
+
+    def part_of(self, log: "Log") -> "RemotePart | None":
+        """The log's part in it; None when it has none. StorageError while it cannot be used."""
+
+
 class Progress(NamedTuple):
     """Progress of one slice of work. `is_over`: the run has nothing left to do."""
 
@@ -74,14 +85,13 @@ class Cleaner:
         has_to_wait: Callable[[], bool],
         memory_bytes: Callable[[], int],
         sync: "Callable[[Log], None]",
-        remote_of: "Callable[[Log], RemotePart | None] | None" = None,
+        remote: "RemoteParts | None" = None,
     ) -> None:
         """Nothing was looked at; no thread runs.
 
         `has_to_wait` tells a hold of the clock, or of a broker that came out of a loop of crashes.
         All cleaning together takes `memory_bytes` at most. `sync` has a log synced soon.
-        `remote_of` gives a log's part in the tier's store, where there is a tier; StorageError
-        when that cannot be worked on for now.
+        `remote`: where there is a tier.
         """
         self._topics = topics
         self._logs = logs
@@ -92,7 +102,7 @@ class Cleaner:
         self._has_to_wait = has_to_wait
         self._most_memory_bytes = memory_bytes
         self._sync = sync
-        self._remote_of = remote_of
+        self._remote = remote
         self._threads: ThreadPoolExecutor | None = None
         self._thread_count = 0
         self._stopping = asyncio.Event()
@@ -208,7 +218,7 @@ class Cleaner:
     async def _clean(self, worker: int, partition: "Partition", verdict: Verdict) -> None:
         """One run, slice by slice."""
         manager = self._logs
-        remote = None if self._remote_of is None else self._remote_of(partition.log)
+        remote = None if self._remote is None else self._remote.part_of(partition.log)
         cleaning = Cleaning(partition.log, verdict, self._memory(), self._env, remote)
         slices = cleaning.slices()
         self._running.add(cleaning)
@@ -264,7 +274,7 @@ class Cleaner:
     @property
     def _workers(self) -> int:
         """Those of all logs, and behind them the one of logs that are in the store in part."""
-        return self._settings.log_cleaner_threads + (self._remote_of is not None)
+        return self._settings.log_cleaner_threads + (self._remote is not None)
 
     def _is_free(self, log: "Log", worker: int) -> bool:
         aside = self.set_aside.get(log)
@@ -276,8 +286,9 @@ class Cleaner:
         )
 
     def _is_for(self, log: "Log", worker: int) -> bool:
-        is_in_store = self._remote_of is not None and log.snapshot.first_local > 0
-        return is_in_store == (worker == self._settings.log_cleaner_threads)
+        if self._remote is None or not log.snapshot.first_local:
+            return worker < self._settings.log_cleaner_threads
+        return worker == self._settings.log_cleaner_threads and self._remote.was_asked
 
     def _memory(self) -> CleaningMemory:
         settings, share = self._settings, self._workers

@@ -45,6 +45,7 @@ class TierStanding:
         self._place = place
         self._pictures = PictureWriter(place.tier.store, place.env.clock)
         self._is_proven = False
+        self._failure = ""
         self.refused = ""
         """Reason why nothing is copied at all; empty without one."""
 
@@ -57,9 +58,13 @@ class TierStanding:
         if found is None or found.log is not log:
             return None
         if log.snapshot.first_local and (self.refused or not self._is_proven):
-            reason = self.refused or "nothing was asked of it since the start"
-            raise StoreError(found.keys.prefix, "compact", reason)
+            raise StoreError(found.keys.prefix, "compact", self.refused or self._failure)
         return found
+
+    @property
+    def was_asked(self) -> bool:
+        """True once the store was asked since the start, whatever its answer was."""
+        return self._is_proven or bool(self.refused or self._failure)
 
     async def may_copy(self) -> bool:
         """True when the store was asked, and nothing is against it."""
@@ -68,6 +73,7 @@ class TierStanding:
                 await self._place.tier.copies.run(self._prove)
                 self._is_proven = True
             except (TierRefused, StorageError) as error:
+                self._failure = str(error)
                 self._failed(error)
         return self._is_proven and not self.refused
 

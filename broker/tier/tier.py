@@ -61,14 +61,15 @@ def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
     directory = settings.horolog_tier_cache_dir or settings.log_dir.rstrip("/") + CACHE_DIR
     cache = ObjectCache(env.fs, directory, settings.horolog_tier_cache_bytes)
     fetch_pace = Pace(lambda: config.broker_config.remote_log_manager_fetch_max_bytes_per_second)
-    remote = RemoteLogs(Reach(store, cache, fetch_pace), env)
+    copy_pace = Pace(lambda: config.broker_config.remote_log_manager_copy_max_bytes_per_second)
+    remote = RemoteLogs(Reach(store, cache, fetch_pace, copy_pace), env)
     return Tier(
         store,
         cache,
         remote,
         StoreReads(lanes, config),
         lanes.wide_lane(COPIES, MOST_COPIERS),
-        Pace(lambda: config.broker_config.remote_log_manager_copy_max_bytes_per_second),
+        copy_pace,
         fetch_pace,
         Trash(store, env.clock.monotonic),
         TierTally(),

@@ -82,7 +82,9 @@ class CleanReason(StrEnum):
 
     CLEAN = "nothing is dirty but the active segment"
     TOO_YOUNG = "what is dirty has not waited for min.compaction.lag.ms"
-    UNSETTLED = "an open transaction, or bytes that are not on the disk yet, come first"
+    UNSETTLED = (
+        "an open transaction, or bytes that are not on the disk, or in the tier's store, come first"
+    )
     RATIO_SMALL = "not dirty enough"
 
 

@@ -37,10 +37,6 @@ Pace = Callable[[int], None]
 """Called with the bytes that are about to be sent or fetched; may wait."""
 
 
-def no_pace(_size_bytes: int) -> None:
-    """As fast as it goes: the caller has a pace of its own."""
-
-
 class NotAsSent(CorruptLog):
     """The store has other bytes than were sent; the copy does not count."""
 

@@ -29,6 +29,8 @@ class Reach(NamedTuple):
     cache: ObjectCache
     pace: Callable[[int], None] = lambda size_bytes: None  # noqa: ARG005 - a default
     """Called with the bytes that are about to be fetched; may wait."""
+    copy_pace: Callable[[int], None] = lambda size_bytes: None  # noqa: ARG005 - a default
+    """The same for what compaction sends."""
 
 
 class RemoteObject:

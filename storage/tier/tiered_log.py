@@ -20,7 +20,7 @@ from storage.segment.removal import wholly_before
 from storage.segment.segment import Segment
 from storage.segment.times import facts_of
 from storage.tier import local_state
-from storage.tier.copying import Destination, Pace, copy_segment, no_pace
+from storage.tier.copying import Destination, Pace, copy_segment
 from storage.tier.eligible import next_to_copy
 from storage.tier.local_state import LocalState
 from storage.tier.manifest import Change, Manifest, RemoteSegment
@@ -186,7 +186,8 @@ class TieredLog:
         unique = frozenset(map(unique_of, old))
         rows = tuple(each for each in self.manifest.segments if each.unique in unique)
         self._check_all(rows, old)
-        to = Destination(self._reach.store, self.keys, unique_text(self._env.rng.uint64()), no_pace)
+        reach, name = self._reach, unique_text(self._env.rng.uint64())
+        to = Destination(reach.store, self.keys, name, reach.copy_pace)
         producers = self._segments.producers_at_end(rows[-1])
         self._unnamed.begin(to.unique)
         try:
@@ -195,7 +196,7 @@ class TieredLog:
                 self._settle()
                 found = tuple(each for each in self.manifest.segments if each.unique in unique)
                 if found != rows:
-                    self._reach.store.delete(self.objects_of(row))
+                    reach.store.delete(self.objects_of(row))
                 self._check_all(found, old)
                 self._put((row,), rows)
         finally:

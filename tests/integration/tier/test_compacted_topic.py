@@ -8,10 +8,17 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
 
-from tests.integration.tier.test_tiered_broker import offset_of, start, until
-from tests.support.tier.s3_server import S3Server, seaweedfs
+from tests.integration.tier.test_tiered_broker import offset_of, settings, start, until
+from tests.support.tier.s3_server import S3Server, only_aws, seaweedfs
+from tests.support.worlds.broker_process import start_broker
 
 COMPACTED = {"horolog.tier.compacted": "true", "log.cleaner.backoff.ms": "200"}
 SETTINGS = {
@@ -49,9 +56,9 @@ def server() -> Iterator[S3Server]:
         yield running
 
 
-def make_topic(bootstrap: str, name: str, settings: dict[str, str]) -> None:
+def make_topic(bootstrap: str, name: str, config: dict[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(30)
+    admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(30)
 
 
 def write(bootstrap: str, topics: Sequence[str], seed: int, count: int = WRITES) -> None:
@@ -156,12 +163,48 @@ def test_a_store_that_stands_still_stops_the_cleaning_of_no_other_topic(
         with server.frozen():
             write(broker.bootstrap, ("tiered", "alone"), 2)
             directory = tmp_path / "data" / "alone-0"
-            until(
-                lambda: sum(each.stat().st_size for each in directory.glob("*.log")) < MOST,
-                "the other topic waits for the store",
-            )
+            until(lambda: _bytes_in(directory) < MOST, "the other topic waits for the store")
         write(broker.bootstrap, ["tiered"], 3, 400)
         wait_until_compacted(broker.bootstrap, in_store, WRITES)
+
+
+def test_a_run_without_the_store_is_named_and_keeps_no_other_log_waiting(
+    server: S3Server, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    all_stays = {"min.cleanable.dirty.ratio": "1"}
+    with start(server, data, **COMPACTED) as broker:
+        for name, each in (("tiered", TIERED), ("alone", SETTINGS)):
+            make_topic(broker.bootstrap, name, {**each, **all_stays})
+        write(broker.bootstrap, ("tiered", "alone"), 1)
+        until(
+            lambda: offset_of(broker.bootstrap, "tiered", EARLIEST_LOCAL)[1] > 1000,
+            "nothing leaves",
+        )
+        broker.stop()
+    log, directory = tmp_path / "away.log", data / "alone-0"
+    with only_aws({**server.environment, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}):
+        broker = start_broker(data, {**settings(server, tmp_path.name), **COMPACTED}, log=log)
+    with broker:
+        for name in ("tiered", "alone"):
+            alter(broker.bootstrap, name, "min.cleanable.dirty.ratio", "0.01")
+        until(lambda: "event=log_not_cleaned" in log.read_text(), "nothing tells of it")
+        until(lambda: _bytes_in(directory) < MOST, "the other topic waits for the store")
+        broker.stop()
+    with start(server, data, **COMPACTED) as broker:
+        wait_until_compacted(broker.bootstrap, stored_bytes(server, tmp_path.name), 1000)
+        assert latest(read(broker.bootstrap, "tiered")) == latest(read(broker.bootstrap, "alone"))
+
+
+def alter(bootstrap: str, topic: str, key: str, value: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    change = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([change])[change].result(30)
+
+
+def _bytes_in(directory: Path) -> int:
+    return sum(each.stat().st_size for each in directory.glob("*.log"))
 
 
 def test_it_is_refused_unless_the_broker_allows_it(server: S3Server, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from config.sources import load
 from config.store import ConfigStore
 
 TIER = ("remote.log.storage.system.enable=true", "horolog.tier.url=s3://logs/a")
+ALLOWED = "horolog.tier.compacted=true"
 TIERED = {"remote.storage.enable": "true"}
 
 
@@ -62,6 +63,29 @@ def test_local_defaults_above_the_total_ones_do_not_start_with_a_tier() -> None:
 def test_a_compacted_topic_has_no_tier() -> None:
     both = {**TIERED, "cleanup.policy": "compact"}
     assert why_not(store_with(*TIER), "t", both).key == "cleanup.policy"
+
+
+def test_a_compacted_topic_has_a_tier_where_the_broker_allows_it() -> None:
+    store = store_with(*TIER, ALLOWED)
+    store.set_topic("t", {**TIERED, "cleanup.policy": "compact,delete"})
+    refused = why_not(
+        store, "t", {**TIERED, "cleanup.policy": "compact", "remote.log.copy.disable": "true"}
+    )
+    assert refused.key == "remote.log.copy.disable"
+    assert "what compaction rewrites has to be copied again" in str(refused)
+
+
+def test_a_broker_that_does_not_allow_it_does_not_start_on_a_compacted_topic_with_a_tier() -> None:
+    before = store_with(*TIER, ALLOWED)
+    before.set_topic("t", {**TIERED, "cleanup.policy": "compact"})
+    after = store_with(*TIER)
+    after.restore(before.serialise())
+    with pytest.raises(ConfigError, match="topic t has both") as refused:
+        after.check_stored_topics()
+    assert refused.value.key == "horolog.tier.compacted"
+    again = store_with(*TIER, ALLOWED)
+    again.restore(before.serialise())
+    again.check_stored_topics()
 
 
 def test_a_tier_ends_only_with_its_data() -> None:

@@ -154,6 +154,8 @@ def test_no_segment_leaves_during_a_run() -> None:
             part.in_turn()
         life.drop()
         assert life.log.snapshot.first_local == 0 or not life.log.compaction.is_running
+    life.kill()
+    assert len(read_rows(life.log)) == KEYS, "a start has taken the store's old segments"
     life.judge()
 
 
@@ -228,7 +230,6 @@ def test_a_fetch_of_what_was_compacted_away_finds_what_took_its_place() -> None:
 
 def test_a_search_of_what_was_compacted_away_finds_what_took_its_place() -> None:
     life = away_life()
-    wanted = life.log.search.first_with_largest()
     life.restart()
     get, asked = life.objects.get_range, []
 
@@ -240,8 +241,10 @@ def test_a_search_of_what_was_compacted_away_finds_what_took_its_place() -> None
         return get(key, position, size)
 
     life.objects.get_range = compact_first  # type: ignore[method-assign]
-    assert life.log.search.first_with_largest() == wanted
+    found = life.log.search.first_at_or_after(0)
     assert asked, "it was answered from memory"
+    assert found is not None
+    assert found.offset == min(read_rows(life.log)) > 0
 
 
 def test_a_store_that_is_away_ends_a_run_and_nothing_has_changed() -> None:
