@@ -1,6 +1,7 @@
 """A compacted log in both tiers: one rule a test."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from protocol.records.record import read_records
 from protocol.records.scan import scan_batches
 from storage.cleaner.cleaner import Cleaning
 from storage.env import Env
-from storage.errors import DiskError
+from storage.errors import DiskError, StorageError
 from storage.tier.manifest import RemoteSegment
 from storage.tier.port import StoreError
 from storage.tier.tiered_log import SegmentsChanged
@@ -310,3 +311,67 @@ def test_tombstones_go_after_their_time_and_no_value_comes_back() -> None:
     assert len(read_rows(life.log)) == 1
     life.cut_power(3)
     life.judge()
+
+
+def test_when_a_log_is_due_is_known_without_the_store() -> None:
+    """And as with one tier: max.compaction.lag.ms counts from the same record."""
+    lags = {"max_compaction_lag_ms": 1000, "min_compaction_lag_ms": 100}
+    alone, both = CompactedLife(**lags), CompactedLife(**lags)
+    for life in (alone, both):
+        life.write(20)
+    both.copy_all()
+    both.drop()
+    both.restart()
+    both.faulty.script = always(Fault.LOST_BEFORE)
+    assert both.log.snapshot.first_local > 2
+    for _ in range(3):
+        for life in (alone, both):
+            life.clock.advance(700)
+        assert both.verdict() == alone.verdict()
+    assert both.verdict().delay_ms > 0
+    assert both.verdict().is_eligible
+
+
+def test_compact_and_delete_hold_for_both_tiers() -> None:
+    life = CompactedLife(cleanup_policy=frozenset({"compact", "delete"}))
+    life.write(20)
+    life.copy_all()
+    life.drop()
+    life.clean(life.verdict())
+    life.write(20)
+    life.copy_all()
+    life.drop()
+    start = life.log.snapshot.segments[1].base_offset
+    life.remove_before(start)
+    life.expire()
+    life.clean(life.verdict())
+    life.expire()
+    assert min(read_rows(life.log)) >= start
+    assert min(row.base_offset for row in life.tiered.manifest.segments) >= start
+    life.judge()
+    life.restart()
+    assert life.log.snapshot.log_start_offset == start
+    life.judge()
+
+
+def test_a_failing_call_of_the_disk_in_a_run_costs_no_key() -> None:
+    last = 0
+    for wait in range(70):
+        life = away_life()
+        life.write(8)
+        life.copy_all()
+        began = life.fs.calls
+        life.fs.fail_at = (began + 1 + wait, "eio")
+        with suppress(StorageError):
+            life.clean(life.verdict())
+        last = life.fs.calls - began
+        life.fs.fail_at = None
+        life.judge()
+        life.kill()
+        life.judge()
+        life.copy_all()
+        life.drop()
+        life.clean(life.verdict())
+        life.judge()
+        assert len(read_rows(life.log)) == KEYS
+    assert last < 70, "not every call has failed"
