@@ -356,7 +356,7 @@ def test_compact_and_delete_hold_for_both_tiers() -> None:
 
 def test_a_failing_call_of_the_disk_in_a_run_costs_no_key() -> None:
     last = 0
-    for wait in range(70):
+    for wait in range(0, 300, 3):
         life = away_life()
         life.write(8)
         life.copy_all()
@@ -374,4 +374,4 @@ def test_a_failing_call_of_the_disk_in_a_run_costs_no_key() -> None:
         life.clean(life.verdict())
         life.judge()
         assert len(read_rows(life.log)) == KEYS
-    assert last < 70, "not every call has failed"
+    assert last < 300, "not every call has failed"
