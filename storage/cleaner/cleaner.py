@@ -16,6 +16,7 @@ Work that changes the log comes as a call for the holder of the partition's writ
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from mmap import mmap
 from typing import NamedTuple
 
@@ -121,8 +122,10 @@ class Cleaning:
         log.compaction.is_running = True
         snapshot = log.snapshot
         self._end = max(end_in_store(log, verdict.first_uncleanable), verdict.first_dirty)
-        self._segments = tuple(
-            segment for segment in snapshot.segments[:-1] if segment.base_offset < self._end
+        self._segments = tuple(  # whole ones: the clean part may end within one that must stay
+            segment
+            for segment, following in pairwise(snapshot.segments)
+            if following.base_offset <= self._end
         )
         self._producers = {
             producer_id: LastOfProducer(entry.last_offset, entry.epoch)
