@@ -122,8 +122,9 @@ def horolog(context: click.Context) -> int:
     compaction, groups, transactions, clock and tier status ask a running broker over its HTTP port;
     users, acls and tokens over the Kafka protocol, the first two also change a directory that no
     broker uses. dump and verify read files of a data directory, explain describes events and exit
-    statuses: these need no broker. restore makes a data directory out of the tier's object store.
-    bundle writes a support archive. spark runs jobs over whole topics.
+    statuses: these need no broker. restore makes a data directory out of the tier's object store,
+    tier verify proves that store whole. bundle writes a support archive. spark runs jobs over whole
+    topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

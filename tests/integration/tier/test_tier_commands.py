@@ -22,7 +22,7 @@ from tests.integration.tier.test_tiered_broker import (
     wait_until_away,
     write,
 )
-from tests.support.tier.s3_server import S3Server
+from tests.support.tier.s3_server import S3Server, only_aws
 
 __all__ = ["server"]
 
@@ -100,6 +100,48 @@ def test_status_names_the_error_of_a_store_that_is_away(
         assert state["blocked_because"]
     until(lambda: not state_of(run)["waiting"]["segments"], "copying does not go on")
     assert state_of(run)["last_error"] is None
+
+
+def test_verify_names_each_damaged_object(
+    broker: Any, server: S3Server, run: Run, tmp_path: Path
+) -> None:
+    make_topic(broker.bootstrap, "t")
+    write(broker.bootstrap, "t")
+    wait_until_away(broker.bootstrap, "t")
+    until(lambda: not state_of(run)["waiting"]["segments"], "some segments are not copied")
+    broker.kill()
+    with only_aws(server.environment):
+        _damage_is_named(server, tmp_path.name, run)
+
+
+def _damage_is_named(server: S3Server, prefix: str, run: Run) -> None:
+    store, url = server.open(prefix), server.url(prefix)
+    assert "Each named object" in run("tier", "verify", "--from", url, "--deep")
+    logs = [each for each in store.list("topics/t/") if each.key.endswith(".log")]
+    sides = [each.key for each in store.list("topics/t/") if each.key.endswith(".side")]
+    lost, cut, changed = logs[0].key, logs[1].key, logs[2].key
+    content = {each: store.get(each) for each in (cut, changed)}
+    store.delete([lost, cut, changed, sides[3]])
+    store.put_new(cut, content[cut][:-1])
+    store.put_new(changed, bytes([content[changed][0] ^ 1]) + content[changed][1:])
+    found = findings(run("tier", "verify", "--from", url, "--json", status=3))
+    assert found == {lost: "records", cut: "records", sides[3]: "side"}
+    deep = findings(run("tier", "verify", "t", "--from", url, "--deep", "--json", status=3))
+    assert deep == {**found, changed: "records"}
+    text = run("tier", "verify", "--from", url, status=3)
+    assert f"t-0, segment 0: records {lost}: it is not there" in text
+    assert "records: reads of these offsets fail with CORRUPT_MESSAGE" in text
+    manifests = [each.key for each in store.list("topics/t/") if "/manifest/" in each.key]
+    store.delete(manifests[1:2])
+    found = findings(run("tier", "verify", "--from", url, "--json", status=3))
+    assert "manifest" in found.values()
+    run("tier", "verify", "nothing", "--from", url, status=2)
+    run("tier", "verify", "--from", f"{url}-elsewhere", status=2)
+
+
+def findings(text: str) -> dict[str, str]:
+    found = [each for state in json.loads(text)["partitions"] for each in state["findings"]]
+    return {each["object"]: each["fault"] for each in found}
 
 
 def test_a_broker_without_a_tier_says_so(
