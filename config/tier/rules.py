@@ -18,7 +18,7 @@ _NOT_HERE = (
 COMPACTED = "horolog.tier.compacted"
 _COMPACTED = (
     "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being "
-    f"an empty list. {COMPACTED}=true of the broker allows others."
+    "an empty list."
 )
 _COPIED = (
     "remote.log.copy.disable=true is not for topics with cleanup.policy=compact: what compaction "
