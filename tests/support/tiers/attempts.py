@@ -22,6 +22,7 @@ MS, BYTES, LOCAL_MS, LOCAL_BYTES = (
 )
 POLICY = "cleanup.policy"
 NODE_ID = 1
+DYNAMIC_BROKER_CONFIG = 2
 TOPIC_KEYS = (TIER, LOCAL_MS, LOCAL_BYTES, COPY_OFF, DELETE_OFF)
 BROKER_KEYS = (
     "log.local.retention.bytes",
@@ -267,3 +268,22 @@ def described(response: Any) -> list[list[Any]]:
         ]
         for each in response.results[0].configs
     )
+
+
+def left_on_broker(attempts: Sequence[Attempt], answers: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """The broker's keys that are still changed after the attempts, with their values."""
+    left: dict[str, str | None] = {}
+    for attempt, (error, _) in zip(attempts, answers, strict=True):
+        if attempt.call == ON_BROKER and error == 0:
+            left |= attempt.settings
+    return {key: value for key, value in left.items() if value is not None}
+
+
+def changed_on_broker(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """The broker's keys that these rows show as changed, with their values."""
+    return {
+        name: value
+        for row in rows
+        for name, value, source in row[-1]
+        if source == DYNAMIC_BROKER_CONFIG
+    }
