@@ -16,7 +16,6 @@ from broker.server.admin_actions import who_asks
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.topics.creation import TopicRules
 from broker.topics.metadata_image import MetadataImage, TopicImage
-from broker.topics.names import fault_in_name
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
 from protocol.acls import CLUSTER_NAME, NO_OPERATIONS, AclOperation, ResourceType
@@ -31,6 +30,7 @@ from protocol.apis.metadata import (
 from protocol.errors import ErrorCode
 from protocol.wire import ZERO_UUID
 from storage.directory.log_manager import LogManager
+from storage.files.topic_name import fault_in_name
 
 EMPTY_LIST_MEANS_NONE_SINCE_VERSION = 1
 IDS_ASKED_FOR_SINCE_VERSION = 12  # answers have them since 10

@@ -1,1 +1,1 @@
-"""The tier's other side: the object store itself. Alone imports obstore: `objects`."""
+"""The tier's other side: copying to the object store, reads from there, sweeps."""

@@ -3,7 +3,7 @@
 Manifests and the card of a tier rest on it: of two writers one has to lose.
 """
 
-from broker.tier.refusals import CreateOnlyIgnored
+from broker.access.store.refusals import CreateOnlyIgnored
 from storage.tier.port import ObjectExists, ObjectStore
 
 

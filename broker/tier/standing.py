@@ -6,10 +6,10 @@ cluster's. The first that is against it is final: nothing more is copied in this
 
 from typing import NamedTuple
 
+from broker.access.store.refusals import TierRefused
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
 from broker.tier.create_only import prove_create_only
-from broker.tier.refusals import TierRefused
 from broker.tier.tier import Tier
 from broker.topics.stored_settings import without_secrets
 from config.errors import ConfigError

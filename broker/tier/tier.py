@@ -6,11 +6,11 @@ first round, so that a start needs none.
 
 from typing import NamedTuple
 
+from broker.access.store.objects import open_store
+from broker.access.store.refusals import TierRefused
 from broker.runtime.lanes import DiskLane, DiskLanes
 from broker.tier.away_lane import StoreReads
-from broker.tier.objects import open_store
 from broker.tier.pace import Pace
-from broker.tier.refusals import TierRefused
 from broker.tier.tally import TierTally
 from broker.tier.trash import Trash
 from config.errors import ConfigError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from broker.topics.catalog_file import CatalogState, TopicEntry, id_text
+from storage.directory.topics_file import CatalogState, TopicEntry, id_text
 from storage.errors import StorageError
 
 MAX_GAP = 10_000  # partitions of a topic whose directories may be missing

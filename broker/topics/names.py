@@ -1,40 +1,18 @@
-"""Legal names of topics, and names that collide: Kafka's rules.
+"""Names of topics that are refused, those that collide, and the broker's own: Kafka's rules."""
 
-The same rules keep paths safe: a legal name has no separator and is neither `.` nor `..`.
-"""
-
-import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
+from storage.files.topic_name import fault_in_name
 
 if TYPE_CHECKING:
     from config.broker import BrokerConfig
 
-MAX_NAME_CHARACTERS = 249
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
 SERVED_INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
-
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
-
-
-def fault_in_name(name: str) -> str | None:
-    """The fault of a topic's name, in Kafka's words; None when it is legal."""
-    if not name:
-        return "the empty string is not allowed"
-    if name in {".", ".."}:
-        return f"'{name}' is not allowed"
-    if len(name) > MAX_NAME_CHARACTERS:
-        return f"the length of '{name[:40]}...' is longer than the max allowed length 249"
-    if not _LEGAL.fullmatch(name):
-        return (
-            f"'{name}' contains one or more characters other than "
-            "ASCII alphanumerics, '.', '_' and '-'"
-        )
-    return None
 
 
 def check_name(name: str) -> None:

@@ -25,9 +25,8 @@ from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import DiskLane
 from broker.topics.adoption import doomed_logs, reconciled
-from broker.topics.catalog_file import FILE_NAME, CatalogState, TopicEntry, parse, render
 from broker.topics.metadata_image import MetadataImage, TopicImage, image_of
-from broker.topics.names import fault_in_name, internal_topics, is_left_alone
+from broker.topics.names import internal_topics, is_left_alone
 from broker.topics.new_topic import NewTopic
 from broker.topics.replaced_file import ReplacedFile
 from broker.topics.stored_settings import FILE_NAME as CONFIG_FILE_NAME
@@ -36,8 +35,10 @@ from config.sealed_json import KEY as CHECKSUM
 from config.store import ConfigStore, SettingsChange
 from protocol.errors import KafkaError
 from storage.directory.log_manager import LogManager
+from storage.directory.topics_file import FILE_NAME, CatalogState, TopicEntry, parse, render
 from storage.env import Env
 from storage.errors import StorageError
+from storage.files.topic_name import fault_in_name
 from storage.log.log import Log
 
 

@@ -1,4 +1,4 @@
-"""The port to an object store: all that the tier asks of one. Real: `broker.tier.objects`.
+"""The port to an object store: all that the tier asks of one. Real: `broker.access.store.objects`.
 
 Rules: an object is written once, under a name that was never used before, and never changes after.
 So a request may be repeated whatever became of the one before, and a late or doubled one does no

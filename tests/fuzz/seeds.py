@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from broker.groups.records.classic import OffsetCommitValue, offset_key, offset_value
-from broker.topics import catalog_file
 from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
 from protocol.records.batch import HEADER_BYTES
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec, deflate
 from protocol.records.old_formats.legacy_builder import build_set
+from storage.directory import topics_file
 from tests.fuzz.directory import made
 from tests.fuzz.targets import SINGLE, versions
 
@@ -82,7 +82,7 @@ def _state_records() -> Iterator[bytes]:
 
 
 def _state_files() -> Iterator[bytes]:
-    yield catalog_file.render(catalog_file.CatalogState({}, frozenset()))
+    yield topics_file.render(topics_file.CatalogState({}, frozenset()))
     quotas = '[{"entity": {"user": "a"}, "limits": {"producer_byte_rate": 9}}]'
     yield f'{{"format": 1, "quotas": {quotas}}}'.encode()
     yield b'{"format": 1, "reserved_below": 1000}'

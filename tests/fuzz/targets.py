@@ -12,7 +12,6 @@ from typing import Any, Final
 from broker.groups.classic.subscription import topics_of
 from broker.groups.records import classic as group_records
 from broker.quotas import quota_file
-from broker.topics import catalog_file
 from broker.transactions import producer_ids, transaction_records
 from config import overrides, quantities
 from config.errors import ConfigError
@@ -36,6 +35,7 @@ from protocol.records.walk import (
     outline_records,
 )
 from protocol.registry import apis
+from storage.directory import topics_file
 from storage.errors import StorageError
 from tests.fuzz.directory import start_on
 
@@ -155,7 +155,7 @@ def state_files(data: bytes) -> None:
     """The broker's own files: topics, quotas, producer ids, settings that clients have made."""
     text = data.decode("utf-8", "replace")
     with contextlib.suppress(StorageError):
-        catalog_file.parse(data)
+        topics_file.parse(data)
     with contextlib.suppress(StorageError):
         quota_file.parse("quotas", text)
     with contextlib.suppress(StorageError):

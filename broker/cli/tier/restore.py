@@ -66,7 +66,7 @@ def command(
     from the beginning. Exit status: 0, 2 when there is nothing to restore from or DIR cannot be
     used, 3 when something in the store is lost or changed.
     """
-    from broker.tier.refusals import TierRefused
+    from broker.access.store.refusals import TierRefused
     from storage.errors import CorruptCheckpoint, CorruptLog, StorageError
     from storage.posix import real_env
     from storage.tier.restore import restore
@@ -87,7 +87,7 @@ def command(
 
 
 def _opened(url: str, *, allow_http: bool) -> "ObjectStore":
-    from broker.tier.objects import open_store
+    from broker.access.store.objects import open_store
 
     return open_store(url, allow_http=allow_http)
 
@@ -111,7 +111,7 @@ def _instant(at: str, now_ms: int) -> int:
 
 def _partitions(files: "Files") -> "Sequence[PartitionKeys]":
     """The partitions of the topics in a picture; none where it has no file of topics."""
-    from broker.topics.catalog_file import FILE_NAME, parse, partitions_of
+    from storage.directory.topics_file import FILE_NAME, parse, partitions_of
 
     text = files.get(FILE_NAME)
     return [] if text is None else partitions_of(parse(text.encode()))

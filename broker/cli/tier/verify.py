@@ -35,8 +35,8 @@ def verify(topic: str | None, url: str, *, deep: bool, allow_http: bool, as_json
     Exit status: 0 when everything is whole, 3 when something is not, 2 when the store cannot be
     read.
     """
-    from broker.tier.objects import open_store
-    from broker.tier.refusals import TierRefused
+    from broker.access.store.objects import open_store
+    from broker.access.store.refusals import TierRefused
     from storage.errors import StorageError
     from storage.tier.verify_store import verify_partition
 
@@ -56,7 +56,7 @@ def verify(topic: str | None, url: str, *, deep: bool, allow_http: bool, as_json
 
 def _partitions(store: "ObjectStore", topic: str | None) -> "Sequence[PartitionKeys]":
     """Those of the topics in the newest picture. StorageError."""
-    from broker.topics.catalog_file import FILE_NAME, parse, partitions_of
+    from storage.directory.topics_file import FILE_NAME, parse, partitions_of
     from storage.tier.card import NoTier, cluster_of
     from storage.tier.cluster_picture import newest
     from storage.tier.names import CLUSTER, TOPICS

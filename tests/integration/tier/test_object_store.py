@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
+from broker.access.store.objects import StoreLimits
 from broker.tier.create_only import prove_create_only
-from broker.tier.objects import StoreLimits
 from storage.errors import DiskError
 from storage.tier.port import ObjectExists, ObjectMissing, ObjectStore, StoreDenied, StoreError
 from tests.support.tier.faulty_store import FaultyStore, in_order

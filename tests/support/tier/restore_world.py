@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from broker.topics.catalog_file import CatalogState, TopicEntry, parse, partitions_of, render
 from config.topic import TopicConfig
 from storage.directory.log_manager import LogManager
+from storage.directory.topics_file import CatalogState, TopicEntry, parse, partitions_of, render
 from storage.env import Env
 from storage.tier.card import claim
 from storage.tier.cluster_picture import TOPICS_FILE, Content, Files, PictureWriter

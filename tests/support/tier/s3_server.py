@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from unittest import mock
 
-from broker.tier.objects import StoreLimits, open_store
+from broker.access.store.objects import StoreLimits, open_store
 from storage.tier.port import ObjectStore, StoreError
 from tests.support.spark.object_store import BUCKET as BUCKET_OF_MOTO
 from tests.support.spark.object_store import KEYS as KEYS_OF_MOTO

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from broker.access.store.refusals import BadStoreUrl
 from broker.cli.main import horolog
 from broker.quotas.quota_file import FILE_NAME as QUOTAS
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from broker.security.acl_file import FILE_NAME as ACLS
 from broker.tier import objects
-from broker.tier.refusals import BadStoreUrl
-from broker.topics.catalog_file import FILE_NAME as TOPICS
 from broker.topics.names import SERVED_INTERNAL_TOPICS
 from broker.topics.stored_settings import FILE_NAME as SETTINGS
 from broker.transactions.producer_ids import FILE_NAME as PRODUCER_IDS
+from storage.directory.topics_file import FILE_NAME as TOPICS
 from storage.files.layout import RESTORING_FILE
 from storage.posix import real_env
 from storage.tier import cluster_picture, restore

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.access.store.refusals import CreateOnlyIgnored
 from broker.tier.create_only import prove_create_only
-from broker.tier.refusals import CreateOnlyIgnored
 from storage.env import Buffer
 from storage.tier.port import ObjectExists, ObjectStore, StoreError
 from tests.support.tier.faulty_store import Fault, FaultyStore, of_calls

@@ -11,8 +11,8 @@ from broker.tier.sweep import Sweep, SweepParts
 from broker.tier.tally import TierTally
 from broker.tier.tier import Tier
 from broker.tier.trash import Trash
-from broker.topics.catalog_file import FILE_NAME, parse
 from broker.topics.new_topic import NewTopic
+from storage.directory.topics_file import FILE_NAME, parse
 from storage.tier.names import PartitionKeys
 from storage.tier.orphans import OrphanSweep
 from tests.support.tier.memory_store import MemoryStore

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from broker.topics.adoption import TopicIdConflictError, doomed_logs, reconciled
-from broker.topics.catalog_file import CatalogState, TopicEntry
+from storage.directory.topics_file import CatalogState, TopicEntry
 
 ONE, TWO, FRESH = UUID(int=1), UUID(int=2), UUID(int=99)
 

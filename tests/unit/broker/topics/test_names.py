@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from broker.topics.names import (
     check_name,
     collision_key,
-    fault_in_name,
     find_collision,
     internal_topics,
 )
 from config.broker import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
+from storage.files.topic_name import fault_in_name
 
 
 @pytest.mark.parametrize("name", ["orders", "a", "A.b_c-9", "...", "a" * 249, "-", "_"])

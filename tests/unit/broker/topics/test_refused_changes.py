@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from broker.topics.catalog_file import FILE_NAME
 from protocol.apis.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -13,6 +12,7 @@ from protocol.apis.create_partitions import CreatePartitionsRequest, CreateParti
 from protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.apis.delete_topics import DeleteTopicsRequest
 from protocol.errors import ErrorCode
+from storage.directory.topics_file import FILE_NAME
 from tests.support.records.logs import records_of
 from tests.support.worlds.handler_world import World
 

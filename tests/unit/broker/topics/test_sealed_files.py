@@ -11,8 +11,6 @@ import pytest
 from broker.quotas import quota_file
 from broker.quotas.table import Entity, Limits, QuotaTable, alter, entity_of
 from broker.runtime.lanes import DiskLane
-from broker.topics import catalog_file
-from broker.topics.catalog_file import CatalogState, TopicEntry
 from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
 from broker.topics.stored_settings import stored_lines, unset_key, without_secrets
 from broker.transactions.producer_ids import FILE_NAME as IDS_FILE
@@ -21,6 +19,8 @@ from config.errors import ConfigError
 from config.overrides import restore
 from config.sealed_json import KEY, check_seal, sealed
 from config.store import ConfigStore
+from storage.directory import topics_file
+from storage.directory.topics_file import CatalogState, TopicEntry
 from storage.errors import CorruptCheckpoint, NewerFormat
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import sim_env
@@ -31,7 +31,7 @@ REFUSALS = (CorruptCheckpoint, NewerFormat, ConfigError)
 
 def topics() -> bytes:
     entries = {name: TopicEntry(UUID(int=number), 3) for number, name in enumerate("km")}
-    return catalog_file.render(CatalogState(entries, frozenset([UUID(int=9)])))
+    return topics_file.render(CatalogState(entries, frozenset([UUID(int=9)])))
 
 
 def quotas() -> bytes:
@@ -70,7 +70,7 @@ def next_producer_id(fs: SimFileSystem) -> int:
 
 
 FILES: dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]] = {
-    "topics": (topics, catalog_file.parse),
+    "topics": (topics, topics_file.parse),
     "quotas": (quotas, lambda data: quota_file.parse("q", data.decode(errors="replace")).entries),
     "settings": (settings, lambda data: restore(data.decode(errors="replace"))),
     "producer ids": (producer_ids, read_producer_ids),

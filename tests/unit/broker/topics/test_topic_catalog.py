@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from broker.topics.catalog_file import FILE_NAME
 from protocol.apis.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -13,6 +12,7 @@ from protocol.apis.alter_configs import (
 from protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.apis.delete_topics import DeleteTopicsRequest
+from storage.directory.topics_file import FILE_NAME
 from storage.errors import StorageError
 from tests.support.disk.simdisk import SimulatedCrash
 from tests.support.worlds.handler_world import LOG_DIR, World

@@ -10,10 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from broker.tier.answers import DELETE, GET, LIST, PUT_FILE, PUT_NEW, error_of
-from broker.tier.credentials import profile_credentials
-from broker.tier.endpoint import choose_endpoint, is_plain
-from broker.tier.refusals import BadStoreSetting, BadStoreUrl, StoreLibraryMissing
+from broker.access.store.answers import DELETE, GET, LIST, PUT_FILE, PUT_NEW, error_of
+from broker.access.store.credentials import profile_credentials
+from broker.access.store.endpoint import choose_endpoint, is_plain
+from broker.access.store.refusals import BadStoreSetting, BadStoreUrl, StoreLibraryMissing
 from config.tier.url import OptionalTierUrl, TierUrl
 from storage.env import Buffer
 from storage.tier.port import MAX_GET_BYTES, ObjectFacts, ObjectStore, StoreError

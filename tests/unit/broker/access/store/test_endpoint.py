@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.tier.endpoint import choose_endpoint, is_plain
-from broker.tier.refusals import BadStoreSetting, PlainHttpRefused
+from broker.access.store.endpoint import choose_endpoint, is_plain
+from broker.access.store.refusals import BadStoreSetting, PlainHttpRefused
 
 URL, URL_S3, OLD = "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"
 

@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from broker.tier.objects import S3Objects, StoreLimits, open_store
-from broker.tier.refusals import (
+from broker.access.store.objects import S3Objects, StoreLimits, open_store
+from broker.access.store.refusals import (
     BadStoreSetting,
     BadStoreUrl,
     PlainHttpRefused,

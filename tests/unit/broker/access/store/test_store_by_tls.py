@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.tier.objects import open_store
+from broker.access.store.objects import open_store
 from storage.tier.port import ObjectStore, StoreError
 from tests.support.clients.certificates import Authority
 from tests.support.tier.canned_server import Canned, canned_server

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.tier.credentials import FIRST, KEEP, profile_credentials
-from broker.tier.objects import open_store
-from broker.tier.refusals import BadStoreSetting
+from broker.access.store.credentials import FIRST, KEEP, profile_credentials
+from broker.access.store.objects import open_store
+from broker.access.store.refusals import BadStoreSetting
 from tests.support.tier.canned_server import canned_server
 from tests.support.tier.s3_server import only_aws
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
-from broker.tier.refusals import BadStoreSetting, PlainHttpRefused
+from broker.access.store.refusals import BadStoreSetting, PlainHttpRefused
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _FORM = "https://HOST:PORT"

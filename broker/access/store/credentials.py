@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from broker.tier.refusals import BadStoreSetting
+from broker.access.store.refusals import BadStoreSetting
 
 KEEP = timedelta(minutes=5)
 """A file is read again after that long: keys in it are renewed by other programs."""

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from broker.topics.names import fault_in_name
 from config.sealed_json import KEY, check_seal, checksum_of
 from storage.errors import CorruptCheckpoint, NewerFormat
+from storage.files.topic_name import fault_in_name
 from storage.tier.names import PartitionKeys
 
 FILE_NAME = "horolog-topics.json"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.topics.catalog_file import CatalogState, TopicEntry, id_of, id_text, parse, render
+from storage.directory.topics_file import CatalogState, TopicEntry, id_of, id_text, parse, render
 from storage.errors import CorruptCheckpoint, NewerFormat
 
 names = st.text("abcXYZ019._-", min_size=1, max_size=30).filter(lambda name: name.strip("."))
