@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from broker.access.store import objects
 from broker.access.store.refusals import BadStoreUrl
 from broker.cli.main import horolog
 from broker.quotas.quota_file import FILE_NAME as QUOTAS
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from broker.security.acl_file import FILE_NAME as ACLS
-from broker.tier import objects
 from broker.topics.names import SERVED_INTERNAL_TOPICS
 from broker.topics.stored_settings import FILE_NAME as SETTINGS
 from broker.transactions.producer_ids import FILE_NAME as PRODUCER_IDS
