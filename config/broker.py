@@ -13,6 +13,7 @@ from config.quantities import LONG_MAX
 from config.security.oauth import OauthConfig
 from config.security.principals import Principals
 from config.security.protocols import (
+    HTTP,
     KAFKAS_MAP,
     PLAINTEXT,
     SASL,
@@ -919,6 +920,10 @@ class BrokerConfig:
         """True when the HTTP port speaks https; its name among listeners is then HTTP."""
         is_served = self.horolog_http_listener is not None
         return is_served and self.horolog_http_security_protocol == SSL
+
+    def is_of_http_port(self, listener: str) -> bool:
+        """True for the name under which the HTTP port has settings of a listener."""
+        return listener == HTTP and all(each.name != HTTP for each in self.client_listeners)
 
     def _speaks(self, listener: Listener, protocols: Collection[str]) -> bool:
         return self.protocol_of(listener.name) in protocols

@@ -1,14 +1,16 @@
 """Rules that hold between keys. Each takes a whole snapshot and names the key to change."""
 
 from config.broker import BrokerConfig
-from config.endpoints import Listener
+from config.endpoints import Address, Listener
 from config.errors import ConfigError
 from config.security.oauth import ENDPOINT, LOOPBACK
+from config.security.oauth import MECHANISM as OAUTHBEARER
 from config.security.oauth import what_is_missing as what_oauth_misses
 from config.security.protocols import HTTP, SASL_PLAINTEXT, SASL_SSL, SSL
 from config.security.tls import what_is_missing
 from config.topic import TopicConfig
 
+REAUTH = ".connections.max.reauth.ms"
 _HTTP_PROTOCOL = "horolog.http.security.protocol"
 
 
@@ -42,7 +44,7 @@ def check_listener_keys(config: BrokerConfig) -> None:
     names = {listener.name for listener in config.client_listeners}
     sasl_names = {listener.name for listener in config.sasl_listeners}
     for key, name in config.listener_of_key.items():
-        if name == HTTP and HTTP not in names and ".ssl." in key:
+        if config.is_of_http_port(name) and (".ssl." in key or _is_of_sasl(key)):
             _check_http_key(config, key)
             continue
         if name not in names:
@@ -60,9 +62,32 @@ def check_listener_keys(config: BrokerConfig) -> None:
 
 
 def _check_http_key(config: BrokerConfig, key: str) -> None:
-    if not config.http_has_tls:
+    if _is_of_sasl(key):
+        _check_http_tokens(config, key)
+    elif not config.http_has_tls:
         raise ConfigError(
             key, f"{key}: the HTTP port has no TLS: set {_HTTP_PROTOCOL}=SSL, or leave the key out"
+        )
+
+
+def _check_http_tokens(config: BrokerConfig, key: str) -> None:
+    """Tokens of a provider name users, whose rights an authorizer knows."""
+    if key.endswith(REAUTH):
+        raise ConfigError(key, f"{key}: the HTTP port has no sessions: leave the key out")
+    if config.listener_sasl_mechanisms.get(HTTP) != (OAUTHBEARER,):
+        raise ConfigError(
+            key,
+            f"{key}: of SASL, the HTTP port has {OAUTHBEARER} alone, and with "
+            f"listener.name.http.sasl.enabled.mechanisms={OAUTHBEARER}; users with passwords need "
+            "no setting",
+        )
+    if config.horolog_http_listener is None:
+        raise ConfigError(key, f"{key}: there is no HTTP port: set horolog.http.listener")
+    if not config.authorizer_class_name:
+        raise ConfigError(
+            key,
+            f"{key}: tokens name users, and without an authorizer users have no rights at the HTTP "
+            "port: set authorizer.class.name",
         )
 
 
@@ -149,7 +174,12 @@ def _check_oauth(config: BrokerConfig) -> None:
     """Tokens are checked against keys, an issuer and an audience; on loopback they need not be."""
     key = "horolog.sasl.oauthbearer.unsecured"
     is_unsecured = config.horolog_sasl_oauthbearer_unsecured
-    seen = [each for each in config.client_listeners if each.host not in LOOPBACK]
+    seen: list[Listener | Address] = [
+        each for each in config.client_listeners if each.host not in LOOPBACK
+    ]
+    http = config.horolog_http_listener
+    if http is not None and HTTP in config.listener_oauth and http.host not in LOOPBACK:
+        seen.append(http)
     if is_unsecured and seen:
         raise ConfigError(
             key, f"{key}: anybody could log in as anybody by {seen[0]}, which is not loopback"
@@ -163,4 +193,4 @@ def _check_oauth(config: BrokerConfig) -> None:
 
 
 def _is_of_sasl(key: str) -> bool:
-    return ".sasl." in key or key.endswith(".connections.max.reauth.ms")
+    return ".sasl." in key or key.endswith(REAUTH)

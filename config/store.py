@@ -332,6 +332,7 @@ def _broker_snapshot(layers: Sequence[Layer]) -> BrokerConfig:
     config = snapshot(BrokerConfig, layers)
     if config.sasl_listeners:
         config = _with_sasl(config, layers)
+    config = _with_http_tokens(config, layers)
     with_tls = {each.name: config.protocol_of(each.name) for each in config.tls_listeners}
     if config.http_has_tls:
         with_tls[HTTP] = SSL
@@ -364,6 +365,19 @@ def _with_sasl(config: BrokerConfig, layers: Sequence[Layer]) -> BrokerConfig:
             name: oauth_config(name, layers) for name, way in taken if way == OAUTHBEARER
         },
         listener_reauth_ms={key: most for key, most in times.items() if most is not None},
+    )
+
+
+def _with_http_tokens(config: BrokerConfig, layers: Sequence[Layer]) -> BrokerConfig:
+    """The same with the rules for tokens of the HTTP port, which takes none without them."""
+    ways = sasl_mechanisms(layers).get(HTTP)
+    if ways is None or not config.is_of_http_port(HTTP):
+        return config
+    oauth = {HTTP: oauth_config(HTTP, layers)} if OAUTHBEARER in ways else {}
+    return replace(
+        config,
+        listener_sasl_mechanisms={**config.listener_sasl_mechanisms, HTTP: ways},
+        listener_oauth={**config.listener_oauth, **oauth},
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.daemon.health_checks import live_checks, ready_checks
 from broker.daemon.loading import load_directory
-from broker.daemon.oauth_listeners import check_library, read_first_keys
+from broker.daemon.oauth_listeners import check_library, judges_of, read_first_keys
 from broker.daemon.periodic_tasks import schedule
 from broker.daemon.sasl_listeners import open_doors
 from broker.daemon.services import Services
@@ -159,6 +159,7 @@ class Broker:
         advertised = _by_name(settings.advertised_listeners)
         published = _by_name(settings.horolog_published_listeners)
         check_library(self.services)
+        self.services.judges = judges_of(self.services)
         if settings.listener_tls:
             from broker.daemon.tls_listeners import add_tls_listeners
 

@@ -40,6 +40,7 @@ def _users(services: "Services") -> KnownUsers:
         services.passwords,
         services.lobby.delays,
         partial(_user_of, services),
+        services.judges.get(HTTP),
     )
 
 

@@ -37,18 +37,22 @@ def check_library(services: "Services") -> None:
         )
 
 
-def oauth_exchanges(services: "Services") -> Mapping[str, Callable[[str], Exchange]]:
-    """Begins an exchange, by listener with OAUTHBEARER. ConfigError for a bad file of authorities.
+def judges_of(services: "Services") -> Mapping[str, Judge]:
+    """The judge of tokens of each listener with OAUTHBEARER; the HTTP port's by the name HTTP.
 
-    Listeners with the same settings share their keys.
+    Listeners with the same settings share their keys. ConfigError for a bad file of authorities.
     """
-    judges: dict[OauthConfig, Judge] = {}
-    begins: dict[str, Callable[[str], Exchange]] = {}
-    for name, config in services.config.broker_config.listener_oauth.items():
-        if config not in judges:
-            judges[config] = _judge(services, name, config)
-        begins[name] = partial(_begin, judges[config])
-    return begins
+    by_listener = services.config.broker_config.listener_oauth
+    first: dict[OauthConfig, str] = {}
+    for name, config in by_listener.items():
+        first.setdefault(config, name)
+    judges = {config: _judge(services, name, config) for config, name in first.items()}
+    return {name: judges[config] for name, config in by_listener.items()}
+
+
+def oauth_exchanges(judges: Mapping[str, Judge]) -> Mapping[str, Callable[[str], Exchange]]:
+    """Begins an exchange, by listener with OAUTHBEARER."""
+    return {name: partial(_begin, judge) for name, judge in judges.items()}
 
 
 async def read_first_keys(services: "Services") -> None:

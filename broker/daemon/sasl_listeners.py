@@ -28,7 +28,7 @@ def open_doors(services: "Services") -> None:
     limits = DoorLimits(
         settings.sasl_server_max_receive_size, services.server.limits.max_frame_bytes
     )
-    exchanges, by_token = _exchanges(services), oauth_exchanges(services)
+    exchanges, by_token = _exchanges(services), oauth_exchanges(services.judges)
     services.server.doors = {
         each.name: Door(
             services.lobby,

@@ -5,6 +5,7 @@ touches the directory or the network before `Broker.start`.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
@@ -54,6 +55,7 @@ from broker.security.credentials import BY_SASL_NAME, CredentialKey
 from broker.security.delegation.tokens import Tokens
 from broker.security.sasl.failures import FailureDelays
 from broker.security.sasl.key_source import KeySource
+from broker.security.sasl.oauthbearer import Judge
 from broker.security.sasl.plain import Passwords
 from broker.security.users import Users
 from broker.server.admin_actions import watched
@@ -105,6 +107,8 @@ class Services:
     tier_standing: "TierStanding | None"
     key_sources: dict[str, KeySource]
     """Keys of OAUTHBEARER, by the first listener that has them."""
+    judges: Mapping[str, Judge]
+    """The judge of tokens of each listener with OAUTHBEARER; made when the ports are bound."""
 
     def __init__(
         self,
@@ -240,7 +244,7 @@ class Services:
             lambda: self.config.broker_config.max_connections,
             self.clock.now_ms,
         )
-        self.key_sources = {}
+        self.key_sources, self.judges = {}, {}
         self.users = Users(self.fs, self.lane, self.rng)
         self.users.on_removed = self.lobby.removed
         lane = self.lanes.patient_lane("passwords")

@@ -1,4 +1,4 @@
-"""Identities of callers: a token, a user with a password or a certificate, or a stranger.
+"""Identities of callers: a token, a user with a password, certificate or token, or a stranger.
 
 Without an authorizer there are tokens and nothing else: everybody on a loopback listener may read,
 changes need a token, and so does all of the API elsewhere; but a broker with a test clock takes
@@ -22,7 +22,9 @@ from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.runtime.principals import ANONYMOUS, USER, Principal
 from broker.runtime.rights import Asker, Rights
+from broker.security.sasl.exchange import Proof
 from broker.security.sasl.failures import FailureDelays
+from broker.security.sasl.oauthbearer import MOST_DETAIL, BadToken, Judge
 from broker.security.sasl.plain import Passwords
 
 TOKEN = "Token"  # noqa: S105 - the kind of a principal: `Token:operate`
@@ -39,6 +41,8 @@ class KnownUsers(NamedTuple):
     delays: FailureDelays
     user_of_certificate: Callable[[bytes], str]
     """Name of the user of a certificate, in DER; ValueError when it is refused."""
+    judge: Judge | None = None
+    """The holder of a provider's token (OAUTHBEARER); None where none is taken."""
 
 
 class Identities:
@@ -91,9 +95,9 @@ class Identities:
         kind, given = _credentials(request)
         if kind == "bearer":
             role = self._tokens.role_of(given)
-            if role is None:
-                raise self._wrong_token(request)
-            return _of_token(role)
+            return (
+                await self._with_token(users, request, given) if role is None else _of_token(role)
+            )
         if kind == "basic":
             return await self._with_password(users, request, given)
         if kind:
@@ -103,21 +107,28 @@ class Identities:
         rights = users.rights_of(ANONYMOUS, request.address) if self._is_loopback else NO_RIGHTS
         return Caller(ANONYMOUS, rights, is_known=False)
 
+    async def _with_token(self, users: KnownUsers, request: Request, given: str) -> Caller:
+        """Of a provider, if it looks like one: three parts (RFC 7515, section 3.1)."""
+        if users.judge is None or given.count(".") != 2:
+            raise self._wrong_token(request)
+        _check_is_hidden("token", request)
+        try:
+            found = users.judge(given)
+            proof = found if isinstance(found, Proof) else await wait_for(found)
+        except BadToken as error:
+            await _wait_after_failure(users.delays, request, "Bearer", f"{error!s:.{MOST_DETAIL}}")
+            raise self._who_are_you(request, "token", "The token is not taken") from None
+        return _of_user(users, proof.user, request)
+
     async def _with_password(self, users: KnownUsers, request: Request, given: str) -> Caller:
-        if not _hides_passwords(request):
-            raise ApiError(
-                403,
-                "password_in_the_clear",
-                "A password over plain HTTP can be read by everybody on the way: use https "
-                "(horolog.http.security.protocol=SSL), or ask on the broker's machine",
-            )
+        _check_is_hidden("password", request)
         name, password = _name_and_password(given)
         try:
             proven = await wait_for(users.passwords.check(name, password, request.address))
         except CloseConnection as error:
             raise ApiError(503, "busy", str(error), {"Retry-After": "1"}) from error
         if proven is None:
-            await _wait_after_failure(users.delays, request.address)
+            await _wait_after_failure(users.delays, request, "Basic")
             raise self._who_are_you(request, "credentials", "Invalid username or password")
         return _of_user(users, name, request)
 
@@ -166,6 +177,16 @@ def _hides_passwords(request: Request) -> bool:
     return request.is_tls or is_loopback(request.address)
 
 
+def _check_is_hidden(what: str, request: Request) -> None:
+    if not _hides_passwords(request):
+        raise ApiError(
+            403,
+            f"{what}_in_the_clear",
+            f"A {what} over plain HTTP can be read by everybody on the way: use https "
+            "(horolog.http.security.protocol=SSL), or ask on the broker's machine",
+        )
+
+
 def _name_and_password(given: str) -> tuple[str, bytes]:
     """As RFC 7617 has it; anything else becomes a user that nobody has."""
     try:
@@ -175,9 +196,20 @@ def _name_and_password(given: str) -> tuple[str, bytes]:
         return "", b""
 
 
-async def _wait_after_failure(delays: FailureDelays, address: str) -> None:
-    event("authentication_failed", "warning", peer=address, listener="HTTP", mechanism="Basic")
-    await asyncio.sleep(delays.failed(address))
+async def _wait_after_failure(
+    delays: FailureDelays, request: Request, mechanism: str, detail: str = ""
+) -> None:
+    """`detail` is for the operator alone."""
+    more = {"detail": detail} if detail else {}
+    event(
+        "authentication_failed",
+        "warning",
+        peer=request.address,
+        listener="HTTP",
+        mechanism=mechanism,
+        **more,
+    )
+    await asyncio.sleep(delays.failed(request.address))
 
 
 def _of_token(role: Role) -> Caller:

@@ -80,6 +80,53 @@ def test_what_is_refused(flags: list[str], text: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+HTTP = (
+    "listener.name.http.sasl.enabled.mechanisms=OAUTHBEARER",
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+)
+OPEN = "listeners=C://127.0.0.1:3"
+
+
+def test_the_http_port_takes_tokens_when_it_is_told_to() -> None:
+    assert "HTTP" not in oauth(*OAUTH)
+    found = oauth(*OAUTH, *HTTP, "listener.name.http.sasl.oauthbearer.expected.audience=admins")
+    assert set(found) == {"A", "B", "HTTP"}
+    assert found["HTTP"].expected_audience == ("admins",)
+    assert found["HTTP"].expected_issuer == "https://issuer"
+    assert set(oauth(OPEN, *OAUTH[1:], *HTTP)) == {"HTTP"}
+
+
+def test_a_listener_of_clients_that_is_called_http_has_its_own_rules() -> None:
+    flags = [
+        "listener.security.protocol.map=HTTP:SASL_PLAINTEXT", "listeners=HTTP://127.0.0.1:1",
+        *OAUTH[1:], HTTP[0],
+    ]  # fmt: skip
+    config = ConfigStore(load(flags=flags, environment={}).layers).broker_config
+    assert config.mechanisms_of("HTTP") == ("OAUTHBEARER",)
+    assert set(config.listener_oauth) == {"HTTP"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (HTTP, r"jwks\.endpoint\.url of listener HTTP: OAUTHBEARER needs the keys"),
+        ([*OAUTH[1:], HTTP[0]], r"set authorizer\.class\.name"),
+        ([*OAUTH[1:], *HTTP, "horolog.http.listener="], "there is no HTTP port"),
+        ([f"{HTTP[0]},PLAIN", *OAUTH[1:], HTTP[1]], "has OAUTHBEARER alone"),
+        (["listener.name.http.sasl.enabled.mechanisms=PLAIN"], "has OAUTHBEARER alone"),
+        (["listener.name.http.sasl.oauthbearer.expected.issuer=x"], "has OAUTHBEARER alone"),
+        (["listener.name.http.connections.max.reauth.ms=5"], "has no sessions"),
+        (
+            [*HTTP, "horolog.sasl.oauthbearer.unsecured=true", "horolog.http.listener=0.0.0.0:1"],
+            "which is not loopback",
+        ),
+    ],
+)
+def test_what_is_refused_of_the_http_port(flags: list[str], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        store(OPEN, *flags)
+
+
 @pytest.mark.parametrize(
     "url",
     [
