@@ -21,7 +21,7 @@ from protocol.apis.list_offsets import (
 )
 from protocol.apis.metadata import MetadataRequest
 from protocol.errors import ErrorCode
-from protocol.registry import apis
+from tests.support.clients.served_apis import served_apis
 from tests.support.clients.wire import AsyncWireClient, parse_response, request_frame
 from tests.support.worlds.app import client_of, make_broker, running_broker
 
@@ -58,7 +58,9 @@ async def test_what_is_listed_is_what_is_routed(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker, client_of(broker) as client:
         response = await client.call(ApiVersionsRequest(), 0)
         listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
-        assert listed == {key: (api.min_version, api.max_version) for key, api in apis().items()}
+        assert listed == {
+            key: (api.min_version, api.max_version) for key, api in served_apis().items()
+        }
 
 
 async def test_a_future_api_versions_request_is_told_what_we_speak(tmp_path: Path) -> None:

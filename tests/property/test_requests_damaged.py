@@ -21,9 +21,9 @@ from protocol.api import Api
 from protocol.apis.metadata import MetadataRequest
 from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
-from protocol.registry import apis
 from tests.support.clients.damaged_requests import damaged, settle_in
 from tests.support.clients.message_strategies import messages
+from tests.support.clients.served_apis import served_apis
 from tests.support.worlds.handler_world import World
 
 PEER = Peer(1, "10.0.0.9", 50000, "PLAINTEXT", "127.0.0.1", 9092)
@@ -34,7 +34,7 @@ ANSWER_SECONDS = 5
 def every_version() -> list[Any]:
     return [
         pytest.param(api, version, id=f"{api.name}-{version}")
-        for api in apis().values()
+        for api in served_apis().values()
         for version in range(api.min_version, api.max_version + 1)
     ]
 

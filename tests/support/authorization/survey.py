@@ -18,6 +18,7 @@ from tests.support.authorization import scene
 from tests.support.authorization.asked import DESTROYING, UNASKED, Aim, aims, request_for
 from tests.support.authorization.told import Shape, shape_of
 from tests.support.clients.plain_talk import request_of
+from tests.support.clients.served_apis import served_apis
 from tests.support.clients.wire import WireClient, request_frame
 
 Connect = Callable[[str], WireClient]
@@ -57,11 +58,11 @@ class Survey:
             self._open.popitem()[1].close()
 
     def versions(self) -> dict[str, range]:
-        """The versions of each API that the broker and our schemas both have."""
+        """The versions of each API that the broker has and ours serves."""
         found = self._super("ApiVersions", 3, client_software_name="s", client_software_version="1")
         theirs = {each.api_key: each for each in found.api_keys}
         both = {}
-        for api in by_name().values():
+        for api in served_apis().values():
             if (row := theirs.get(api.key)) and api.name not in UNASKED:
                 low = max(api.min_version, row.min_version, FIRST_SERVED.get(api.name, 0))
                 both[api.name] = range(low, min(api.max_version, row.max_version) + 1)

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from construct import Construct, FormatField
 
-from protocol.registry import apis
 from protocol.schema import struct_of
 from protocol.structs import MessageStruct, NullableStruct, TagSection
 from protocol.types import Array, BytesType, StringType, UuidType
+from tests.support.clients.served_apis import served_apis
 
 BITS = {">b": 8, ">h": 16, ">l": 32, ">q": 64}
 TEXTS = (
@@ -36,7 +36,7 @@ COMMON = (-1, 0, 1, 2, 3, 100)
 
 def random_request(dice: random.Random) -> tuple[Any, Any, int]:
     """API, request, version."""
-    api = dice.choice(list(apis().values()))
+    api = dice.choice(list(served_apis().values()))
     version = dice.randint(api.min_version, api.max_version)
     return api, _struct(struct_of(api.request, version), dice), version
 

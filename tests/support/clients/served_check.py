@@ -12,8 +12,8 @@ from uuid import UUID
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_headers
 from protocol.records.record import read_records
-from protocol.registry import apis
 from tests.support.clients.plain_talk import Talk
+from tests.support.clients.served_apis import served_apis
 from tests.support.worlds.handler_world import batch
 
 TOPIC = 2
@@ -45,7 +45,7 @@ class Checked:
         await self._transactions()
         await self._sessions_end()
         await self._farewell()
-        unasked = {api.name for api in apis().values()} - self.talk.asked
+        unasked = {api.name for api in served_apis().values()} - self.talk.asked
         assert not unasked, f"nobody asked {sorted(unasked)}"
 
     async def _ask(self, name: str, version: int, **values: Any) -> Any:
@@ -58,7 +58,7 @@ class Checked:
         versions = await self._ask(
             "ApiVersions", 3, client_software_name="check", client_software_version="1"
         )
-        same("ApiVersions", (versions.error_code, len(versions.api_keys)), (0, len(apis())))
+        same("ApiVersions", (versions.error_code, len(versions.api_keys)), (0, len(served_apis())))
         sasl = await self._ask("SaslHandshake", 1, mechanism="PLAIN")
         same("SaslHandshake, without SASL", sasl.error_code, ErrorCode.ILLEGAL_SASL_STATE)
         cluster = await self._ask("DescribeCluster", 1, endpoint_type=1)

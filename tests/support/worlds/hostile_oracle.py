@@ -18,8 +18,8 @@ from protocol.codec import encode_bytes
 from protocol.headers import request_header_bytes
 from protocol.records.batch import iter_headers
 from protocol.records.record import read_records
-from protocol.registry import apis
 from tests.support.clients.plain_talk import Talk
+from tests.support.clients.served_apis import served_apis
 from tests.support.clients.wire import AsyncWireClient, frame, parse_response
 
 MOST_CPU_SECONDS = 4.0
@@ -87,7 +87,7 @@ def _peak_bytes() -> int:
 
 async def every_api_answers(client: AsyncWireClient, advance: Advance) -> None:
     """The emptiest request of each API is answered, whatever is set; a throttled one after it."""
-    for number, api in enumerate(apis().values()):
+    for number, api in enumerate(served_apis().values()):
         request = api.request()
         if hasattr(request, "acks"):
             request.acks = 1
