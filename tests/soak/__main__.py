@@ -10,10 +10,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
-from multiprocessing.context import SpawnContext
-from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Event
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +32,7 @@ from tests.soak.clients import (
     write,
 )
 from tests.soak.oracle import RECORD, Numbers, missing_ends, slope_an_hour, stale_keys
+from tests.soak.processes import Run
 from tests.support.clients.scraped import metric_of
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
@@ -64,36 +62,6 @@ COUNTED = (
     ("failed tasks", "horolog_task_failures_total"),
 )
 console = Console(width=None if sys.stdout.isatty() else 110)
-
-
-@dataclass
-class Run:
-    """A load that is on: its processes, and where they report."""
-
-    context: SpawnContext
-    stop: Event
-    processes: dict[str, BaseProcess] = field(default_factory=dict)
-    reports: dict[str, Any] = field(default_factory=dict)
-
-    def begin(self, name: str, client: Any, *arguments: object) -> None:
-        report = self.context.SimpleQueue()
-        self.reports[name] = report
-        self.processes[name] = self.context.Process(
-            target=client, args=(*arguments, self.stop, report)
-        )
-        self.processes[name].start()
-
-    def end(self) -> dict[str, Any]:
-        """What each has seen."""
-        self.stop.set()
-        found = {name: report.get() for name, report in self.reports.items()}
-        for each in self.processes.values():
-            each.join(60)
-        return found
-
-    @property
-    def is_whole(self) -> bool:
-        return all(each.is_alive() for each in self.processes.values())
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""More data than the local disk holds, through a broker with a tier: scripts/soak tier."""
