@@ -86,7 +86,13 @@ class ManyTopics:
                 }
         return found
 
-    def produce(self, batches: Mapping[str, bytes], version: int, acks: int = -1) -> dict[str, Any]:
+    def produce(
+        self,
+        batches: Mapping[str, bytes],
+        version: int,
+        acks: int = -1,
+        transactional_id: str | None = None,
+    ) -> dict[str, Any]:
         """Sends one batch to each topic."""
         answers: dict[str, Any] = {}
         has_ids = version >= TOPIC_IDS_SINCE
@@ -100,7 +106,9 @@ class ManyTopics:
                 )
                 for name, records in portion.items()
             ]
-            request = produce.ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=topics)
+            request = produce.ProduceRequest(
+                transactional_id=transactional_id, acks=acks, timeout_ms=10_000, topic_data=topics
+            )
             for each in self._client.call(request, version).responses:
                 name = names[each.topic_id] if has_ids else each.name
                 answers[name] = each.partition_responses[0]
