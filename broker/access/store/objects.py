@@ -168,7 +168,11 @@ def _connect(place: TierUrl, endpoint: str | None, limits: StoreLimits) -> "S3St
         raise StoreLibraryMissing(
             "it needs the library obstore: pip install 'horolog[tier]'"
         ) from None
-    config: S3Config = {"bucket": place.bucket, "conditional_put": "etag"}
+    config: S3Config = {
+        "bucket": place.bucket,
+        "conditional_put": "etag",
+        "checksum_algorithm": "SHA256",  # else some stores keep what was spoilt on its way
+    }
     if endpoint is not None:
         config["aws_endpoint_url_s3"] = endpoint  # it precedes all other names of it
     client = _client(endpoint, limits)

@@ -5,9 +5,6 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from storage.tier.manifest_chain import read_newest
-from storage.tier.names import RECORDS, SIDE, object_of
-from storage.tier.port import ObjectStore
 from tests.integration.tier.test_tiered_broker import (
     EARLIEST,
     LATEST_TIERED,
@@ -23,6 +20,7 @@ from tests.integration.tier.test_tiered_broker import (
 from tests.integration.tier.test_tiered_broker import (
     RECORDS as WRITTEN,
 )
+from tests.support.tier.leftovers import missing, unnamed
 from tests.support.tier.s3_server import S3Server
 
 __all__ = ["server"]
@@ -34,30 +32,6 @@ SWEEPS = {
     "horolog.tier.orphan.min.age.ms": "0",
     "log.initial.task.delay.ms": "200",
 }
-
-
-def unnamed(store: ObjectStore) -> set[str]:
-    """Objects of segments that no newest manifest names, and that were there before it was read."""
-    found = {each.key: object_of(each.key) for each in store.list("topics/")}
-    segments = {key: name for key, name in found.items() if name is not None and name.unique}
-    for keys in {name.keys for name in segments.values()}:
-        newest = read_newest(store, keys)
-        for row in () if newest is None else newest.segments:
-            for suffix in (RECORDS, SIDE):
-                segments.pop(keys.segment(row.base_offset, row.unique, suffix), None)
-    return set(segments)
-
-
-def missing(store: ObjectStore) -> set[str]:
-    """Objects that a newest manifest names, and that are not there."""
-    found = {each.key: object_of(each.key) for each in store.list("topics/")}
-    partitions = {name.keys for name in found.values() if name is not None}
-    named = set()
-    for keys in partitions:
-        newest = read_newest(store, keys)
-        for row in () if newest is None else newest.segments:
-            named |= {keys.segment(row.base_offset, row.unique, each) for each in (RECORDS, SIDE)}
-    return named - set(found)
 
 
 def test_a_broker_killed_while_it_copies(server: S3Server, tmp_path: Path) -> None:

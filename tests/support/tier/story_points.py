@@ -1,0 +1,112 @@
+"""Points at which a life of `tier_story` goes wrong: one call of each kind, in each way."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.tier.fault_proxy import Around
+from tests.support.tier.fault_ways import Way, is_possible
+from tests.support.tier.s3_calls import Call
+from tests.support.tier.s3_server import S3Server
+from tests.support.tier.tier_story import FaultedBroker, TierStory, faulted_broker
+
+KEPT = (
+    "put_new manifest", "put_file records", "put_file side", "get_range records", "get_range side",
+    "list manifest", "list all", "delete records",
+)  # fmt: skip
+"""Steps of which the second call is another matter than the first."""
+
+
+class Fault(NamedTuple):
+    """One call that goes wrong."""
+
+    call: Call
+    way: Way
+
+
+class Kill(NamedTuple):
+    """kill -9 of the broker at one call."""
+
+    call: Call
+    is_after: bool
+    """The store has done it, the broker never hears of it; else the store has not seen it."""
+
+
+class Lived(NamedTuple):
+    """Result of a life."""
+
+    seconds: float
+    played: int
+    """Faults, or kills, that came."""
+    failures: float
+    """Failures counted by the broker since its last start."""
+
+
+def calls_of_a_life(server: S3Server, data_dir: Path) -> Sequence[Call]:
+    """All calls of one without faults."""
+    with faulted_broker(server, data_dir) as broker:
+        TierStory(broker).live()
+        return list(broker.proxy.calls)
+
+
+def all_faults(calls: Sequence[Call]) -> list[Fault]:
+    """Each kind of call, its first one, in each way; of some the second one, too."""
+    return [
+        Fault(call, way)
+        for call in calls
+        if call.nth == 1 or (call.nth == 2 and call.step in KEPT)
+        for way in Way
+        if is_possible(way, call.step)
+    ]
+
+
+def all_kills(calls: Sequence[Call]) -> list[Kill]:
+    """Before and after each call, of each kind the first few."""
+    return [Kill(call, is_after) for call in calls if call.nth <= 4 for is_after in (False, True)]
+
+
+def live_with_faults(server: S3Server, data_dir: Path, faults: Sequence[Fault]) -> Lived:
+    """A life in which these calls go wrong. AssertionError for a broken promise."""
+    ways: Mapping[Call, Way] = {each.call: each.way for each in faults}
+    began = time.monotonic()
+    with faulted_broker(server, data_dir) as broker:
+        broker.proxy.fail(ways.get)
+        TierStory(broker).live()
+        played = len(broker.proxy.happened)
+        return Lived(time.monotonic() - began, played, broker.failures)
+
+
+def live_with_kills(server: S3Server, data_dir: Path, kills: Sequence[Kill]) -> Lived:
+    """The same with a broker that is killed at these calls, and started again."""
+    began = time.monotonic()
+    with faulted_broker(server, data_dir) as broker:
+        killer = _Killer(broker, kills)
+        broker.proxy.around = Around(killer.before, killer.after)
+        TierStory(broker).live()
+        assert broker.starts == 1 + killer.killed
+        return Lived(time.monotonic() - began, killer.killed, broker.failures)
+
+
+class _Killer:
+    def __init__(self, broker: FaultedBroker, kills: Sequence[Kill]) -> None:
+        self._broker = broker
+        self._left = set(kills)
+        self._gate = threading.Lock()
+        self.killed = 0
+
+    def before(self, call: Call) -> bool:
+        return self._kill(Kill(call, is_after=False))
+
+    def after(self, call: Call) -> bool:
+        return self._kill(Kill(call, is_after=True))
+
+    def _kill(self, kill: Kill) -> bool:
+        with self._gate:
+            if kill not in self._left:
+                return False
+            self._left.discard(kill)
+            self._broker.kill_and_start()
+            self.killed += 1
+            return True
