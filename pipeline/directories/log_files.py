@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from pipeline.errors import BadOption
 from storage.env import DirEntry
@@ -46,6 +46,14 @@ class LogFile(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+
+
+@runtime_checkable
+class ObjectFile(LogFile, Protocol):
+    """A `.log` that is an object of a store."""
+
+    identity: int
+    """Another one for another object."""
 
 
 class LogPlace(NamedTuple):
@@ -203,7 +211,7 @@ class Files(PosixFileSystem):
 
 def identity_of(file: LogFile) -> int:
     """A number that is another one when another file has taken the name."""
-    if isinstance(file, StoredFile):
+    if isinstance(file, ObjectFile):
         return file.identity
     assert isinstance(file, PosixFile)
     number = file.fileno()

@@ -4,11 +4,13 @@ from typing import NamedTuple
 
 from broker.access.settings import IN_THE_CLEAR, ClientSecurity
 from pipeline.decode.decoder import Selection
+from pipeline.directories.tier_log import StoredSegment
 from pipeline.sources.partition_view import PartitionView
 
 
 class FileChunk(NamedTuple):
-    """A stretch of a segment in a directory of this machine (or one that all machines see)."""
+    """A stretch of a segment in a directory of this machine (or one that all machines see), or in a
+    store."""
 
     view: PartitionView
     segment: int
@@ -20,6 +22,8 @@ class FileChunk(NamedTuple):
     inode: int
     """Of the `.log`: another one is another file, made by the cleaner, with other positions."""
     fails_on_loss: bool = True
+    stored: StoredSegment | None = None
+    """The segment, where it is read from the store of a tier."""
 
     @property
     def size_bytes(self) -> int:

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pipeline.decode.decoder import Selection
-from pipeline.directories.log_files import FILES, identity_of
+from pipeline.directories.log_files import Files, identity_of
+from pipeline.directories.tier_files import TierFiles, stored_segment
 from pipeline.errors import DamagedLog, DataLost
 from pipeline.sources.bounds import ANY, OffsetBounds, Range
 from pipeline.sources.chunks import Chunk, FileChunk, Task
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import PlannedSegment, Stretch, cut, proved_zones, stretches
+from pipeline.sources.tier_parts import files_of, path_of
 from storage.errors import CorruptIndex, FileMissing
-from storage.files.layout import ABORTS, LOG, TXN_INDEX
+from storage.files.layout import ABORTS, LOG, REMOTE_FILE, TXN_INDEX
 from storage.files.partition_listing import PartitionListing, look_at
 from storage.index.txn_index import AbortedTxn, TxnIndex
 
@@ -40,12 +42,15 @@ def plan_partition(
     if offsets.low > offsets.high or not bounds.takes(view.topic, view.partition):
         return []
     within = OffsetBounds(offsets, bounds.times, bounds.arrivals)
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         try:
-            return list(_planned(view, within, is_committed, fails_on_loss, most_bytes))
-        except FileMissing:
-            continue  # retention or the cleaner took a segment while we looked
-    raise DataLost(f"{view}: its segments change faster than they can be listed")
+            files = files_of(view, is_fresh=attempt > 0)
+            return list(_planned(view, files, within, is_committed, fails_on_loss, most_bytes))
+        except FileMissing as error:
+            missing = error  # retention or the cleaner took a segment while we looked
+    raise DataLost(
+        f"{view}: its segments change faster than they can be listed, or are lost: {missing}"
+    )
 
 
 def tasks_of(chunks: Sequence[Chunk], wanted: int | None = None) -> list[Task]:
@@ -74,38 +79,62 @@ def task_bytes(total: int, wanted: int | None) -> int:
     return min(MOST_TASK_BYTES, max(LEAST_TASK_BYTES, total // (4 * cores)))
 
 
-def _planned(
+def _planned(  # noqa: PLR0917 - private, called by position
     view: PartitionView,
+    files: Files,
     bounds: OffsetBounds,
     is_committed: bool,
     fails_on_loss: bool,
     most_bytes: int,
 ) -> Iterator[FileChunk]:
-    assert view.directory is not None
-    listing = look_at(FILES, view.directory)
+    listing = look_at(files, path_of(view))
     first = listing.bases[0] if listing.logs else view.end_offset
+    if fails_on_loss:
+        _refuse_lost(view, files, listing, bounds.offsets)
     if first > bounds.offsets.low:
-        if fails_on_loss:
-            raise DataLost(
-                f"{view}: offsets from {bounds.offsets.low} to before {first} are gone; "
-                "failOnDataLoss=false reads what is left"
-            )
         bounds = replace(bounds, offsets=bounds.offsets.within(Range(low=first)))
-    aborted = _aborted(view.directory, listing, bounds.offsets) if is_committed else ()
-    for facts in segments_of(view, listing):
+    segments = list(segments_of(view, listing, files))
+    aborted = _aborted(segments, listing, bounds.offsets) if is_committed else ()
+    for facts in segments:
         for chunk in _chunks(view, facts, bounds, aborted, most_bytes):
             yield chunk._replace(fails_on_loss=fails_on_loss)
 
 
-def segments_of(view: PartitionView, listing: PartitionListing) -> Iterator[PlannedSegment]:
-    """The segments of a partition on this machine, in order."""
-    assert view.directory is not None
-    bases = listing.bases
+def _refuse_lost(
+    view: PartitionView, files: Files, listing: PartitionListing, offsets: Range
+) -> None:
+    """DataLost for offsets that are asked for and are not there."""
+    first = listing.bases[0] if listing.logs else view.end_offset
+    if first > offsets.low:
+        if view.tier is None and REMOTE_FILE in listing.others:
+            raise DataLost(
+                f"{view}: offsets from {offsets.low} to before {first} are only in the tier's "
+                "object store: name it (horolog.tier.url, --tier), or failOnDataLoss=false reads "
+                "what is on this machine"
+            )
+        raise DataLost(
+            f"{view}: offsets from {offsets.low} to before {first} are gone; failOnDataLoss=false "
+            "reads what is left"
+        )
+    for gap in files.gaps if isinstance(files, TierFiles) else ():
+        if gap.first <= offsets.high and gap.end > offsets.low:
+            raise DataLost(
+                f"{view}: offsets from {gap.first} to before {gap.end} are neither in the store "
+                "nor in the directory; failOnDataLoss=false reads the others"
+            )
+
+
+def segments_of(
+    view: PartitionView, listing: PartitionListing, files: Files
+) -> Iterator[PlannedSegment]:
+    """The segments of a partition that can be read as files, in order."""
+    path, bases = path_of(view), listing.bases
     for index, base in enumerate(bases):
-        is_closed = index + 1 < len(bases)
-        end = bases[index + 1] if is_closed else max(view.end_offset, base)
-        entry = listing.logs[base]
-        yield PlannedSegment(view.directory, base, entry.size_bytes, end, is_closed, entry.mtime_ms)
+        is_last = index + 1 == len(bases)
+        end = max(view.end_offset, base) if is_last else bases[index + 1]
+        is_closed = not is_last or stored_segment(files, base) is not None
+        size, modified_ms = listing.logs[base].size_bytes, listing.logs[base].mtime_ms
+        yield PlannedSegment(path, base, size, end, is_closed, modified_ms, files)
 
 
 def _chunks(
@@ -115,7 +144,10 @@ def _chunks(
     aborted: Iterable[AbortedTxn],
     most_bytes: int,
 ) -> Iterator[FileChunk]:
-    file = FILES.open_log(facts.path(LOG))
+    stored = stored_segment(facts.files, facts.base_offset)
+    if stored is not None and 0 <= stored.row.max_timestamp < bounds.times.low:
+        return  # what has no time does not match, either
+    file = facts.files.open_log(facts.path(LOG))
     try:
         inode = identity_of(file)
         zones = proved_zones(facts, file) if _asks_for_zones(facts, bounds) else None
@@ -123,9 +155,8 @@ def _chunks(
             for piece in cut(facts, file, found, most_bytes):
                 selection = _selection(piece, bounds, aborted)
                 if selection.first_offset <= selection.last_offset:
-                    yield FileChunk(
-                        view, facts.base_offset, piece.start, piece.end, selection, inode
-                    )
+                    at = facts.base_offset, piece.start, piece.end
+                    yield FileChunk(view, *at, selection, inode, stored=stored)
     finally:
         file.close()
 
@@ -145,14 +176,19 @@ def _selection(piece: Stretch, bounds: OffsetBounds, aborted: Iterable[AbortedTx
     return Selection(first, last, bounds.times.low, bounds.times.high, there)
 
 
-def _aborted(directory: str, listing: PartitionListing, offsets: Range) -> list[AbortedTxn]:
+def _aborted(
+    segments: Sequence[PlannedSegment], listing: PartitionListing, offsets: Range
+) -> list[AbortedTxn]:
     """The transactions that touch the offsets; the segments of their markers list them."""
     found: list[AbortedTxn] = []
-    for base in listing.bases:
-        if not ABORTS.isdisjoint(listing.beside.get(base, ())):
-            path = PlannedSegment(directory, base, 0, 0, is_closed=True).path(TXN_INDEX)
-            index = _proved(TxnIndex(FILES, path, base))
-            found += index.search(offsets.low, offsets.high + 1).transactions
+    for facts in segments:
+        has_aborts = not ABORTS.isdisjoint(listing.beside.get(facts.base_offset, ()))
+        if has_aborts and facts.end_offset > offsets.low:
+            index = _proved(TxnIndex(facts.files, facts.path(TXN_INDEX), facts.base_offset))
+            search = index.search(offsets.low, offsets.high + 1)
+            found += search.transactions
+            if search.is_complete:
+                break
     return found
 
 

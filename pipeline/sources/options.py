@@ -16,6 +16,7 @@ from typing import Any
 from broker.access.errors import BadSetting
 from broker.access.settings import IN_THE_CLEAR, ClientSecurity, client_security
 from pipeline.directories.log_files import is_stored, shown
+from pipeline.directories.tier_store import StorePlace, place_of
 from pipeline.errors import BadOption
 
 EARLIEST, LATEST = -2, -1
@@ -29,7 +30,8 @@ Assigned = Mapping[str, Mapping[int, int]]
 """Numbers (offsets, or times in ms) by topic and partition."""
 
 KNOWN = (
-    "bootstrap", "log_dirs", "mode", "offline", "view", "includeHeaders", "metadataColumns",
+    "bootstrap", "log_dirs", "horolog.tier.url", "horolog.tier.allow.http",
+    "mode", "offline", "view", "includeHeaders", "metadataColumns",
     "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets",
     "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "endingTimestampMode",
@@ -60,6 +62,8 @@ class ReadOptions:
 
     log_dirs: tuple[str, ...] = ()
     bootstrap: str = ""
+    tier: StorePlace | None = None
+    """The store in which topics go on."""
     security: ClientSecurity = IN_THE_CLEAR
     mode: str = AUTO
     is_offline: bool = False
@@ -114,6 +118,7 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     made = ReadOptions(
         log_dirs=tuple(filter(None, map(str.strip, given.get("log_dirs", "").split(",")))),
         bootstrap=given.get("bootstrap", ""),
+        tier=_tier(given),
         security=security_in(given),
         mode=_choice(given, "mode", (AUTO, FILES, WIRE)),
         is_offline=_flag(given, "offline"),
@@ -172,11 +177,15 @@ def _refuse_contradictions(made: ReadOptions, given: Mapping[str, str]) -> None:
     if len(chosen) != 1:
         names = " and ".join(chosen) or "none"
         raise BadOption(f"one of subscribe, subscribePattern and assign is needed, not {names}")
-    if not made.log_dirs and not made.bootstrap:
-        raise BadOption("log_dirs or kafka.bootstrap.servers is needed: where the data is")
+    if not made.log_dirs and not made.bootstrap and made.tier is None:
+        raise BadOption(
+            "log_dirs, kafka.bootstrap.servers or horolog.tier.url is needed: where the data is"
+        )
     _refuse_stores(made)
     if made.mode == WIRE and not made.bootstrap:
         raise BadOption("mode=wire needs kafka.bootstrap.servers")
+    if made.mode == WIRE and made.tier is not None:
+        raise BadOption("mode=wire has the broker read its tier itself: leave out horolog.tier.url")
     if made.is_offline and made.bootstrap:
         raise BadOption(
             "offline says that no broker is at work, kafka.bootstrap.servers that one is"
@@ -198,6 +207,12 @@ def _refuse_stores(made: ReadOptions) -> None:
             )
         if "/" in each.partition("?")[2]:
             raise BadOption(f"log_dirs={shown(each)}: write %2F for a slash behind the ?")
+
+
+def _tier(given: Mapping[str, str]) -> StorePlace | None:
+    allows_http = _flag(given, "horolog.tier.allow.http")
+    url = given.get("horolog.tier.url")
+    return None if url is None else place_of(url, allows_http=allows_http)
 
 
 def _choice(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from pipeline.directories.tier_store import StorePlace
+
 
 class PartitionView(NamedTuple):
     """Plain values: travels between processes."""
@@ -20,6 +22,8 @@ class PartitionView(NamedTuple):
     """HOST:PORT; empty where no broker was asked."""
     size_bytes: int = 0
     """Of the whole log; 0 where nothing says it."""
+    tier: StorePlace | None = None
+    """Place of the store in which the log may go on; None: it is not asked."""
 
     def __str__(self) -> str:
         """For messages."""

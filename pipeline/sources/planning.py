@@ -16,6 +16,7 @@ from pipeline.sources.log_views import views_in
 from pipeline.sources.options import EARLIEST, LATEST, Assigned, ReadOptions
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.reading import read_chunk
+from pipeline.sources.tier_views import tier_views
 from protocol.records.batch import MAX_INT64, MIN_INT64
 
 _OFFSETS = pa.schema([RECORDS.field("offset")])
@@ -61,7 +62,7 @@ def chunks_of(
     within = OffsetBounds(
         bounds.offsets.within(offsets), times, bounds.arrivals, bounds.partitions, bounds.topics
     )
-    if view.directory is None:
+    if view.directory is None and view.tier is None:
         from pipeline.sources.wire_plan import wire_chunks  # the messages take a while to load
 
         return wire_chunks(options, view, within, most_bytes or MAX_INT64)
@@ -111,11 +112,14 @@ def _all_views(options: ReadOptions) -> list[PartitionView]:
         from pipeline.sources.broker_views import broker_views  # the messages take a while to load
 
         return broker_views(options)
+    if not options.log_dirs:
+        return tier_views(options)
     return views_in(
         options.log_dirs,
         options.assigned or options.topics,
         is_committed=options.is_committed,
         is_offline=options.is_offline,
+        tier=options.tier,
     )
 
 

@@ -9,7 +9,8 @@ pruning never leaves out what belongs there.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipeline.directories.log_files import FILES, LogFile
+from pipeline.directories.log_files import FILES, Files, LogFile
+from pipeline.directories.tier_files import stored_segment
 from pipeline.sources.bounds import ANY, OffsetBounds, Range
 from storage.errors import CorruptIndex, CorruptLog
 from storage.files.layout import OFFSET_INDEX, TIME_INDEX, ZONES, segment_name
@@ -37,6 +38,8 @@ class PlannedSegment(NamedTuple):
     """The base of the next one; of the last one, where reading ends."""
     is_closed: bool
     modified_ms: int = 0
+    files: Files = FILES
+    """Place of its files."""
 
     def path(self, suffix: str) -> str:
         """Of one of its files."""
@@ -89,7 +92,9 @@ def cut(
 def proved_zones(facts: PlannedSegment, file: LogFile) -> ZoneColumns | None:
     """The segment's zone map, in which a last row stands for what it does not account for."""
     log = SeenLog(file, facts.base_offset, facts.size_bytes)
-    return proved_rows(FILES, facts.path(ZONES), log)
+    stored = stored_segment(facts.files, facts.base_offset)
+    closed_end = None if stored is None else stored.row.end_offset
+    return proved_rows(facts.files, facts.path(ZONES), log, closed_end=closed_end)
 
 
 def _meets(facts: PlannedSegment, offsets: Range) -> bool:
@@ -175,7 +180,7 @@ def _first_by_time(facts: PlannedSegment, file: LogFile, low_ms: int) -> int | N
     Unlike `TrustedIndexes.largest_timestamp` it has no zones to prove the last entry by: one that
     passes over the segment is believed when the headers behind it bear it out.
     """
-    times = TimeIndex(FILES, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
+    times = TimeIndex(facts.files, facts.path(TIME_INDEX), facts.base_offset, _INDEX_BYTES)
     try:
         if not times.entries:
             return facts.base_offset
@@ -195,4 +200,4 @@ def _first_by_time(facts: PlannedSegment, file: LogFile, low_ms: int) -> int | N
 
 
 def _offsets(facts: PlannedSegment) -> OffsetSearch:
-    return OffsetSearch(FILES, facts.path(OFFSET_INDEX), facts.base_offset)
+    return OffsetSearch(facts.files, facts.path(OFFSET_INDEX), facts.base_offset)

@@ -26,13 +26,13 @@ from pipeline.decode.batch_columns import (
     SIZE,
 )
 from pipeline.decode.schemas import BATCHES, OFFSET_INDEX, PARTITIONS, SEGMENTS, TIME_INDEX
-from pipeline.directories.log_files import FILES
 from pipeline.errors import BadOption
 from pipeline.sources.chunks import FileChunk
 from pipeline.sources.file_plan import segments_of
 from pipeline.sources.file_reading import batches_of
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import PlannedSegment, proved_zones
+from pipeline.sources.tier_parts import files_of, path_of
 from protocol.records.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from protocol.records.compression import Codec
 from storage.errors import CorruptIndex
@@ -62,9 +62,10 @@ def partition_rows(name: str, view: PartitionView) -> pa.RecordBatch:
     if name == "partitions":
         made = (view.topic, view.partition, view.topic_id, view.start_offset, view.end_offset)
         return _rows(PARTITIONS, [(*made, view.size_bytes, view.directory)])
-    if view.directory is None:
+    if view.directory is None and view.tier is None:
         raise BadOption(f"view={name} reads files, and {view} is not on this machine")
-    found = segments_of(view, look_at(FILES, view.directory))
+    files = files_of(view)
+    found = segments_of(view, look_at(files, path_of(view)), files)
     schema, rows_of = _OF_SEGMENTS[name]
     return _rows(
         schema, [(view.topic, view.partition, *row) for facts in found for row in rows_of(facts)]
@@ -80,7 +81,7 @@ def _rows(schema: pa.Schema, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 
 
 def _segment_rows(facts: PlannedSegment) -> Iterator[tuple[object, ...]]:
-    file = FILES.open_log(facts.path(LOG))
+    file = facts.files.open_log(facts.path(LOG))
     try:
         zones = proved_zones(facts, file)
     finally:
@@ -95,14 +96,14 @@ def _segment_rows(facts: PlannedSegment) -> Iterator[tuple[object, ...]]:
 
 
 def _time_rows(facts: PlannedSegment) -> Iterator[tuple[object, ...]]:
-    index = TimeIndex(FILES, facts.path(TIME_FILE), facts.base_offset, _INDEX_BYTES)
+    index = TimeIndex(facts.files, facts.path(TIME_FILE), facts.base_offset, _INDEX_BYTES)
     with suppress(CorruptIndex):  # also one that Kafka has made longer than its entries
         for number in range(index.entries):
             yield (facts.base_offset, *index.entry(number))
 
 
 def _offset_rows(facts: PlannedSegment) -> Iterator[tuple[object, ...]]:
-    index = OffsetIndex(FILES, facts.path(OFFSET_FILE), facts.base_offset, _INDEX_BYTES)
+    index = OffsetIndex(facts.files, facts.path(OFFSET_FILE), facts.base_offset, _INDEX_BYTES)
     with suppress(CorruptIndex):
         for number in range(index.entries):
             yield (facts.base_offset, *index.entry(number))

@@ -5,6 +5,7 @@ the place of what it was made from; index files without their `.log` go. Unknown
 step is durable before the next one, so that this, too, may be cut off at any call.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from storage.env import DirEntry, FileSystem
@@ -62,8 +63,13 @@ def list_partition(fs: FileSystem, path: str) -> PartitionListing:
 
 def look_at(fs: FileSystem, path: str) -> PartitionListing:
     """Contents of the directory, left-overs and all; nothing is changed. DiskError."""
+    return listing_of(fs.list_dir(path))
+
+
+def listing_of(entries: Iterable[DirEntry]) -> PartitionListing:
+    """The same out of a directory's names."""
     listing = PartitionListing()
-    for entry in fs.list_dir(path):
+    for entry in entries:
         name = entry.name
         parsed = None if entry.is_dir else parse_segment_name(name)
         if name.endswith((DELETED, CLEANED, SWAP)):

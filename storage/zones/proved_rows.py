@@ -51,10 +51,14 @@ class SeenLog(NamedTuple):
     size_bytes: int
 
 
-def proved_rows(fs: FileSystem, path: str, log: SeenLog) -> ZoneColumns | None:
+def proved_rows(
+    fs: FileSystem, path: str, log: SeenLog, *, closed_end: int | None = None
+) -> ZoneColumns | None:
     """The believable rows of the zone map at `path`, and one for what they do not account for.
 
-    None when there are none. DiskError.
+    `closed_end`: a checksum says that both files are those of one closed segment, which ends before
+    that offset, so the log is asked only for the end of a last row that has holes. None when there
+    are none. DiskError.
     """
     try:
         data = fs.read_bytes(path)
@@ -63,11 +67,20 @@ def proved_rows(fs: FileSystem, path: str, log: SeenLog) -> ZoneColumns | None:
     sound, _ = sound_rows(data)
     zones = ZoneColumns.of_rows(data[: sound * ROW_BYTES])
     count = zones.holding_position(log.size_bytes - 1, sound) + 1
+    is_proved = closed_end is not None
+    if is_proved and count == sound and _last_end(zones, log) == closed_end:
+        return zones
     for believed in range(count, max(0, count - ENDS_TRIED), -1):
         end = _end_of(zones, believed - 1, log)
         if end is not None:
-            return _with_rest(zones, believed, end, log) if _fit(zones, believed, log) else None
+            fits = is_proved or _fit(zones, believed, log)
+            return _with_rest(zones, believed, end, log) if fits else None
     return None
+
+
+def _last_end(zones: ZoneColumns, log: SeenLog) -> int:
+    """The offset behind the last row's records, if none is missing between them; else less."""
+    return log.base_offset + zones.offsets[-1] + zones.counts[-1] if len(zones) else 0
 
 
 def _fit(zones: ZoneColumns, count: int, log: SeenLog) -> bool:

@@ -12,7 +12,8 @@ from pipeline.decode.schemas import ALL_COLUMNS, RECORDS
 from pipeline.errors import BadOption, DamagedLog, DataLost, NothingThere
 from pipeline.sources.bounds import OffsetBounds, Range
 from pipeline.sources.file_plan import plan_partition
-from pipeline.sources.log_views import last_stable_offset, views_in
+from pipeline.sources.log_ends import last_stable_offset
+from pipeline.sources.log_views import views_in
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_chunk, read_task
