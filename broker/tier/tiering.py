@@ -30,6 +30,7 @@ from storage.log.lifecycle import learn_times
 from storage.log.log import Log
 from storage.retention.local_limits import is_copied, local_limits_of
 from storage.segment.times import learn_first_times
+from storage.tier.copying import Pace
 from storage.tier.manifest import RemoteSegment
 from storage.tier.single_writer import WriterReplaced
 from storage.tier.tiered_log import TieredLog, TierMismatch
@@ -111,12 +112,12 @@ class Tiering:
         tiered = await self._in_turn(partition, partial(parts.tier.remote.of, log))
         if self._is_state(log):
             await self._end_old_segment(partition)
-            await self._copy(partition, tiered, tiered.mirror_next)
+            await self._copy(partition, tiered, self._mirror(tiered))
         elif is_copied(log.config):
             await self._end_old_segment(partition)
             is_rewritten = parts.logs.is_rewritten(log)
             await self._copy(
-                partition, tiered, tiered.mirror_next if is_rewritten else tiered.copy_next
+                partition, tiered, self._mirror(tiered) if is_rewritten else tiered.copy_next
             )
             await self._drop(partition, tiered)
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
@@ -156,7 +157,7 @@ class Tiering:
         self,
         partition: Partition,
         tiered: TieredLog,
-        copy_next: Callable[[Callable[[int], None]], RemoteSegment | None],
+        copy_next: Callable[[Pace], RemoteSegment | None],
     ) -> None:
         parts = self._parts
         began = parts.clock.monotonic()
@@ -172,6 +173,13 @@ class Tiering:
             )
             began = parts.clock.monotonic()
         await self._in_turn(partition, tiered.show)  # what the last call has named
+
+    def _mirror(self, tiered: TieredLog) -> Callable[[Pace], RemoteSegment | None]:
+        def mirror_next(pace: Pace) -> RemoteSegment | None:
+            name = tiered.log.topic, tiered.log.partition
+            return tiered.mirror_next(pace, self._parts.logs.cleaner_offsets.clean_part(name))
+
+        return mirror_next
 
     async def _drop(self, partition: Partition, tiered: TieredLog) -> None:
         log, parts = partition.log, self._parts

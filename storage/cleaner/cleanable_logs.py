@@ -14,7 +14,7 @@ from storage.env import FileSystem
 from storage.errors import DiskError
 from storage.files.checkpoints import OffsetCheckpoint
 from storage.files.layout import CLEANER_HORIZONS_FILE, CLEANER_OFFSETS_FILE
-from storage.log.compaction_state import Judged
+from storage.log.compaction_state import CleanPart, Judged
 from storage.log.log import Log
 from storage.retention.cleanability import (
     UNLIMITED_MS,
@@ -59,6 +59,11 @@ class CleanerOffsets:
         """Up to where compaction has been in a log; None when no file says so."""
         return self.first_dirty.get(name, 0) if self._is_known else None
 
+    def clean_part(self, name: Name) -> CleanPart:
+        """The part of a log in which compaction has been. From any thread."""
+        end_offset = self.first_dirty.get(name, 0)  # a run tells of its horizon first
+        return CleanPart(end_offset, self.horizons.get(name, NO_TIMESTAMP))
+
     def settle(self, ends: Mapping[Name, int]) -> None:
         """`ends`: the logs that exist, and where they end. From now on a file says what is clean.
 
@@ -77,9 +82,9 @@ class CleanerOffsets:
     def cleaned(self, log: Log, first_dirty: int, horizon_ms: int) -> None:
         """A run has ended. DiskError: known here, forgotten by the next start, and done again."""
         name = log.topic, log.partition
-        self.first_dirty = {**self.first_dirty, name: first_dirty}
         horizons = {key: value for key, value in self.horizons.items() if key != name}
         self.horizons = horizons if horizon_ms == NO_TIMESTAMP else {**horizons, name: horizon_ms}
+        self.first_dirty = {**self.first_dirty, name: first_dirty}
         self._save()
 
     def forget(self, name: Name) -> None:
@@ -91,8 +96,9 @@ class CleanerOffsets:
         self._save()
 
     def _save(self) -> None:
-        self._offsets_file.save(self.first_dirty)
+        """Horizons first: who reads the offsets first has none of a later run than horizons."""
         self._horizons_file.save(self.horizons)
+        self._offsets_file.save(self.first_dirty)
 
 
 def is_compacted(config: TopicConfig) -> bool:

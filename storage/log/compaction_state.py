@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from config.topic import TopicConfig
+from protocol.records.batch import NO_TIMESTAMP
 from storage.retention.cleanability import SegmentAge, Verdict
 from storage.segment.segment import Segment
 
@@ -16,6 +17,15 @@ class UnfinishedSwap(Protocol):
 
     def finish(self) -> None:
         """Bring the names in step. DiskError: call it again."""
+
+
+class CleanPart(NamedTuple):
+    """The part of a log in which compaction has been; its next run goes on behind it."""
+
+    end_offset: int = 0
+    """The first dirty offset; 0: no run has ended there."""
+    horizon_ms: int = NO_TIMESTAMP
+    """Time when the first tombstone that stayed may go; -1 without one."""
 
 
 class RemotePart(Protocol):

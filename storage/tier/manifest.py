@@ -12,6 +12,7 @@ from uuid import UUID
 
 from storage.errors import CorruptCheckpoint
 from storage.files.layout import LOG
+from storage.log.compaction_state import CleanPart
 from storage.producers.leader_epochs import EpochStart
 from storage.segment.segment import UNKNOWN
 from storage.tier.sealed import opened, sealed
@@ -77,6 +78,8 @@ class Manifest(NamedTuple):
     writer: str = ""
     """Random name of the process that wrote it."""
     written_ms: int = 0
+    cleaned: CleanPart | None = None
+    """None: not known."""
 
     @property
     def end_offset(self) -> int:
@@ -94,6 +97,8 @@ class Change(NamedTuple):
     """Never lower than before."""
     epochs: tuple[EpochStart, ...] | None = None
     """None: as before."""
+    cleaned: CleanPart | None = None
+    """None: as before."""
 
 
 def changed(before: Manifest, change: Change, writer: str, now_ms: int) -> Manifest:
@@ -110,6 +115,7 @@ def changed(before: Manifest, change: Change, writer: str, now_ms: int) -> Manif
         epochs=before.epochs if change.epochs is None else change.epochs,
         writer=writer,
         written_ms=now_ms,
+        cleaned=before.cleaned if change.cleaned is None else change.cleaned,
     )
 
 
@@ -159,10 +165,12 @@ def _head(manifest: Manifest) -> dict[str, Any]:
         "epochs": [list(each) for each in manifest.epochs],
         "writer": manifest.writer,
         "written_ms": manifest.written_ms,
+        "cleaned": manifest.cleaned and list(manifest.cleaned),
     }
 
 
 def _with_head(document: Mapping[str, Any], segments: tuple[RemoteSegment, ...]) -> Manifest:
+    cleaned = document.get("cleaned")
     return Manifest(
         int(document["number"]),
         str(document["topic"]),
@@ -173,6 +181,7 @@ def _with_head(document: Mapping[str, Any], segments: tuple[RemoteSegment, ...])
         tuple(EpochStart(int(epoch), int(start)) for epoch, start in document["epochs"]),
         str(document["writer"]),
         int(document["written_ms"]),
+        CleanPart(*map(int, cleaned)) if cleaned else None,
     )
 
 

@@ -14,6 +14,7 @@ from protocol.checksum import crc32c
 from storage.env import File
 from storage.errors import CorruptLog
 from storage.files.layout import LOG
+from storage.log.compaction_state import CleanPart
 from storage.log.log import Log
 from storage.segment.segment import Segment
 from storage.tier.eligible import closed_part, overlapping
@@ -69,14 +70,17 @@ class Mirror:
         """The local segments of which the manifest has a copy."""
         self._log = log
         self._part: tuple[Closed, ...] = ()
+        self._cleaned = CleanPart()
         self._copies: dict[Segment, RemoteSegment] = {}
 
-    def next(self, manifest: Manifest) -> Closed | None:
+    def next(self, manifest: Manifest, cleaned: CleanPart) -> Closed | None:
         """The next segment to be copied; None when there is none.
 
-        What is closed at the first call is the part until `begin_again` or `named`. DiskError.
+        What is closed at the first call is the part until `begin_again` or `named`. `cleaned`: how
+        far compaction had been before this call. DiskError.
         """
         if not self._part:
+            self._cleaned = cleaned
             self._part = tuple(Closed(*each) for each in closed_part(self._log.snapshot))
             self.same.keep(self._log.snapshot.local_segments)
         rows = by_base(manifest)
@@ -110,6 +114,11 @@ class Mirror:
             for each, row in self._copies.items()
             if each in part and row.end_offset > start and row.unique not in named
         )
+
+    def cleaned(self, manifest: Manifest) -> CleanPart | None:
+        """The compacted part of what the manifest is about to have; None: not known."""
+        is_all = self._part or len(self._log.snapshot.local_segments) == 1
+        return self._cleaned if is_all else manifest.cleaned
 
     def named(self, manifest: Manifest) -> tuple[RemoteSegment, ...]:
         """The manifest has all that `rows` gave. Copies that it does not name."""

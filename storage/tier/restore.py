@@ -10,10 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from storage.env import Env
+from storage.files.checkpoints import OffsetCheckpoint
 from storage.files.layout import (
+    CLEANER_HORIZONS_FILE,
+    CLEANER_OFFSETS_FILE,
     LEADER_EPOCHS_FILE,
     META_PROPERTIES_FILE,
     PARTITION_METADATA_FILE,
+    RECOVERY_POINTS_FILE,
     SNAPSHOT,
     partition_dir_name,
 )
@@ -23,6 +27,7 @@ from storage.files.meta_properties import (
     write_partition_metadata,
 )
 from storage.files.start_offsets import StartOffsets
+from storage.log.compaction_state import CleanPart
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.tier import local_state
 from storage.tier.card import ForeignTier, cluster_of
@@ -142,11 +147,29 @@ class _Restore:
         """Writes the files at the top; the directory's identity comes last."""
         fs, content = self._env.fs, picture.content
         StartOffsets(fs, self._order.log_dir).save(_starts(done))
+        points = OffsetCheckpoint(fs, f"{self._order.log_dir}/{RECOVERY_POINTS_FILE}")
+        points.save(_local_ends(done))
+        self._write_clean_parts(done)
         for name, text in content.files.items():
             fs.write_atomically(f"{self._order.log_dir}/{name}", text.encode())
         meta = MetaProperties(content.cluster_id, content.node_id, self._env.rng.uuid())
         path = f"{self._order.log_dir}/{META_PROPERTIES_FILE}"
         write_meta_properties(fs, path, meta, self._env.clock.now_ms())
+
+    def _write_clean_parts(self, done: Sequence[RestoredPartition]) -> None:
+        """Writes the parts in which compaction has been: its next run goes on behind them.
+
+        Not where one manifest does not say: offsets that are missing there would be no
+        compaction's, by these files.
+        """
+        found = _clean_parts(done)
+        if found is None:
+            return
+        fs, log_dir = self._env.fs, self._order.log_dir
+        horizons = {key: at.horizon_ms for key, at in found.items() if at.horizon_ms >= 0}
+        OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_HORIZONS_FILE}").save(horizons)
+        ends = {key: at.end_offset for key, at in found.items()}
+        OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSETS_FILE}").save(ends)
 
     def _write_log(
         self, keys: PartitionKeys, manifest: Manifest, path: str, *, is_local: bool
@@ -183,6 +206,30 @@ class _Restore:
 
     def _path_of(self, keys: PartitionKeys) -> str:
         return f"{self._order.log_dir}/{partition_dir_name(keys.topic, keys.partition)}"
+
+
+def _local_ends(done: Sequence[RestoredPartition]) -> Mapping[tuple[str, int], int]:
+    """Recovery points of logs that came at once: all of them was compared, and is on the disk."""
+    return {
+        (each.keys.topic, each.keys.partition): each.manifest.end_offset
+        for each in done
+        if each.manifest is not None and each.is_local
+    }
+
+
+def _clean_parts(done: Sequence[RestoredPartition]) -> Mapping[tuple[str, int], CleanPart] | None:
+    """Those of logs in which compaction has been; None when one is not known."""
+    found: dict[tuple[str, int], CleanPart] = {}
+    for keys, manifest, *_ in done:
+        if manifest is None or not manifest.segments:
+            continue
+        cleaned = manifest.cleaned
+        if cleaned is None:
+            return None
+        if cleaned.end_offset > 0:
+            end_offset = min(cleaned.end_offset, manifest.end_offset)
+            found[keys.topic, keys.partition] = cleaned._replace(end_offset=end_offset)
+    return found
 
 
 def _starts(done: Sequence[RestoredPartition]) -> Mapping[tuple[str, int], int]:

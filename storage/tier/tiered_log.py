@@ -13,6 +13,7 @@ from itertools import takewhile
 from storage.env import Env
 from storage.errors import LogOffline, StorageError
 from storage.locks import Lock
+from storage.log.compaction_state import CleanPart
 from storage.log.log import Log
 from storage.retention.plan import LogFacts, RetentionLimits, plan
 from storage.segment.log_snapshot import LogSnapshot
@@ -129,28 +130,28 @@ class TieredLog:
         row = self._upload(*found, pace)
         if row is not None:
             try:
-                self._name((row,))
+                self._name((row,), CleanPart())
             finally:
                 self._unnamed.end({row.unique})  # named, about to be named, or an orphan
         return row
 
-    def mirror_next(self, pace: Pace) -> RemoteSegment | None:
+    def mirror_next(self, pace: Pace, cleaned: CleanPart) -> RemoteSegment | None:
         """As `copy_next`, for a log that compaction rewrites: see `storage.tier.mirror`.
 
         What was copied counts once this gives None. Segments that have taken the place of others
-        take theirs in the manifest as well.
+        take theirs in the manifest as well. `cleaned`: how far compaction had been before the call.
         """
         self.settle()
         mirror = self._mirror
-        while (found := mirror.next(self.manifest)) is not None:
+        while (found := mirror.next(self.manifest, cleaned)) is not None:
             row = self._upload(*found, pace)
             if row is not None:
                 mirror.copied(found, row)
                 return row
             self._unnamed.left(mirror.begin_again(self.manifest))
-        rows = mirror.rows(self.manifest)
-        if rows:
-            self._name(rows)
+        rows, clean_part = mirror.rows(self.manifest), mirror.cleaned(self.manifest)
+        if rows or (self.manifest.segments and clean_part != self.manifest.cleaned):
+            self._name(rows, clean_part)
         self._unnamed.left(mirror.named(self.manifest))
         return None
 
@@ -172,11 +173,11 @@ class TieredLog:
                 self._unnamed.end({unique})
         return row
 
-    def _name(self, rows: tuple[RemoteSegment, ...]) -> None:
+    def _name(self, rows: tuple[RemoteSegment, ...], cleaned: CleanPart | None) -> None:
         """Has the manifest name these, and no others of their offsets."""
         with self._changing:
             self._settle()
-            self._put(rows, taken_by(rows, self.manifest))
+            self._put(rows, taken_by(rows, self.manifest), cleaned)
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
         """Puts a segment that compaction made of some in the store in their place there.
@@ -206,10 +207,15 @@ class TieredLog:
         if len(rows) != len(old):
             raise SegmentsChanged(self.keys.prefix, "segments left the store meanwhile")
 
-    def _put(self, rows: tuple[RemoteSegment, ...], before: tuple[RemoteSegment, ...]) -> None:
+    def _put(
+        self,
+        rows: tuple[RemoteSegment, ...],
+        before: tuple[RemoteSegment, ...],
+        cleaned: CleanPart | None = None,
+    ) -> None:
         gone = frozenset(each.unique for each in before)
         start = self.log.snapshot.log_start_offset  # else a start takes it from what it finds here
-        self._change(Change(rows, gone, start, self.log.epochs.entries))
+        self._change(Change(rows, gone, start, self.log.epochs.entries, cleaned))
         self._unnamed.left(before)
 
     @property

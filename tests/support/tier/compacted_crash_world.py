@@ -99,7 +99,8 @@ class CompactedCrashWorld(TierCrashWorld):
         self.promised_end = self.log.snapshot.log_end_offset
 
     def copy_next(self) -> None:
-        while self.tiered.mirror_next(lambda size: None) is not None:
+        cleaned = self.manager.cleaner_offsets.clean_part(("t", 0))
+        while self.tiered.mirror_next(lambda size: None, cleaned) is not None:
             self.copies += 1
         self.tiered.show()
         gone = self.tiered.take_replaced()
@@ -151,7 +152,9 @@ class CompactedCrashWorld(TierCrashWorld):
         newest = read_newest(objects, KEYS)
         if newest is not None:
             judge_objects(objects, newest)
-            self._judge(_stored(objects, newest), newest.log_start_offset, newest.end_offset)
+            stored = _stored(objects, newest)
+            self._judge(stored, newest.log_start_offset, newest.end_offset)
+            _judge_clean_part(stored, newest)
         store = FaultyStore(objects, always(Fault.LOST_BEFORE))
         manager, remote = self.opened(disk, store)
         log = manager.logs.get(("t", 0))
@@ -190,23 +193,30 @@ class CompactedCrashWorld(TierCrashWorld):
     def _go_on(self, manager: LogManager, log: Log, remote: RemoteLogs) -> None:
         """Copying and cleaning go on where they were."""
         make_durable(log)
-        self._mirror(log, remote)
+        self._mirror(manager, log, remote)
         self.leave(log, remote, manager)
         self._judge_log(log)
         self.clock.step(1000)
         log.roll()
         make_durable(log)
         self._cleaned(manager, log, remote)
-        self._mirror(log, remote)
+        self._mirror(manager, log, remote)
         self.clock.step(-1000)
         self._judge_log(log)
 
-    def _mirror(self, log: Log, remote: RemoteLogs) -> None:
-        tiered = remote.of(log)
-        while tiered.mirror_next(lambda size: None) is not None:
+    def _mirror(self, manager: LogManager, log: Log, remote: RemoteLogs) -> None:
+        tiered, cleaned = remote.of(log), manager.cleaner_offsets.clean_part(("t", 0))
+        while tiered.mirror_next(lambda size: None, cleaned) is not None:
             continue
         tiered.show()
         assert tiered.uploaded_end == log.snapshot.active.base_offset, "not all was copied"
+
+
+def _judge_clean_part(stored: list[tuple[int, Any, Any]], manifest: Manifest) -> None:
+    """Each key is there once where compaction is said to have been."""
+    end_offset = 0 if manifest.cleaned is None else manifest.cleaned.end_offset
+    keys = [bytes(key) for offset, key, _ in stored if offset < end_offset]
+    assert len(keys) == len(set(keys)), f"below {end_offset} keys are there twice"
 
 
 def _stored(objects: MemoryStore, manifest: Manifest) -> list[tuple[int, Any, Any]]:

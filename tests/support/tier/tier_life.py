@@ -97,10 +97,14 @@ class TierLife:
     def copy_next(self) -> RemoteSegment | None:
         """One segment, if one is due. StorageError."""
         is_rewritten = self.manager.is_rewritten(self.log)
-        copy_next = self.tiered.mirror_next if is_rewritten else self.tiered.copy_next
-        row = copy_next(lambda size: None)
+        row = self.mirror_next() if is_rewritten else self.tiered.copy_next(lambda size: None)
         self.tiered.show()
         return row
+
+    def mirror_next(self) -> RemoteSegment | None:
+        """One segment of a log that compaction rewrites. StorageError."""
+        cleaned = self.manager.cleaner_offsets.clean_part(("t", 0))
+        return self.tiered.mirror_next(lambda size: None, cleaned)
 
     def copy_all(self) -> None:
         """All that is due. StorageError."""

@@ -34,7 +34,7 @@ def put(life: TierLife, key: bytes, value: bytes) -> None:
 
 def mirror(life: TierLife) -> int:
     count = 0
-    while life.tiered.mirror_next(lambda size: None) is not None:
+    while life.mirror_next() is not None:
         count += 1
     return count
 
@@ -67,9 +67,9 @@ def test_nothing_is_named_before_all_that_was_closed_is_copied() -> None:
     life = life_with_records()
     closed = len(life.log.snapshot.segments) - 1
     for _ in range(closed):
-        assert life.tiered.mirror_next(lambda size: None) is not None
+        assert life.mirror_next() is not None
         assert not life.tiered.manifest.segments
-    assert life.tiered.mirror_next(lambda size: None) is None
+    assert life.mirror_next() is None
     assert len(life.tiered.manifest.segments) == closed
 
 

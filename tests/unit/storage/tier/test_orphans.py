@@ -136,7 +136,7 @@ def test_a_copy_that_is_under_way_is_no_orphan(scene: Scene) -> None:
 def test_copies_that_are_named_together_are_no_orphans_before(scene: Scene) -> None:
     scene.write()
     scene.write()
-    while scene.life.tiered.mirror_next(lambda size: None) is not None:
+    while scene.life.mirror_next() is not None:
         assert scene.round().orphans.objects == 0
     assert scene.round().orphans.objects == 0
     scene.judge()
