@@ -108,7 +108,7 @@ def _partly_untimed(now_ms: int) -> Iterator[Write]:
 def _packed(dice: random.Random, now_ms: int) -> Iterator[Write]:
     codecs = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
     for number in range(BATCHES * 2):
-        at = now_ms - _hours(2 * BATCHES - number)
+        at = now_ms - _hours(2 * BATCHES + 2 - number)
         times = [at + dice.randint(-90, 90) * MINUTE_MS for _ in range(dice.randint(1, 6))]
         yield Write(tuple(times), codecs[number % 4])
 

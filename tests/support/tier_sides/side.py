@@ -4,8 +4,8 @@ It is started, lives the scenes, and says when what it does on its own is done. 
 looked up in its directory and in its store.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from tests.support.worlds.broker_process import start_broker
 
 EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -2, -4, -5, -6
 LAST_VERSION = 11
+BASE_DIGITS = 20
 BOTH = {
     "log.retention.check.interval.ms": "200",
     "log.initial.task.delay.ms": "200",
@@ -69,8 +70,7 @@ class Side:
 
     def local(self, topic: str) -> Sizes:
         """Sizes of the segments of a topic in its directory."""
-        files = (self._data_dir / f"{topic}-0").glob("*.log")
-        return {int(each.stem): each.stat().st_size for each in files}
+        return _sizes((self._data_dir / f"{topic}-0").glob("*.log"))
 
     def special(self, topic: str, which: int) -> int:
         """Answer to one of the special times."""
@@ -130,8 +130,7 @@ def kafka_side(root: Path) -> Iterator[Side]:
     with start_kafka(root / "data", settings) as node:
 
         def stored(topic: str) -> Sizes:
-            files = (root / "tier").glob(f"*/{topic}-0-*/*.log")
-            return {int(each.name[:20]): each.stat().st_size for each in files}
+            return _sizes((root / "tier").glob(f"*/{topic}-0-*/*.log"))
 
         side = Side("kafka", node.bootstrap, root / "data", stored)
         with closing(side.talk):
@@ -152,7 +151,16 @@ def our_side(root: Path, server: S3Server) -> Iterator[Side]:
             yield side
 
 
+def _sizes(files: Iterable[Path]) -> Sizes:
+    """Those that are still there: a broker may remove them meanwhile."""
+    found = {}
+    for each in files:
+        with suppress(FileNotFoundError):
+            found[int(each.name[:BASE_DIGITS])] = each.stat().st_size
+    return found
+
+
 def _objects(store: ObjectStore, topic: str) -> Sizes:
     found = store.list(f"topics/{topic}/")
     logs = [each for each in found if each.key.endswith(".log")]
-    return {int(each.key.rpartition("/")[2][:20]): each.size_bytes for each in logs}
+    return {int(each.key.rpartition("/")[2][:BASE_DIGITS]): each.size_bytes for each in logs}
