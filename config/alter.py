@@ -5,11 +5,10 @@ back, so a refused request leaves no trace.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
-from config.errors import ConfigError, ConfigRequestError, NotServedError
+from config.errors import ConfigError, ConfigRequestError
 from config.layers import Setting
 from config.names import Named
 from config.values import KafkaType
@@ -55,9 +54,7 @@ def altered(
             raise ConfigRequestError(each.name, f"{each.name} is named twice in one request")
         touched.add(each.name)
         if each.operation is Operation.DELETE:
-            with suppress(NotServedError):  # tools take back what others may have set
-                lookup(each.name)
-            result.pop(each.name, None)
+            result.pop(each.name, None)  # of any name: what is not there is taken back already
             continue
         before = overrides.get(each.name)
         text = _new_text(each, lookup(each.name), before, inherited)

@@ -89,6 +89,32 @@ def broker_key(
     )
 
 
+def described_key(
+    name: str,
+    type: ValueType[T],  # noqa: A002
+    default: T,
+    *,
+    doc: str,
+    on_topic: bool,
+    on_broker: bool,
+) -> ConfigKey:
+    """A dynamic setting that is in no snapshot, since nobody has to read it."""
+    spellings = (Spelling(name, type),)
+    return ConfigKey(
+        name=name,
+        attribute="",
+        type=type,
+        default=default,
+        default_text=_text(default),
+        doc=doc,
+        on_topic=spellings if on_topic else (),
+        on_broker=spellings if on_broker else (),
+        dynamic=True,
+        importance="low",
+        sensitive=False,
+    )
+
+
 def keys_of(config_class: type) -> tuple[ConfigKey, ...]:
     """The keys that a settings class declares, in the order of its statements."""
     return _keys_of(config_class)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from config.key import ConfigKey, Spelling
 from config.layers import Candidate, Layer, Setting, SettingSource, candidates, is_pinned
 from config.listener_keys import listener_keys
-from config.names import BROKER_KEYS, TOPIC_KEYS
+from config.names import DESCRIBED_BROKER_KEYS, DESCRIBED_TOPIC_KEYS
 from config.values import KafkaType
 
 
@@ -54,7 +54,7 @@ def describe_topic(
     own = layers[0]
     entries = [
         _entry(key, spelling.name, layers)
-        for key, spelling in _shown(TOPIC_KEYS, own.settings, on_topic=True)
+        for key, spelling in _shown(DESCRIBED_TOPIC_KEYS, own.settings, on_topic=True)
     ]
     return _chosen(entries, names)
 
@@ -64,9 +64,7 @@ def describe_broker(
 ) -> list[Described]:
     """Every setting of the broker, or those of `names`; second spellings only when set."""
     is_set = {name for layer in layers for name in layer.settings}
-    keys = sorted(
-        (*BROKER_KEYS, *TOPIC_KEYS, *listener_keys(layers)), key=lambda key: key.broker_name
-    )
+    keys = sorted((*DESCRIBED_BROKER_KEYS, *listener_keys(layers)), key=lambda key: key.broker_name)
     entries = [
         _entry(key, spelling.name, layers) for key, spelling in _shown(keys, is_set, on_topic=False)
     ]

@@ -6,6 +6,7 @@ Generated from the declarations; a test and `horolog config docs --check` hold t
 import textwrap
 
 from config.declare import keys_of
+from config.foreign.kept import KEPT_OF_THE_BROKER, KEPT_OF_TOPICS
 from config.key import ConfigKey
 from config.names import BROKER_KEYS, TOPIC_KEYS
 from config.sources import variable_of_key
@@ -42,6 +43,16 @@ def broker_table() -> str:
     return head + "|---|---|---|---|---|\n" + "".join(rows)
 
 
+def kept_table() -> str:
+    """Markdown: settings that are taken without effect."""
+    head = "| setting | of | default | allowed | why it has no effect |\n|---|---|---|---|---|\n"
+    rows = (
+        f"| `{key.name}` | {_scope(key)} | {_default(key)} | {_allowed(key)} | {key.doc} |\n"
+        for key in (*KEPT_OF_TOPICS, *KEPT_OF_THE_BROKER)
+    )
+    return head + "".join(rows)
+
+
 def example_yaml() -> str:
     """The text of `config/server.yaml`."""
     parts = [_YAML_HEAD, "\n# --- the broker\n"]
@@ -67,6 +78,11 @@ def _yaml_entry(key: ConfigKey) -> str:
     quoted = f"'{text}'" if not text or ":" in text or "," in text else text
     doc = textwrap.fill(key.doc, 100, initial_indent="# ", subsequent_indent="# ")
     return f"\n{doc}\n#{key.broker_name}: {quoted}\n"
+
+
+def _scope(key: ConfigKey) -> str:
+    scopes = (("topics", key.on_topic), ("the broker", key.on_broker))
+    return " and ".join(name for name, spellings in scopes if spellings)
 
 
 def _on_broker(key: ConfigKey) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 from config.broker import BrokerConfig
 from config.declare import keys_of
 from config.errors import ConfigError, NotServedError
+from config.foreign.kept import KEPT_OF_THE_BROKER, KEPT_OF_TOPICS
+from config.foreign.known import why_broker_key_is_not_served, why_topic_key_is_not_served
 from config.key import ConfigKey, Spelling
-from config.known import why_broker_key_is_not_served, why_topic_key_is_not_served
 from config.listener_keys import listener_key
 from config.security.oauth import OauthConfig
 from config.security.tls import TlsConfig
@@ -16,6 +17,9 @@ from config.topic import TopicConfig
 
 TOPIC_KEYS = keys_of(TopicConfig)
 BROKER_KEYS = (*keys_of(BrokerConfig), *keys_of(TlsConfig), *keys_of(OauthConfig))
+DESCRIBED_TOPIC_KEYS = (*TOPIC_KEYS, *KEPT_OF_TOPICS)
+DESCRIBED_BROKER_KEYS = (*BROKER_KEYS, *KEPT_OF_THE_BROKER, *DESCRIBED_TOPIC_KEYS)
+"""All that can be set and is shown: with what is only kept (`kept.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,5 +141,5 @@ def _index(spelled: Iterable[tuple[ConfigKey, Spelling]]) -> dict[str, Named]:
     return found
 
 
-_ON_TOPIC = _index((key, each) for key in TOPIC_KEYS for each in key.on_topic)
-_ON_BROKER = _index((key, each) for key in (*BROKER_KEYS, *TOPIC_KEYS) for each in key.on_broker)
+_ON_TOPIC = _index((key, each) for key in DESCRIBED_TOPIC_KEYS for each in key.on_topic)
+_ON_BROKER = _index((key, each) for key in DESCRIBED_BROKER_KEYS for each in key.on_broker)

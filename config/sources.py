@@ -15,7 +15,8 @@ from pathlib import Path
 
 from config.alter import read_setting
 from config.errors import ConfigError, SeveralConfigError
-from config.known import is_no_setting, why_ignored
+from config.foreign.kept import is_kept
+from config.foreign.known import is_no_setting, why_ignored
 from config.layers import Layer, Setting, SettingSource
 from config.names import broker_name
 from config.references import References, is_of_providers
@@ -209,7 +210,8 @@ def _layer(
         reason = why_ignored(each.name, each.text)
         if reason is not None:
             ignored.append(Ignored(each.name, each.where, reason))
-            continue
+            if not is_kept(each.name):
+                continue
         try:
             settings[each.name] = _setting(each, references, path)
         except ConfigError as error:

@@ -199,7 +199,7 @@ class ConfigStore:
             return describe_broker(self._broker_layers(self._overrides), names)
         every = self._overrides.brokers.get(EVERY_BROKER, {})
         entries = describe_broker([Layer(SettingSource.DYNAMIC_DEFAULT_BROKER, every)], names)
-        return [entry for entry in entries if entry.name in every]
+        return [_set_at_run_time(entry) for entry in entries if entry.name in every]
 
     def subscribe(self, listener: Listener) -> None:
         """Calls `listener` after each change: the topic's name, or None when the broker's changed.
@@ -312,6 +312,12 @@ class ConfigStore:
             raise ConfigRequestError(
                 "node.id", f"broker {node} is not here: this is broker {self._node}"
             )
+
+
+def _set_at_run_time(entry: Described) -> Described:
+    """Without the default, as Kafka shows what is set for every broker."""
+    is_set = (each for each in entry.synonyms if each.source is not SettingSource.DEFAULT)
+    return replace(entry, synonyms=tuple(is_set))
 
 
 def _dynamic_broker_name(name: str) -> Named:

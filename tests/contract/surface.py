@@ -23,6 +23,7 @@ from broker.http.port.route import HttpRoute
 from broker.http.routes import ROUTES
 from broker.http.timeline.time_page import PATHS
 from broker.metrics.scrape import CATALOGUES
+from config.foreign.kept import KEPT_OF_THE_BROKER, KEPT_OF_TOPICS
 from config.key import ConfigKey, Spelling
 from config.names import BROKER_KEYS, TOPIC_KEYS
 from config.sources import variable_of_key
@@ -114,7 +115,11 @@ def event_codes() -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Settings with their defaults, bounds and every name under which they can be set."""
-    for scope, keys in (("broker", BROKER_KEYS), ("topic", TOPIC_KEYS)):
+    for scope, keys in (
+        ("broker", BROKER_KEYS),
+        ("topic", TOPIC_KEYS),
+        ("kept", (*KEPT_OF_THE_BROKER, *KEPT_OF_TOPICS)),
+    ):
         for key in keys:
             yield f"setting {scope} {_setting(key)}"
             if key.on_broker:

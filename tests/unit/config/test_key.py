@@ -207,13 +207,13 @@ def test_a_key_of_topics_alone_is_refused_on_the_broker(name: str) -> None:
     ],
 )
 def test_a_key_of_kafkas_tier_that_has_no_effect_may_stay_in_a_file(name: str) -> None:
-    from config.known import why_ignored
+    from config.foreign.known import why_ignored
 
     assert why_ignored(name, "1")
 
 
 def test_no_served_key_is_listed_as_not_served() -> None:
-    from config.known import (
+    from config.foreign.known import (
         why_broker_key_is_not_served,
         why_ignored,
         why_topic_key_is_not_served,

@@ -152,7 +152,6 @@ def test_subtract_without_an_override_takes_from_the_value_of_the_broker() -> No
         (("cleanup.policy", APPEND, None), ConfigRequestError),
         (("cleanup.policy", APPEND, "keep"), ConfigError),
         (("no.such.key", SET, "1"), ConfigError),
-        (("no.such.key", DELETE, None), ConfigError),
         (("preallocate", SET, "true"), NotServedError),
         (("retention.ms", SET, "-2"), ConfigError),
     ],
@@ -168,11 +167,34 @@ def test_a_refused_change_leaves_no_trace(change, error: type[ConfigError]) -> N
     assert store.topic_config("t").segment_ms == 5
 
 
-def test_taking_back_what_this_version_does_not_serve_is_done_as_it_is_never_set() -> None:
+@pytest.mark.parametrize("name", ["retention.ms", "node.id", "message.format.version", "no.such"])
+def test_taking_back_what_is_not_set_changes_nothing_whatever_its_name(name: str) -> None:
     store = store_with()
-    alter(store, "t", ("leader.replication.throttled.replicas", DELETE, None))
-    alter_broker(store, "1", ("leader.replication.throttled.rate", DELETE, None))
+    alter(store, "t", (name, DELETE, None))
+    alter_broker(store, "1", (name, DELETE, ""))
+    alter_broker(store, "", (name, DELETE, ""))
     assert store.serialise() == store_with().serialise()
+
+
+def test_settings_without_effect_are_kept_and_shown() -> None:
+    store = store_with("num.io.threads=16")
+    alter(store, "t", ("leader.replication.throttled.replicas", SET, "0:1"))
+    alter(store, "t", ("leader.replication.throttled.replicas", APPEND, "1:1"))
+    alter_broker(store, "", ("leader.replication.throttled.rate", SET, "1000"))
+    again = store_with("num.io.threads=16")
+    again.restore(store.serialise())
+    shown = entry(again, "t", "leader.replication.throttled.replicas")
+    assert (shown.value, shown.source) == ("0:1,1:1", SettingSource.TOPIC)
+    by_name = {each.name: each for each in again.describe_broker()}
+    pools, rate = by_name["num.io.threads"], by_name["leader.replication.throttled.rate"]
+    assert (pools.value, pools.source) == ("16", SettingSource.STATIC_BROKER)
+    assert (rate.value, rate.source) == ("1000", SettingSource.DYNAMIC_DEFAULT_BROKER)
+
+
+@pytest.mark.parametrize("text", ["0", "0:1,*", "a:1", "0:1;1:1", "-1:0"])
+def test_throttled_replicas_are_a_star_or_pairs(text: str) -> None:
+    with pytest.raises(ConfigError, match="partition:broker"):
+        alter(store_with(), "t", ("follower.replication.throttled.replicas", SET, text))
 
 
 def test_a_key_named_twice_in_one_request_is_refused() -> None:

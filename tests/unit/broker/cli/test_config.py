@@ -84,7 +84,7 @@ def test_check_passes_a_right_file_and_reports_what_is_ignored(
     assert run("check", str(path)) == 0
     out = capsys.readouterr().out
     assert f"{path}:2: num.io.threads is ignored: " in out
-    assert "1 settings" in out
+    assert "2 settings" in out
 
 
 def test_docs_prints_both_tables(capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,9 +35,6 @@ TOPIC_NOT_SERVED = {
     "preallocate": "files are never preallocated",
     "message.format.version": f"Kafka 4 removed it: {_FORMATS}",
     "message.downconversion.enable": f"Kafka 4 removed it: {_FORMATS}",
-    "unclean.leader.election.enable": _REPLICATION,
-    "leader.replication.throttled.replicas": _REPLICATION,
-    "follower.replication.throttled.replicas": _REPLICATION,
 }
 
 _OAUTH_CLASSES = (
@@ -64,8 +61,6 @@ _BROKER_NOT_SERVED = (
         _QUOTAS,
     ),
     (r"max\.connection\.creation\.rate|max\.connections\.per\.ip\.overrides", _QUOTAS),
-    (r"(leader|follower)\.replication\.throttled\.rate", _REPLICATION),
-    (r"replica\.alter\.log\.dirs\..*", _REPLICATION),
     (r"zookeeper\..*", "Kafka 4 removed it"),
     (r"(create|alter)\.(topic|config|log\.dirs).*policy\.class\.name", "it names a Java class"),
 )
@@ -101,6 +96,8 @@ _WITHOUT_EFFECT = (
     (r"socket\.(send|receive)\.buffer\.bytes", _ANY, _BUFFERS),
     (r"queued\.max\.requests", _ANY, _THREADS),
     (r"offsets\.topic\.replication\.factor", _ANY, _REPLICATION),
+    (r"(leader|follower)\.replication\.throttled\.rate", _ANY, _REPLICATION),
+    (r"replica\.alter\.log\.dirs\.io\..*", _ANY, _REPLICATION),
     (r"offsets\.commit\..*|group\.coordinator\.(threads|append\..*)", _ANY, _GROUP_THREADS),
     (r"group\.coordinator\.(new\.enable|rebalance\.protocols)", _ANY, _NEW_GROUPS),
     (
