@@ -11,6 +11,7 @@ from broker.metrics.durability import DURABILITY_DURATIONS, DURABILITY_METRICS, 
 from broker.metrics.exporter_names import EXPORTER_METRICS, ExporterView
 from broker.metrics.groups import GROUP_METRICS, GroupView
 from broker.metrics.kafka_names import KAFKA_METRICS, KafkaView
+from broker.metrics.kafka_tier import KAFKA_TIER_METRICS, KafkaTierView
 from broker.metrics.memory import MEMORY_METRICS, MemoryView
 from broker.metrics.network import NETWORK_METRICS, NetworkView
 from broker.metrics.partitions import PARTITION_METRICS, LogView
@@ -21,6 +22,7 @@ from broker.metrics.retention import RETENTION_METRICS, RetentionView
 from broker.metrics.scrub import SCRUB_METRICS, ScrubView
 from broker.metrics.security import SECURITY_METRICS, SecurityView
 from broker.metrics.tier import TIER_METRICS, TierView
+from broker.metrics.tier_store import TIER_STORE_METRICS, TierStoreView
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS, TopicView
 from broker.metrics.transactions import TRANSACTION_METRICS, TransactionView
 from broker.partitions.fetch_waiters import FetchWaiters
@@ -124,10 +126,15 @@ CATALOGUE: Final = Catalogue(
         Family(RetentionView, RETENTION_METRICS),
         Family(CompactionView, COMPACTION_METRICS),
         Family(TierView, TIER_METRICS),
+        Family(TierStoreView, TIER_STORE_METRICS),
     )
 )
 """Metrics in the names of the broker."""
 KAFKA_CATALOGUE: Final = Catalogue(
-    (Family(KafkaView, KAFKA_METRICS), Family(ExporterView, EXPORTER_METRICS))
+    (
+        Family(KafkaView, KAFKA_METRICS),
+        Family(KafkaTierView, KAFKA_TIER_METRICS),
+        Family(ExporterView, EXPORTER_METRICS),
+    )
 )
 """Metrics in the names that dashboards for Kafka read."""

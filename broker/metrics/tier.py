@@ -1,19 +1,36 @@
-"""Metrics of the tier: what was copied, what waits, what was read back, what fails."""
+"""Metrics of the tier by its segments: what was copied, what waits, what is where, what fails.
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+A scrape looks at few segments: those that wait. Of logs that compaction rewrites it looks at all.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.runtime.probes import MAX_TOPICS, OTHERS
+from broker.tier.standing import TierStanding
+from broker.tier.status import waiting_segments
 from broker.tier.tier import Tier
 from broker.topics.topic_catalog import TopicCatalog
-from storage.log.log import Log
+from storage.directory.log_manager import LogManager
+from storage.env import Clock
+from storage.retention.local_limits import is_copied
+
+if TYPE_CHECKING:
+    from storage.log.log import Log
+    from storage.segment.segment import Segment
 
 
 class TierView(NamedTuple):
     """Services that metrics of the tier read."""
 
     tier: Tier | None
+    tier_standing: TierStanding | None
     topics: TopicCatalog
+    logs: LogManager
+    clock: Clock
 
 
 def _of(read: Callable[[Tier], float]) -> Callable[[TierView], float]:
@@ -21,39 +38,113 @@ def _of(read: Callable[[Tier], float]) -> Callable[[TierView], float]:
     return lambda view: 0.0 if view.tier is None else float(read(view.tier))
 
 
-def _waiting(read: Callable[[Log], int]) -> Callable[[TierView], Iterable[Sample]]:
-    """A figure of each topic's logs, added up; none for topics without a tier."""
+def by_topic(
+    topics: TopicCatalog,
+    value: "Callable[[Log], float | None]",
+    merge: Callable[[float, float], float] = add,
+) -> Iterable[Sample]:
+    """A figure of each topic's logs; None: the log has none. Topics beyond `MAX_TOPICS` share."""
+    found: dict[tuple[str, ...], float] = {}
+    for position, topic in enumerate(topics.image.topics.values()):
+        key = (topic.name if position < MAX_TOPICS else OTHERS,)
+        for partition in topic.partitions:
+            number = value(partition.log)
+            if number is not None:
+                found[key] = merge(found[key], number) if key in found else number
+    return found.items()
 
-    def samples(view: TierView) -> Iterable[Sample]:
-        if view.tier is None:
-            return
-        for topic in view.topics.image.topics.values():
-            logs = [each.log for each in topic.partitions if each.log.config.remote_storage_enable]
-            if logs:
-                yield (topic.name,), float(sum(map(read, logs)))
 
-    return samples
+class HasCopies(Protocol):
+    """Services that tell what waits to be copied."""
+
+    @property
+    def tier(self) -> Tier | None:
+        """The tier."""
+
+    @property
+    def topics(self) -> TopicCatalog:
+        """The topics, and with them the logs."""
+
+    @property
+    def logs(self) -> LogManager:
+        """The directory of the logs."""
 
 
-def _lag_bytes(log: Log) -> int:
-    """Bytes of closed segments that the store does not have."""
+def lag(
+    view: HasCopies,
+    read: "Callable[[Sequence[Segment]], float]",
+    merge: Callable[[float, float], float] = add,
+) -> Iterable[Sample]:
+    """A figure of what waits in each topic that is copied."""
+    if view.tier is None:
+        return ()
+    state = view.topics.internal_topics
+
+    def of_log(log: "Log") -> float | None:
+        if log.topic not in state and not is_copied(log.config):
+            return None
+        return read(_waiting(log, is_rewritten=view.logs.is_rewritten(log)))
+
+    return by_topic(view.topics, of_log, merge)
+
+
+def _waiting(log: "Log", *, is_rewritten: bool) -> "Sequence[Segment]":
+    """Closed segments that the store does not have, the oldest first."""
     snapshot = log.snapshot
-    closed = snapshot.local_segments[:-1]
-    return sum(each.size_bytes for each in closed if each.base_offset >= log.tiers.uploaded_end)
+    segments, closed_end = snapshot.segments, len(snapshot.segments) - 1
+    if is_rewritten:
+        places = log.tiers.places(snapshot, is_rewritten=True)
+        return [segments[number] for number in waiting_segments(snapshot, places)]
+    first = bisect_left(
+        segments,
+        log.tiers.uploaded_end,
+        snapshot.first_local,
+        closed_end,
+        key=lambda each: each.base_offset,
+    )
+    return segments[first:closed_end]
 
 
-def _lag_segments(log: Log) -> int:
-    closed = log.snapshot.local_segments[:-1]
-    return sum(each.base_offset >= log.tiers.uploaded_end for each in closed)
+def lag_bytes(waiting: "Sequence[Segment]") -> float:
+    """Bytes of what waits."""
+    return float(sum(each.size_bytes for each in waiting))
 
 
-def _remote_bytes(log: Log) -> int:
-    """Bytes that are only in the store."""
-    snapshot = log.snapshot
-    return sum(each.size_bytes for each in snapshot.segments[: snapshot.first_local])
+def _lag_seconds(view: TierView) -> Iterable[Sample]:
+    now_ms = view.clock.now_ms()
+
+    def seconds(waiting: "Sequence[Segment]") -> float:
+        return max(0.0, (now_ms - waiting[0].mtime_ms) / 1000) if waiting else 0.0
+
+    return lag(view, seconds, max)
 
 
-TIER_METRICS: tuple[Metric[TierView], ...] = (
+def _remote_bytes(view: TierView) -> Iterable[Sample]:
+    def of_log(log: "Log") -> float | None:
+        is_tiered = log.config.remote_storage_enable or log.tiers.uploaded
+        return float(log.tiers.away_bytes) if is_tiered else None
+
+    return () if view.tier is None else by_topic(view.topics, of_log)
+
+
+def _stopped(view: TierView) -> Iterator[Sample]:
+    reasons = {} if view.tier is None else view.tier.tally.stopped_by
+    for reason, error in (("writer_replaced", "WriterReplaced"), ("mismatch", "TierMismatch")):
+        yield (reason,), float(reasons.get(error, 0))
+
+
+def _paused(view: TierView) -> Iterable[Sample]:
+    if view.tier is None:
+        return ()
+    paces = {"copy": view.tier.copy_pace, "fetch": view.tier.fetch_pace}
+    return [((what,), pace.waited_seconds) for what, pace in paces.items()]
+
+
+def _refused(view: TierView) -> float:
+    return float(view.tier_standing is not None and bool(view.tier_standing.refused))
+
+
+_COPIES: tuple[Metric[TierView], ...] = (
     counter(
         "horolog_tier_copied_bytes",
         "Bytes of segments that were copied to the store and compared there.",
@@ -79,29 +170,40 @@ TIER_METRICS: tuple[Metric[TierView], ...] = (
         one(_of(lambda tier: tier.trash.removed_objects)),
     ),
     gauge(
-        "horolog_tier_orphan_objects",
-        "Objects that nothing names, as the last sweep saw them; the next one removes them.",
-        (),
-        one(_of(lambda tier: tier.tally.orphans.objects)),
+        "horolog_tier_lag_bytes",
+        "Bytes of closed segments that the store does not have yet.",
+        ("topic",),
+        lambda view: lag(view, lag_bytes),
     ),
     gauge(
-        "horolog_tier_orphan_bytes",
-        "Bytes of objects that nothing names, as the last sweep saw them.",
-        (),
-        one(_of(lambda tier: tier.tally.orphans.size_bytes)),
+        "horolog_tier_lag_segments",
+        "Closed segments that the store does not have yet.",
+        ("topic",),
+        lambda view: lag(view, len),
+    ),
+    gauge(
+        "horolog_tier_lag_seconds",
+        "Time since the last write to the oldest closed segment that the store does not have; 0 "
+        "when it has all.",
+        ("topic",),
+        _lag_seconds,
+    ),
+    gauge(
+        "horolog_tier_remote_bytes",
+        "Bytes of segments that are in the store alone.",
+        ("topic",),
+        _remote_bytes,
     ),
     counter(
-        "horolog_tier_removed_orphans",
-        "Objects that nothing named and that a sweep removed.",
-        (),
-        one(_of(lambda tier: tier.tally.removed_orphans)),
+        "horolog_tier_paused_seconds",
+        "Time that threads have waited for remote.log.manager.copy.max.bytes.per.second and its "
+        "like for fetches.",
+        ("direction",),
+        _paused,
     ),
-    counter(
-        "horolog_tier_failed_sweeps",
-        "Sweeps that did not come to their end.",
-        (),
-        one(_of(lambda tier: tier.tally.failed_sweeps)),
-    ),
+)
+
+_FAILURES: tuple[Metric[TierView], ...] = (
     counter(
         "horolog_tier_failures",
         "Rounds of a partition, or questions to the store, that ended in an error.",
@@ -115,51 +217,59 @@ TIER_METRICS: tuple[Metric[TierView], ...] = (
         one(_of(lambda tier: len(tier.tally.failing))),
     ),
     gauge(
-        "horolog_tier_lag_bytes",
-        "Bytes of closed segments that the store does not have yet.",
-        ("topic",),
-        _waiting(_lag_bytes),
+        "horolog_tier_stopped_partitions",
+        "Partitions of which nothing more is copied until a restart: another process writes their "
+        "manifests (writer_replaced), or store and directory contradict each other (mismatch).",
+        ("reason",),
+        _stopped,
     ),
     gauge(
-        "horolog_tier_lag_segments",
-        "Closed segments that the store does not have yet.",
-        ("topic",),
-        _waiting(_lag_segments),
-    ),
-    gauge(
-        "horolog_tier_remote_bytes",
-        "Bytes of segments that are in the store alone.",
-        ("topic",),
-        _waiting(_remote_bytes),
-    ),
-    counter(
-        "horolog_tier_cache_hits",
-        "Reads of the store's objects that found all bytes here.",
+        "horolog_tier_refused",
+        "1 when nothing is copied at all until a restart: the place is another cluster's, another "
+        "process writes there, or the store cannot be used.",
         (),
-        one(_of(lambda tier: tier.cache.hits)),
-    ),
-    counter(
-        "horolog_tier_cache_misses",
-        "Reads of the store's objects that had to ask the store.",
-        (),
-        one(_of(lambda tier: tier.cache.misses)),
-    ),
-    gauge(
-        "horolog_tier_cache_bytes",
-        "Bytes of the store's objects that are here.",
-        (),
-        one(_of(lambda tier: tier.cache.bytes_here)),
-    ),
-    gauge(
-        "horolog_tier_waiting_reads",
-        "Reads of the store that wait for a thread.",
-        (),
-        one(_of(lambda tier: tier.reads.waiting)),
-    ),
-    counter(
-        "horolog_tier_refused_reads",
-        "Reads that were refused because remote.log.reader.max.pending.tasks waited already.",
-        (),
-        one(_of(lambda tier: tier.reads.refused)),
+        one(_refused),
     ),
 )
+
+_SWEEPS: tuple[Metric[TierView], ...] = (
+    gauge(
+        "horolog_tier_orphan_objects",
+        "Objects that nothing names, as the last sweep saw them; the next one removes them.",
+        (),
+        one(_of(lambda tier: tier.tally.orphans.objects)),
+    ),
+    gauge(
+        "horolog_tier_orphan_bytes",
+        "Bytes of objects that nothing names, as the last sweep saw them.",
+        (),
+        one(_of(lambda tier: tier.tally.orphans.size_bytes)),
+    ),
+    gauge(
+        "horolog_tier_unknown_objects",
+        "Objects of topics of which the broker knows nothing, as the last sweep saw them; they "
+        "stay.",
+        (),
+        one(_of(lambda tier: tier.tally.unknown.objects)),
+    ),
+    counter(
+        "horolog_tier_removed_orphans",
+        "Objects that nothing named and that a sweep removed.",
+        (),
+        one(_of(lambda tier: tier.tally.removed_orphans)),
+    ),
+    counter(
+        "horolog_tier_sweeps",
+        "Sweeps that have seen all objects.",
+        (),
+        one(_of(lambda tier: tier.tally.sweeps)),
+    ),
+    counter(
+        "horolog_tier_failed_sweeps",
+        "Sweeps that did not come to their end.",
+        (),
+        one(_of(lambda tier: tier.tally.failed_sweeps)),
+    ),
+)
+
+TIER_METRICS: tuple[Metric[TierView], ...] = (*_COPIES, *_FAILURES, *_SWEEPS)

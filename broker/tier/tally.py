@@ -20,8 +20,12 @@ class TierTally:
         """Partitions whose last round failed, and why; replaced, never changed."""
         self.orphans = Amount()
         """Objects that nothing names, as the last sweep saw them, without those it removed."""
-        self.removed_orphans = self.failed_sweeps = 0
+        self.unknown = Amount()
+        """Objects of topics of which the broker knows nothing, as the last sweep saw them."""
+        self.removed_orphans = self.failed_sweeps = self.sweeps = 0
         self._stopped: dict[Log, str] = {}
+        self.stopped_by: Mapping[str, int] = {}
+        """Partitions of which nothing more is copied, by the name of the error."""
         self.unreachable_because = ""
         """Reason why the store was not usable at all the last time; empty when it was."""
 
@@ -49,6 +53,8 @@ class TierTally:
         self.failing = {**self.failing, name: why}
         if is_final:
             self._stopped[log] = why
+            by, kind = self.stopped_by, type(error).__name__
+            self.stopped_by = {**by, kind: by.get(kind, 0) + 1}
         return is_news
 
     def unreachable(self, error: Exception) -> bool:
@@ -65,7 +71,9 @@ class TierTally:
     def swept(self, report: SweepReport) -> None:
         """A sweep has seen all objects."""
         found, removed = report.orphans, report.removed
+        self.sweeps += 1
         self.removed_orphans += removed.objects
+        self.unknown = report.unknown
         self.orphans = Amount(
             found.objects - removed.objects, found.size_bytes - removed.size_bytes
         )

@@ -10,7 +10,9 @@ from broker.access.store.objects import open_store
 from broker.access.store.refusals import TierRefused
 from broker.runtime.lanes import DiskLane, DiskLanes
 from broker.tier.away_lane import StoreReads
+from broker.tier.counted_store import CountedStore
 from broker.tier.pace import Pace
+from broker.tier.store_account import Purpose, StoreAccount
 from broker.tier.tally import TierTally
 from broker.tier.trash import Trash
 from config.errors import ConfigError
@@ -42,6 +44,7 @@ class Tier(NamedTuple):
     trash: Trash
     tally: TierTally
     orphans: OrphanSweep
+    account: StoreAccount
 
     def stop(self) -> None:
         """Nobody waits for bandwidth any longer, and a sweep ends soon."""
@@ -55,23 +58,27 @@ def make_tier(env: Env, config: ConfigStore, lanes: DiskLanes) -> Tier:
     settings = config.broker_config
     assert settings.horolog_tier_url is not None
     try:
-        store = open_store(settings.horolog_tier_url, allow_http=settings.horolog_tier_allow_http)
+        opened = open_store(settings.horolog_tier_url, allow_http=settings.horolog_tier_allow_http)
     except TierRefused as error:
         raise ConfigError("horolog.tier.url", str(error)) from error
     directory = settings.horolog_tier_cache_dir or settings.log_dir.rstrip("/") + CACHE_DIR
     cache = ObjectCache(env.fs, directory, settings.horolog_tier_cache_bytes)
     fetch_pace = Pace(lambda: config.broker_config.remote_log_manager_fetch_max_bytes_per_second)
     copy_pace = Pace(lambda: config.broker_config.remote_log_manager_copy_max_bytes_per_second)
-    remote = RemoteLogs(Reach(store, cache, fetch_pace, copy_pace), env)
+    account = StoreAccount(env.clock.monotonic)
+    stores = {purpose: CountedStore(opened, account, purpose) for purpose in Purpose}
+    reach = Reach(stores[Purpose.READ], cache, fetch_pace, copy_pace, account, stores[Purpose.COPY])
+    remote = RemoteLogs(reach, env)
     return Tier(
-        store,
+        stores[Purpose.CLUSTER],
         cache,
         remote,
         StoreReads(lanes, config),
         lanes.wide_lane(COPIES, MOST_COPIERS),
         copy_pace,
         fetch_pace,
-        Trash(store, env.clock.monotonic),
+        Trash(stores[Purpose.REMOVAL], env.clock.monotonic),
         TierTally(),
-        OrphanSweep(store, env.clock, remote.find),
+        OrphanSweep(stores[Purpose.SWEEP], env.clock, remote.find),
+        account,
     )

@@ -20,7 +20,16 @@ class SegmentPlace(Enum):
 class SegmentTiers:
     """Joins the two. Changed by the holder of the writer gate; what it gives is never changed."""
 
-    __slots__ = ("first_local", "is_tiered", "local", "segments", "uploaded", "uploaded_end")
+    __slots__ = (
+        "away_bytes",
+        "first_local",
+        "is_tiered",
+        "local",
+        "segments",
+        "uploaded",
+        "uploaded_bytes",
+        "uploaded_end",
+    )
 
     def __init__(self, local: tuple[Segment, ...]) -> None:
         """Nothing is in the store."""
@@ -34,22 +43,28 @@ class SegmentTiers:
 
         self.uploaded_end = 0
         """The offset up to which the store has the log; 0 when it has nothing."""
+        self.uploaded_bytes = 0
+        """Bytes of the `.log` files that the store has."""
+        self.away_bytes = 0
+        """Bytes of those that are only there."""
 
     def show(self, uploaded: tuple[Segment, ...], end_offset: int) -> None:
         """The store has these, up to that offset; `join` makes it count."""
         self.is_tiered = True
         self.uploaded, self.uploaded_end = uploaded, end_offset
+        self.uploaded_bytes = sum(each.size_bytes for each in uploaded)
 
     def join(self, local: tuple[Segment, ...], start_offset: int) -> None:
         """Local segments changed, or the log's start did: what is wholly before it is gone."""
         self.local = self.segments = local
-        self.first_local = 0
+        self.first_local = self.away_bytes = 0
         if self.uploaded:
             base = local[0].base_offset
             away = [each for each in self.uploaded if each.base_offset < base]
             gone = len(wholly_before((*away, local[0]), min(start_offset, base)))
             self.segments = (*away[gone:], *local)
             self.first_local = len(away) - gone
+            self.away_bytes = sum(each.size_bytes for each in away[gone:])
 
     def places(self, snapshot: LogSnapshot, *, is_rewritten: bool) -> tuple[SegmentPlace, ...]:
         """SegmentPlace of each segment of a snapshot. From any thread.

@@ -48,6 +48,8 @@ class Destination(NamedTuple):
     keys: PartitionKeys
     unique: str
     pace: Pace
+    spoilt: Callable[[str], None] = lambda key: None  # noqa: ARG005 - a default
+    """Called with the key of an object that did not arrive as it was sent."""
 
 
 def copy_segment(
@@ -159,7 +161,9 @@ def _check(to: Destination, key: str, size_bytes: int, crc: int) -> None:
         size = min(PART_BYTES, size_bytes - at)
         data = to.store.get_range(key, at, size)
         if len(data) != size:
+            to.spoilt(key)
             raise NotAsSent(key, f"{at + len(data)} of {size_bytes} bytes arrived")
         found = crc32c(data, found)
     if found != crc:
+        to.spoilt(key)
         raise NotAsSent(key, "other bytes arrived than were sent")

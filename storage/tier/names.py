@@ -108,6 +108,12 @@ def object_of(key: str) -> PartitionObject | None:
     return PartitionObject(keys, int(found["base"] or 0), found["unique"] or "")
 
 
+def topic_of(key: str) -> str | None:
+    """The topic of an object's name, or of a beginning of one; None for the cluster's own."""
+    topic, slash, _ = key.removeprefix(TOPICS).partition("/")
+    return topic if slash and key.startswith(TOPICS) else None
+
+
 @lru_cache(maxsize=64)
 def _keys_of(topic: str, topic_id: str, partition: str) -> PartitionKeys | None:
     try:

@@ -26,6 +26,18 @@ class StoreDenied(StoreError):
     """The store refuses these credentials, or this place."""
 
 
+class StoreThrottled(StoreError):
+    """The store wants fewer requests."""
+
+
+class StoreTimedOut(StoreError):
+    """The store did not answer in time."""
+
+
+class StoreAway(StoreError):
+    """The store cannot be reached, or the connection ended before its answer did."""
+
+
 class ObjectMissing(StoreError):
     """There is no object of this name, says the store itself: asked again, it will not be there."""
 

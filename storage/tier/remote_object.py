@@ -7,7 +7,7 @@ on the tier's lanes. `read_into_if_cached` never asks the store.
 # ruff: noqa: ARG002 - the calls of a port
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from protocol.checksum import crc32c
 from storage.env import Buffer, File
@@ -22,6 +22,26 @@ FETCH_BYTES = 4 * BLOCK_BYTES
 TRIES = 3
 
 
+class FaultsHeard(Protocol):
+    """Hears of answers and objects that are not what was copied. Called from any thread."""
+
+    def spoilt(self, key: str) -> None:
+        """One answer was not; it may be asked for again."""
+
+    def damaged(self, key: str) -> None:
+        """A read was refused: the object is lost, or not what was copied."""
+
+
+class Unheard:
+    """Nobody wants to know."""
+
+    def spoilt(self, key: str) -> None:
+        """Nothing."""
+
+    def damaged(self, key: str) -> None:
+        """Nothing."""
+
+
 class Reach(NamedTuple):
     """The store, and what of it is here."""
 
@@ -31,6 +51,14 @@ class Reach(NamedTuple):
     """Called with the bytes that are about to be fetched; may wait."""
     copy_pace: Callable[[int], None] = lambda size_bytes: None  # noqa: ARG005 - a default
     """The same for what compaction sends."""
+    faults: FaultsHeard = Unheard()
+    copy_store: ObjectStore | None = None
+    """The same store, for segments on their way up, where these are counted apart."""
+
+    @property
+    def sender(self) -> ObjectStore:
+        """The store that copies go to."""
+        return self.copy_store or self.store
 
 
 class RemoteObject:
@@ -113,6 +141,8 @@ class RemoteObject:
             data = ask(self._reach, self._key, position, size)
             if len(data) == size and (not expected or sums_of(data) == expected):
                 return data
+            self._reach.faults.spoilt(self._key)
+        self._reach.faults.damaged(self._key)
         if len(data) != size:
             raise CorruptLog(self.path, f"{len(data)} instead of {size} bytes at {position}")
         raise CorruptLog(self.path, f"the {size} bytes at {position} are not what was copied")
@@ -185,6 +215,7 @@ def sums_anew(reach: Reach, key: str, part: FilePart) -> bytes:
         data = ask(reach, key, at, min(FETCH_BYTES, part.size_bytes - at))
         sums, crc = sums + sums_of(data), crc32c(data, crc)
     if crc != part.crc:
+        reach.faults.damaged(key)
         raise CorruptLog(key, "it is not what was copied")
     return sums
 
@@ -195,4 +226,5 @@ def ask(reach: Reach, key: str, position: int, size: int) -> bytes:
     try:
         return reach.store.get_range(key, position, size)
     except ObjectMissing as error:
+        reach.faults.damaged(key)
         raise CorruptLog(key, "the store has lost this object") from error

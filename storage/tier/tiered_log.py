@@ -158,7 +158,8 @@ class TieredLog:
     def _upload(self, segment: Segment, end_offset: int, pace: Pace) -> RemoteSegment | None:
         """Its objects; None when retention or compaction was faster."""
         unique = unique_text(self._env.rng.uint64())
-        to = Destination(self._reach.store, self.keys, unique, pace)
+        reach = self._reach
+        to = Destination(reach.sender, self.keys, unique, pace, reach.faults.spoilt)
         if segment not in self.log.snapshot.local_segments:
             return None
         row = None
@@ -166,7 +167,7 @@ class TieredLog:
         try:
             row = copy_segment(self.log, segment, end_offset, to)
             if segment.is_removed or segment not in self.log.snapshot.local_segments:
-                self._reach.store.delete(self.objects_of(row))
+                reach.sender.delete(self.objects_of(row))
                 row = None
         finally:
             if row is None:
@@ -188,7 +189,7 @@ class TieredLog:
         rows = tuple(each for each in self.manifest.segments if each.unique in unique)
         self._check_all(rows, old)
         reach, name = self._reach, unique_text(self._env.rng.uint64())
-        to = Destination(reach.store, self.keys, name, reach.copy_pace)
+        to = Destination(reach.sender, self.keys, name, reach.copy_pace, reach.faults.spoilt)
         producers = self._segments.producers_at_end(rows[-1])
         self._unnamed.begin(to.unique)
         try:
@@ -197,7 +198,7 @@ class TieredLog:
                 self._settle()
                 found = tuple(each for each in self.manifest.segments if each.unique in unique)
                 if found != rows:
-                    reach.store.delete(self.objects_of(row))
+                    reach.sender.delete(self.objects_of(row))
                 self._check_all(found, old)
                 self._put((row,), rows)
         finally:

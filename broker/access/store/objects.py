@@ -79,7 +79,7 @@ class S3Objects:
             data = b"".join(exact)
             _ask(key, PUT_FILE, lambda: self._store.put(key, data, use_multipart=False))
             return
-        part_bytes = max(limits.part_bytes, -(-size_bytes // MAX_PARTS))
+        part_bytes = _part_bytes(size_bytes, limits)
         _ask(key, PUT_FILE, lambda: self._store.put(
             key, exact, chunk_size=part_bytes, max_concurrency=limits.parts_at_once
         ))  # fmt: skip
@@ -123,6 +123,17 @@ class S3Objects:
 
     def _range(self, key: str, position: int, size: int) -> bytes:
         return self._store.get_range(key, start=position, length=size).to_bytes()
+
+
+def requests_of_upload(size_bytes: int, limits: StoreLimits = NORMAL_LIMITS) -> int:
+    """Requests that `put_file` takes: one, or those that begin and end it and one for each part."""
+    if size_bytes <= limits.part_bytes:
+        return 1
+    return -(-size_bytes // _part_bytes(size_bytes, limits)) + 2
+
+
+def _part_bytes(size_bytes: int, limits: StoreLimits) -> int:
+    return max(limits.part_bytes, -(-size_bytes // MAX_PARTS))
 
 
 def _parsed(url: str) -> TierUrl:

@@ -12,7 +12,14 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from storage.env import Buffer
-from storage.tier.port import ObjectFacts, ObjectStore, StoreDenied, StoreError
+from storage.tier.port import (
+    ObjectFacts,
+    ObjectStore,
+    StoreAway,
+    StoreDenied,
+    StoreError,
+    StoreThrottled,
+)
 
 
 class Fault(Enum):
@@ -136,7 +143,7 @@ class FaultyStore:
             case Fault.LOST_BEFORE:
                 raise _lost(operation, key)
             case Fault.THROTTLED:
-                raise StoreError(key, operation, "status 503 SlowDown")
+                raise StoreThrottled(key, operation, "status 503 SlowDown")
             case Fault.DENIED:
                 raise StoreDenied(key, operation, "status 403 AccessDenied")
             case Fault.SLOW:
@@ -154,7 +161,7 @@ class FaultyStore:
 
 
 def _lost(operation: str, key: str) -> StoreError:
-    return StoreError(key, operation, "the connection ended before the answer did")
+    return StoreAway(key, operation, "the connection ended before the answer did")
 
 
 def in_order(*faults: Fault | None) -> Script:

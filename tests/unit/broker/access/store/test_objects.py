@@ -15,7 +15,16 @@ from broker.access.store.refusals import (
     StoreLibraryMissing,
 )
 from config.tier.url import TierUrl
-from storage.tier.port import ObjectExists, ObjectMissing, ObjectStore, StoreDenied, StoreError
+from storage.tier.port import (
+    ObjectExists,
+    ObjectMissing,
+    ObjectStore,
+    StoreAway,
+    StoreDenied,
+    StoreError,
+    StoreThrottled,
+    StoreTimedOut,
+)
 from tests.support.tier.canned_server import Canned, canned_server
 from tests.support.tier.s3_server import only_aws
 
@@ -108,9 +117,10 @@ def test_a_place_may_be_the_whole_bucket(server: Canned, url: str) -> None:
         (403, "SignatureDoesNotMatch", StoreDenied),
         (404, "NoSuchBucket", StoreDenied),
         (409, "ConditionalRequestConflict", StoreError),
-        (429, "TooManyRequests", StoreError),
+        (429, "TooManyRequests", StoreThrottled),
         (500, "InternalError", StoreError),
-        (503, "SlowDown", StoreError),
+        (503, "SlowDown", StoreThrottled),
+        (503, "ServiceUnavailable", StoreError),
     ],
 )
 def test_a_refusal_is_an_error_with_key_and_code_and_no_second_request(
@@ -165,7 +175,18 @@ def test_a_range_behind_the_end_is_empty(server: Canned, store: ObjectStore) -> 
 def test_an_answer_that_is_cut_is_a_failure(server: Canned, store: ObjectStore) -> None:
     server.say(200, b"half")
     server.says_bytes = 8
-    assert failure(store, "get").message.endswith("the connection ended before the answer did")
+    error = failure(store, "get")
+    assert type(error) is StoreAway
+    assert error.message.endswith("the connection ended before the answer did")
+
+
+@every_call
+def test_a_store_that_is_not_there_is_away(operation: str) -> None:
+    with canned_server() as gone:
+        store = opened(gone)
+    error = failure(store, operation)
+    assert type(error) is StoreAway
+    assert error.message.endswith("it cannot be reached")
 
 
 def test_an_object_that_is_too_large_is_not_read_whole(server: Canned, store: ObjectStore) -> None:
@@ -187,7 +208,9 @@ def test_a_store_that_does_not_answer_is_given_up(
     server: Canned, store: ObjectStore, operation: str
 ) -> None:
     server.answers_never = True
-    assert failure(store, operation).message.endswith("it did not answer in time")
+    error = failure(store, operation)
+    assert type(error) is StoreTimedOut
+    assert error.message.endswith("it did not answer in time")
 
 
 def test_few_parts_of_a_file_are_in_memory(server: Canned, store: ObjectStore) -> None:
