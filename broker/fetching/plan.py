@@ -130,7 +130,8 @@ class FetchPlan:
         result: FetchResult,
         asked: tuple[Collection[Unverified], Collection[Unverified]],
     ) -> PartitionData:
-        partition.check_leader_epoch(wanted.leader_epoch)
+        if wanted.leader_epoch >= 0:  # here any other number is one that nobody knows
+            partition.check_leader_epoch(wanted.leader_epoch)
         diverging = _diverging_epoch(wanted, partition)
         data = None
         if diverging is None:

@@ -136,7 +136,7 @@ class FetchSessions:
     ) -> FetchSession | None:
         """A session for a client that sent a full request; None when there is no room for it."""
         size_bytes = sum(each.size_bytes for each in partitions)
-        if not partitions or not self._make_room(len(partitions), size_bytes):
+        if not self._make_room(len(partitions), size_bytes):
             return None
         session = FetchSession(self._unused_id(), partitions, self._clock.monotonic(), by_id=by_id)
         self._sessions[session.session_id] = session

@@ -67,12 +67,16 @@ def handle(
             AclOperation.DESCRIBE, ResourceType.TOPIC, image.topics.values(), lambda each: each.name
         )
         return _respond([_describe(topic, context) for topic in shown], request, context)
+    fault = _fault_in_question(wanted, context)
+    if fault:
+        return _refused(wanted, fault, context)
+    wanted = _by_one_kind(wanted)
     missing = _missing(wanted, image, context)
     denied: dict[str, int] = {}
     if missing and request.allow_auto_topic_creation and _may_create(context):
         missing, denied = _creatable(missing, context)
         if missing:
-            return _create_and_answer(missing, denied, request, context)
+            return _create_and_answer(missing, denied, (request, wanted), context)
     return _respond(_described(wanted, denied, context), request, context)
 
 
@@ -99,8 +103,12 @@ def _creatable(missing: list[str], context: Context) -> tuple[list[str], dict[st
 
 
 async def _create_and_answer(
-    missing: list[str], denied: dict[str, int], request: MetadataRequest, context: Context
+    missing: list[str],
+    denied: dict[str, int],
+    asked: tuple[MetadataRequest, list[MetadataRequestTopic]],
+    context: Context,
 ) -> MetadataResponse:
+    request, wanted = asked
     there = context.services.topics.image.topics
     refused = await context.services.rules.auto_create(missing)
     for name in missing:
@@ -111,7 +119,7 @@ async def _create_and_answer(
     if room is not None:
         await wait_for(room)
     codes = {**refused, **denied}
-    return _respond(_described(request.topics or [], codes, context), request, context)
+    return _respond(_described(wanted, codes, context), request, context)
 
 
 def _described(
@@ -128,50 +136,56 @@ def _one(
     image: MetadataImage,
     context: Context,
 ) -> MetadataResponseTopic:
-    fault = _fault_in_question(wanted, context)
-    found = None if fault else image.topic(wanted.name, wanted.topic_id)
+    found = image.topic(wanted.name, wanted.topic_id)
     name = wanted.name or (found.name if found is not None else "")
-    if name and not fault and not context.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-        fault = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if found is not None and not fault:
+    is_hidden = name and not context.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    if found is not None and not is_hidden:
         return _describe(found, context)
-    code = fault or _why_not_found(wanted, refused)
+    code = _why_not_found(wanted, refused)
+    if is_hidden:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     context.count_error(code)
     return MetadataResponseTopic(
         error_code=code,
-        name=_answered_name(wanted, context),
-        topic_id=ZERO_UUID if wanted.name else wanted.topic_id,
+        name=wanted.name,
+        topic_id=wanted.topic_id,
+        is_internal=not is_hidden and wanted.name in context.services.topics.internal_topics,
     )
 
 
-def _fault_in_question(wanted: MetadataRequestTopic, context: Context) -> int:
-    """The code for a question that names no topic, or one in a way its version has not; else 0.
+def _by_one_kind(wanted: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+    """The topics with an id where one has it, as in Kafka; else all."""
+    by_id = [each for each in wanted if each.topic_id != ZERO_UUID]
+    return [MetadataRequestTopic(name=None, topic_id=each.topic_id) for each in by_id] or wanted
 
-    As a running Kafka 4.3 answers; there, null ends the answers for the request's other topics too.
+
+def _fault_in_question(wanted: list[MetadataRequestTopic], context: Context) -> int:
+    """The code that ends a whole request in which a topic has no name, or one more than the
+    version allows: those of a running Kafka 4.3.
     """
-    by_id = wanted.topic_id != ZERO_UUID
-    if context.api_version < IDS_ASKED_FOR_SINCE_VERSION and (by_id or wanted.name is None):
-        return ErrorCode.INVALID_REQUEST
-    if by_id:
-        return ErrorCode.NONE
-    if wanted.name is None:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-    return ErrorCode.NONE if wanted.name else ErrorCode.INVALID_TOPIC_EXCEPTION
+    is_by_id = any(each.topic_id != ZERO_UUID for each in wanted)
+    is_by_null = any(each.name is None for each in wanted)
+    if context.api_version < IDS_ASKED_FOR_SINCE_VERSION:
+        return ErrorCode.INVALID_REQUEST if is_by_id or is_by_null else ErrorCode.NONE
+    return ErrorCode.UNKNOWN_SERVER_ERROR if is_by_null and not is_by_id else ErrorCode.NONE
+
+
+def _refused(wanted: list[MetadataRequestTopic], code: int, context: Context) -> MetadataResponse:
+    """No topic is described, nor the cluster."""
+    context.count_error(code)
+    topics = [
+        MetadataResponseTopic(error_code=code, name=each.name or "", topic_id=each.topic_id)
+        for each in wanted
+    ]
+    return MetadataResponse(topics=topics, error_code=code)
 
 
 def _why_not_found(wanted: MetadataRequestTopic, refused: dict[str, int]) -> int:
-    if not wanted.name:
+    if wanted.name is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if fault_in_name(wanted.name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def _answered_name(wanted: MetadataRequestTopic, context: Context) -> str | None:
-    """Null where it was asked for by id, and the version can say so."""
-    if context.api_version < IDS_ASKED_FOR_SINCE_VERSION:
-        return wanted.name or ""
-    return wanted.name or (None if wanted.topic_id != ZERO_UUID else "")
 
 
 def _describe(topic: TopicImage, context: Context) -> MetadataResponseTopic:

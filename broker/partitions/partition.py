@@ -27,6 +27,7 @@ __all__ = ["ACKS_ALL", "Partition", "PartitionServices", "last_fetchable"]
 
 T = TypeVar("T")
 
+UNKNOWN_EPOCH = -1
 SEARCH_AWAY_BYTES = 64 * 1024 * 1024
 """Most that one search may unpack of what is in the tier's store."""
 SEARCH_BYTES = 4096
@@ -56,10 +57,10 @@ class Partition:
 
     def check_leader_epoch(self, requested: int) -> None:
         """Refuses a client that knows an older (74) or a newer (75) epoch than ours. Raises
-        KafkaError.
+        KafkaError. -1 is a client that knows none.
         """
         current = self.log.leader_epoch
-        if requested < 0 or requested == current:
+        if requested in {UNKNOWN_EPOCH, current}:
             return
         if requested < current:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"The epoch is {current} by now")
@@ -77,15 +78,20 @@ class Partition:
     def epoch_end_offset(self, epoch: int) -> EpochEnd:
         """End of `epoch`; the present one, even if it wrote nothing yet, ends at the end.
 
-        One that ended before the log start ends there (semantics.md 9.2).
+        One that ended before the log start ends there (semantics.md 9.2); in a log that never had
+        a record, each before the present one ends at the end.
         """
         snapshot = self.log.snapshot
-        if epoch == self.log.leader_epoch:
+        if epoch == self.log.leader_epoch or self._is_before_all(epoch):
             return EpochEnd(epoch, snapshot.log_end_offset)
         found = self.log.epochs.end_offset_of(epoch, snapshot.log_end_offset)
         if 0 <= found.end_offset <= snapshot.log_start_offset:
             return EpochEnd(epoch, snapshot.log_start_offset)
         return found
+
+    def _is_before_all(self, epoch: int) -> bool:
+        is_known = epoch != UNKNOWN_EPOCH
+        return is_known and self.log.epochs.earliest is None and epoch < self.log.leader_epoch
 
     def __repr__(self) -> str:
         """As the directory is called: topic-index."""

@@ -188,12 +188,18 @@ class TopicRules:
                 try:
                     plan.add(name, count, {})
                 except KafkaError as error:
-                    refused[name] = error.code
+                    refused[name] = _auto_refusal(error)
             try:
                 await self._topics.create(plan.topics)
             except StorageError:
                 refused.update((topic.name, ErrorCode.KAFKA_STORAGE_ERROR) for topic in plan.topics)
         return refused
+
+
+def _auto_refusal(error: KafkaError) -> int:
+    """A name that is taken by its like is as one that is not there yet: clients ask again."""
+    is_taken = error.code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_taken else error.code
 
 
 def config_refusal(error: ConfigError) -> KafkaError:

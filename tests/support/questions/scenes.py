@@ -2,6 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+from tests.support.questions.of_readers import (
+    THAT_SESSION,
+    UNKNOWN,
+    append,
+    epoch_end,
+    look_up,
+    named,
+    offset_of,
+    read,
+)
 from tests.support.questions.of_settings import BROKER, NODE, TOPIC, create, show, step, steps
 from tests.support.questions.question import Question
 
@@ -59,5 +69,93 @@ SETTINGS = (
     show(BROKER, "", "num.io.threads", UNCLEAN, *POOLS),
 )
 
-SCENES: Mapping[str, Sequence[Question]] = {"settings": SETTINGS}
+READERS = (
+    create("t"),
+    create("u"),
+    append("t", b"a", b"b"),
+    append("t", b"c"),
+    *(epoch_end("t", 0, epoch, now) for now in (-2, -1, 0, 1) for epoch in (-2, -1, 0, 1)),
+    *(epoch_end("t", 7, 0, now) for now in (-1, 1)),
+    *(epoch_end("none", 0, 0, now) for now in (-1, 1)),
+    *(epoch_end("u", 0, epoch, -1) for epoch in (-2, -1, 0, 3)),
+    *(epoch_end("t", 0, epoch, -1, 2) for epoch in (-2, -1, 0)),
+    *(offset_of("t", at, now) for at in (-2, -1, 0) for now in (-2, -1, 0, 1)),
+    *(read(("t", 0, 0), epochs=(now, -1)) for now in (-2, -1, 0, 1)),
+    *(read(("t", 0, 3), epochs=(-1, last)) for last in (-2, -1, 0, 1)),
+    read(("t", 0, 9)),
+    read(("t", 0, 9), epochs=(-1, 0)),
+    read(("t", 0, -1)),
+    read(("u", 0, 0), epochs=(-1, 0)),
+    read(("t", 7, 0)),
+    read(("none", 0, 0)),
+)
+SESSIONS = (
+    create("t"),
+    append("t", b"a"),
+    read(session=(0, 0)),
+    read(session=(THAT_SESSION, 1)),
+    read(session=(THAT_SESSION, 2)),
+    read(session=(0, 0)),
+    read(("t", 0, 0), session=(THAT_SESSION, 1)),
+    read(session=(THAT_SESSION, 2)),
+    read(session=(THAT_SESSION, 3), forget=[("t", 0)]),
+    read(session=(THAT_SESSION, 4)),
+    read(session=(12_345, 0)),
+    read(session=(THAT_SESSION, 7)),
+    read(session=(THAT_SESSION, -1)),
+    read(session=(THAT_SESSION, 1)),
+    read(session=(0, 5)),
+    read(session=(12_345, -1)),
+    read(),
+    *(
+        each
+        for version in (7, 12, 13)
+        for each in (
+            read(("t", 0, 0), session=(0, 0), version=version),
+            read(session=(THAT_SESSION, 1), forget=[("t", 0)], version=version),
+            read(session=(THAT_SESSION, 2), version=version),
+            read(("none", 0, 0), session=(0, 0), version=version),
+            read(session=(THAT_SESSION, 1), version=version),
+        )
+    ),
+    read(session=(THAT_SESSION, 2), version=12),
+    read(session=(0, 0), version=13),
+    read(("t", 0, 0), session=(THAT_SESSION, 1), version=12),
+)
+METADATA = (
+    create("t"),
+    create("u"),
+    create("a.b"),
+    look_up(named("t")),
+    *(
+        each
+        for version in (10, 11, 12, 13)
+        for each in (
+            look_up(("t", "t"), version=version),
+            look_up(("t", "u"), version=version),
+            look_up(("t", UNKNOWN), version=version),
+            look_up((None, "t"), version=version),
+            look_up((None, UNKNOWN), version=version),
+            look_up(named(None), version=version),
+            look_up(named(""), version=version),
+            look_up(("none", "t"), version=version),
+            look_up(("", "t"), version=version),
+            look_up(named("t"), named(None), version=version),
+            look_up(named("t"), (None, "u"), named("none"), version=version),
+            look_up((None, "t"), named(None), version=version),
+            look_up(named("bad name"), version=version),
+        )
+    ),
+    *(look_up(named("a_b"), version=version, create=True) for version in (4, 9, 12)),
+    look_up(named("a_b")),
+    look_up(named("bad name"), create=True),
+    look_up(named("__consumer_offsets"), named("__share_group_state")),
+    look_up(named("x"), create=True, differs="a topic that is made at once is in the same answer"),
+)
+SCENES: Mapping[str, Sequence[Question]] = {
+    "settings": SETTINGS,
+    "readers": READERS,
+    "sessions": SESSIONS,
+    "metadata": METADATA,
+}
 """By name."""

@@ -138,9 +138,20 @@ def test_all_partitions_together_are_bounded(clock: SimClock) -> None:
     assert (len(sessions), sessions.partition_count) == (0, 0)
 
 
-def test_no_sessions_when_there_are_no_slots_or_no_partitions(clock: SimClock) -> None:
+def test_no_sessions_when_there_are_no_slots(clock: SimClock) -> None:
     assert cache(clock, max_sessions=0).create(follow_many(1), by_id=False) is None
-    assert cache(clock).create([], by_id=False) is None
+
+
+def test_a_session_without_partitions_takes_a_slot_and_pushes_out_nobody(clock: SimClock) -> None:
+    sessions = cache(clock, max_sessions=1)
+    first = sessions.create([], by_id=False)
+    assert first is not None
+    assert (len(sessions), sessions.partition_count, sessions.size_bytes) == (1, 0, 0)
+    clock.advance(int(EVICTION_SECONDS * 1000) + 1)
+    sessions.resume(first.session_id, 1, by_id=False)
+    assert sessions.create([], by_id=False) is None
+    sessions.close(first.session_id)
+    assert len(sessions) == 0
 
 
 def test_names_of_topics_that_are_not_there_take_no_more_than_their_share(clock: SimClock) -> None:

@@ -136,7 +136,7 @@ async def test_automatic_creation_keeps_the_rules() -> None:
     await world.make_topic("a.b")
     response = await world.call(MetadataRequest(topics=named("a_b", "c", "d", "e/f")), 9)
     assert [each.error_code for each in response.topics] == [
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         0,
         ErrorCode.POLICY_VIOLATION,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
