@@ -9,14 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
-from broker.groups.consumer.member import Target
+from broker.groups.subscriptions import Place, Subscriptions, Target
 
-Subscriptions = Mapping[str, frozenset[UUID]]
-"""The topics that each member reads, in the order in which members came."""
 Assignor = Callable[[Subscriptions, Mapping[str, Target], Mapping[UUID, int]], dict[str, Target]]
 """Makes targets of: subscriptions, the targets so far, and how many partitions topics have."""
 Chosen = dict[str, dict[UUID, set[int]]]
-Place = tuple[UUID, int]
 
 
 def by_range(

@@ -5,16 +5,15 @@ Pure: it knows no clock, no log and no loop. Every change of what is remembered 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
-from hashlib import blake2b
 from typing import NamedTuple
 from uuid import UUID
 
 from broker.groups.classic.members import Footprint
 from broker.groups.consumer.assignors import ASSIGNORS
-from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState, Target
+from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Goal, Owned, reconciled
 from broker.groups.records.consumer import (
     GroupValue,
@@ -26,12 +25,11 @@ from broker.groups.records.consumer import (
     key_of,
     value_of,
 )
+from broker.groups.subscriptions import FIRST_EPOCH, Target, hash_of
 from broker.runtime.deadlines import Deadline
 from broker.state.state_topic import Row
 from broker.topics.metadata_image import MetadataImage
 from protocol.errors import ErrorCode, KafkaError
-
-FIRST_EPOCH = 1
 
 
 class ConsumerState(Enum):
@@ -331,22 +329,6 @@ class ConsumerGroup:
             f"ConsumerGroup({self.group_id!r}, {self.state.value}, epoch={self.epoch}, "
             f"target_epoch={self.target_epoch}, members={len(self.members)})"
         )
-
-
-def hash_of(names: Iterable[str], image: MetadataImage) -> int:
-    """A number that changes when a topic comes, goes or gets more partitions; 0 for no topic.
-
-    A real Kafka computes it in another way: it then computes the assignment again once.
-    """
-    facts = [
-        (name, topic.topic_id.hex, len(topic.partitions))
-        for name in sorted(names)
-        if (topic := image.topics.get(name)) is not None
-    ]
-    if not facts:
-        return 0
-    digest = blake2b(repr(facts).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, signed=True)
 
 
 def _places(member: ConsumerMember) -> list[tuple[UUID, int]]:

@@ -5,14 +5,12 @@ from typing import NamedTuple
 
 from broker.groups.consumer.automaton import PatternError
 from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.member import Assigned, words_bytes
+from broker.groups.consumer.member import Assigned
 from broker.groups.consumer.reconciliation import Owned
 from broker.groups.consumer.regex import topic_pattern
+from broker.groups.subscriptions import MAX_ID_CHARACTERS, words_bytes
 from protocol.apis.consumer_group_heartbeat import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from protocol.errors import ErrorCode, KafkaError
-
-MAX_ID_CHARACTERS = 1000  # Kafka: whatever fits a record's key
-
 
 ShowsTopic = Callable[[str], bool]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.groups.classic.members import Footprint
-from broker.groups.consumer.group import FIRST_EPOCH, ConsumerGroup
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import ConsumerMember, with_current, with_said
 from broker.groups.records.consumer import (
     ConsumerRow,
@@ -16,6 +16,7 @@ from broker.groups.records.consumer import (
     TargetEpochValue,
     TargetValue,
 )
+from broker.groups.subscriptions import FIRST_EPOCH
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 Values, never changed: a new one takes the place of the old. Times in ms.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from uuid import UUID
@@ -15,15 +15,12 @@ from broker.groups.records.consumer import (
     MemberValue,
     Said,
 )
+from broker.groups.subscriptions import OBJECT_BYTES, words_bytes
 
-Target = Mapping[UUID, frozenset[int]]
-"""Partitions by topic."""
 Assigned = Mapping[UUID, Mapping[int, int]]
 """Partitions by topic, with the epoch in which the member was given each (KIP-1251)."""
 
 LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will be back
-OBJECT_BYTES = 16  # about what a partition or a topic id takes
-NAME_BYTES = 96  # what a topic's name takes beside its characters: the text's head, its slot
 
 
 class MemberState(IntEnum):
@@ -119,11 +116,6 @@ class ConsumerMember:
             assigned=_partitions(self.assigned),
             pending_revocation=_partitions(self.revoking),
         )
-
-
-def words_bytes(names: Collection[str], regex: str, client_id: str) -> int:
-    """About what these take in memory."""
-    return sum(map(len, names)) + NAME_BYTES * len(names) + len(regex) + len(client_id)
 
 
 def _partitions(assigned: Assigned) -> list[CurrentPartitions]:

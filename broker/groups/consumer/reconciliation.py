@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState, Target
+from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState
+from broker.groups.subscriptions import Target
 from protocol.errors import ErrorCode, KafkaError
 
 Owned = Mapping[UUID, frozenset[int]]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.groups.consumer.assignors import ASSIGNORS, Assignor, by_range, uniform
-from broker.groups.consumer.member import Target
+from broker.groups.subscriptions import Target
 
 TOPICS = [UUID(int=number) for number in range(1, 5)]
 COUNTS = st.fixed_dictionaries({topic: st.integers(0, 9) for topic in TOPICS})
