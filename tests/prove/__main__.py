@@ -24,6 +24,7 @@ PROOFS: Final = {
     "mutants": "a line of the code is made wrong, and a test must notice",
     "power_cuts": "real file systems lose their power under a broker with clients at work",
     "hostile": "whatever strangers send, then time and restarts: every API answers as before",
+    "share": "queues whose members, locks, writes and logs fail: no record lost or finished twice",
     "tier": "logs in an object store that fails, against twins without; every call cut",
     "sanitizers": "walkers under address and undefined-behaviour sanitizers: no report",
 }

@@ -1,0 +1,1 @@
+"""Share groups (KIP-932): records that several members read, each acknowledged by itself."""

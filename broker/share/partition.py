@@ -1,0 +1,218 @@
+"""A share partition: one group's records of one partition, as a pure machine (KIP-932).
+
+Events come in, states change in memory at once, and what is to be stored comes out as a
+`StateWrite`; the owner stores it and says `written` or `failed`. Locks run in a `LockTimer`, whose
+owner says `lock_ended`. Used from the event loop only; nothing here waits, reads or writes.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from broker.share.acknowledge import AcknowledgedPart, Acknowledgement
+from broker.share.acquire import Acquired, Acquisition, Ask, Fetched, bounds_of
+from broker.share.states import (
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    AcquisitionLock,
+    LockTimer,
+    Run,
+    ShareRules,
+    StateBatch,
+    StateWrite,
+    released,
+)
+from broker.share.window import Change, InFlightBatch, InFlightWindow, archived
+
+
+class SharePartition:
+    """The records of a partition that a group has not finished, and who holds which."""
+
+    def __init__(self, start: int, timer: LockTimer, rules: ShareRules) -> None:
+        """Nothing is finished from offset `start` on. The owner replaces `rules` at any time."""
+        self.window = InFlightWindow(start)
+        self.rules = rules
+        self._timer = timer
+
+    @property
+    def start(self) -> int:
+        """The first offset that is not finished (SPSO)."""
+        return self.window.start
+
+    def next_fetch(self) -> int | None:
+        """The offset to read from for the next acquisition; None when no more may be acquired."""
+        window = self.window
+        offset = window.next_fetch()
+        if offset <= window.end or window.in_flight < self.rules.max_record_locks:
+            return offset
+        return None
+
+    def acquire(self, member: str, fetched: Fetched, ask: Ask) -> list[Acquired]:
+        """Gives a member records that were read. What it gets is its own until its lock ends."""
+        window = self.window
+        self._leave_out_what_is_gone(fetched)
+        last, most = bounds_of(window, fetched, ask, self.rules)
+        lock = AcquisitionLock(member, window.end, window.start)
+        acquisition = Acquisition(window, fetched, ask, lock)
+        first = max(fetched.batches[0][0], window.start)
+        if most > 0 and first <= last:
+            acquisition.run(first, last, most, self.rules.delivery_count_limit)
+        acquisition.withdraw(fetched.aborted)
+        window.advance()
+        self._begin(lock, acquisition.got)
+        return acquisition.got
+
+    def acknowledge(self, member: str, segments: Sequence[AcknowledgedPart]) -> StateWrite | None:
+        """Takes in what a member says of its records: all of it, or nothing (KafkaError). None when
+        there is nothing to store.
+        """
+        change = Acknowledgement(self.window, member, self.rules.delivery_count_limit)
+        change.compute(segments)
+        change.publish()
+        if change.renewed.held:
+            self._timer.start(change.renewed)
+        for lock in change.left:
+            if not lock.held:
+                self._timer.stop(lock)
+        return change.write if change.write.batches else None
+
+    def release(self, member: str) -> StateWrite | None:
+        """Takes back all that a member holds, as its session ends."""
+        window, write = self.window, StateWrite(self.start)
+
+        def back(run: Run) -> Run:
+            lock = run.lock
+            if run.state != ACQUIRED or lock is None or lock.member != member:
+                return run
+            write.held.append((lock, run.last - run.first + 1))
+            return Run(run.first, run.last, self._released(run), run.deliveries, lock, write)
+
+        self._note(write, self._change(window.first, window.end, back))
+        if write.batches:
+            return write
+        self.written(write)
+        return None
+
+    def lock_ended(self, lock: AcquisitionLock) -> StateWrite | None:
+        """Takes back what a lock still holds. That stands, whatever becomes of the write."""
+        write = StateWrite(self.start)
+        lock.ended = True
+
+        def back(run: Run) -> Run:
+            if run.state != ACQUIRED or run.lock is not lock:
+                return run
+            return Run(run.first, run.last, self._released(run), run.deliveries)
+
+        self._note(write, self._change(lock.first, lock.last, back))
+        write.done = True
+        self.window.advance()
+        return write if write.batches else None
+
+    def written(self, write: StateWrite) -> None:
+        """A change is durable."""
+        write.done = True
+        for lock, count in write.held:
+            lock.held -= count
+            if not lock.held and not lock.ended:
+                self._timer.stop(lock)
+        for batch in write.batches:
+            if batch.state == AVAILABLE:
+                self.window.free_from(batch.first)
+        self.window.advance()
+
+    def failed(self, write: StateWrite) -> None:
+        """A change could not be stored: its records are locked as before it, or free if their lock
+        ended since.
+        """
+        if write.done or not write.batches:
+            return
+
+        def undone(run: Run) -> Run:
+            if run.write is not write:
+                return run
+            lock = run.lock
+            assert lock is not None
+            if lock.ended:
+                return Run(run.first, run.last, self._released(run), run.deliveries)
+            return Run(run.first, run.last, ACQUIRED, run.deliveries, lock)
+
+        self._change(self.window.first, self.window.end, undone)
+        write.done = True
+        self.window.advance()
+
+    def log_starts_at(self, offset: int) -> bool:
+        """The log has lost what is below an offset. True when that moved the start, which is stored
+        with the next change. What a member holds there stays its own; nothing comes of it.
+        """
+        if offset <= self.start:
+            return False
+        self.window.cut(offset)
+        self.window.advance()
+        return True
+
+    def starts(self) -> StateWrite:
+        """Makes the write of a start that was chosen, so that a restart does not choose another."""
+        write = StateWrite(self.start)
+        write.finished = self.window.finished
+        write.done = True
+        return write
+
+    def restore(self, batches: Iterable[StateBatch]) -> None:
+        """Takes in the stored states from the start on, in order and apart from each other. What
+        is between them was never finished, and is as new. ValueError when they overlap.
+        """
+        window = self.window
+        at = window.start
+        for each in batches:
+            if each.first < at or each.last < each.first:
+                raise ValueError(f"stored states {each.first}-{each.last} after offset {at - 1}")
+            if at < each.first:
+                window.append(_one_run(StateBatch(at, each.first - 1, AVAILABLE, 0)))
+            window.append(_one_run(each))
+            at = each.last + 1
+        window.advance()
+
+    def _leave_out_what_is_gone(self, fetched: Fetched) -> None:
+        """Finishes records that compaction took: the log has nothing from the offset read to
+        the first batch.
+        """
+        window, first = self.window, fetched.batches[0][0]
+        if fetched.at < first:
+            window.change(fetched.at, first - 1, lambda run: archived(run) if run.is_free else run)
+        if fetched.at <= window.next_new < first:
+            if window.in_flight:
+                gone = StateBatch(window.next_new, first - 1, ARCHIVED, 0)
+                window.append(_one_run(gone))
+            else:
+                window.cut(first)
+
+    def _begin(self, lock: AcquisitionLock, got: Sequence[Acquired]) -> None:
+        if got:
+            lock.first, lock.last = got[0].first, got[-1].last
+            lock.held = sum(each.last - each.first + 1 for each in got)
+            self._timer.start(lock)
+
+    def _released(self, run: Run) -> int:
+        """The state of a run that nobody holds any more; what the log has lost is given up."""
+        if run.last < self.start:
+            return ARCHIVED
+        return released(run, self.rules.delivery_count_limit)
+
+    def _change(self, first: int, last: int, change: Change) -> list[Run]:
+        """Changes both sides of the start: no run reaches over it."""
+        window = self.window
+        below = window.change(first, min(last, self.start - 1), change)
+        return below + window.change(max(first, self.start), last, change)
+
+    def _note(self, write: StateWrite, changed: Iterable[Run]) -> None:
+        """Notes changed runs in a write; what is below the start needs no storing."""
+        write.batches = [
+            StateBatch(run.first, run.last, run.state, run.deliveries)
+            for run in changed
+            if run.last >= self.start
+        ]
+        write.finished = self.window.finished
+
+
+def _one_run(batch: StateBatch) -> InFlightBatch:
+    run = Run(batch.first, batch.last, batch.state, batch.deliveries)
+    return InFlightBatch(batch.first, batch.last, [run])

@@ -1,0 +1,81 @@
+"""A share partition against a dictionary of records; and that the search finds planted faults."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.share import partition, window
+from broker.share.acknowledge import Acknowledgement
+from broker.share.states import ARCHIVED, AVAILABLE, Run
+from broker.share.window import InFlightWindow
+from tests.support.histories.share_history import play
+
+HISTORIES = 150
+MOST_HISTORIES = 400
+"""Of which one must show a planted fault."""
+
+
+def test_the_partition_does_as_the_dictionary() -> None:
+    for seed in range(HISTORIES):
+        play(seed)
+
+
+def merged_over_holes(runs: list[Run]) -> list[Run]:
+    out = [runs[0]]
+    for run in runs[1:]:
+        if run[2:] == out[-1][2:]:
+            out[-1] = out[-1]._replace(last=run.last)
+        else:
+            out.append(run)
+    return out
+
+
+def undone_from_the_start_on(self: Any, write: Any) -> None:
+    kept = [batch for batch in write.batches if batch.first > self.start]
+    write.batches = kept
+    REAL_FAILED(self, write)
+
+
+def nobody_is_asked(self: Any, run: Run) -> None:
+    assert run.lock is not None
+
+
+def free_while_written(run: Run) -> bool:
+    return run.state == AVAILABLE
+
+
+def always_free(run: Run, limit: int) -> int:
+    return AVAILABLE
+
+
+def given_up(run: Run, limit: int) -> int:
+    return ARCHIVED
+
+
+REAL_FAILED = partition.SharePartition.failed
+PLANTED: list[tuple[object, str, object]] = [
+    (window, "merged", merged_over_holes),
+    (partition.SharePartition, "failed", undone_from_the_start_on),
+    (Acknowledgement, "_check", nobody_is_asked),
+    (Run, "is_free", property(free_while_written)),
+    (partition, "released", always_free),
+    (partition, "released", given_up),
+    (InFlightWindow, "free_from", lambda self, offset: None),
+]
+
+
+@pytest.mark.parametrize(("where", "name", "planted"), PLANTED)
+def test_a_planted_fault_is_found(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, planted: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(where, name, planted)
+    assert any(is_found(seed) for seed in range(MOST_HISTORIES))
+
+
+def is_found(seed: int) -> bool:
+    try:
+        play(seed)
+    except Exception:  # noqa: BLE001 - a fault may show itself in any way
+        return True
+    return False

@@ -1,0 +1,236 @@
+"""A share partition as a dictionary of records, the oracle of the real one: one entry an offset.
+
+It says what may be acquired, what an acknowledgement answers, what is on the disk and where the
+start is. Which of several free records a member gets it leaves to the real one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from broker.share.acknowledge import RENEW, AcknowledgedPart
+from broker.share.acquire import Acquired
+from broker.share.states import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    AcquisitionLock,
+    Run,
+    StateBatch,
+    StateWrite,
+)
+from broker.share.window import InFlightWindow
+
+STATES = (ARCHIVED, ACKNOWLEDGED, AVAILABLE, ARCHIVED)
+"""Wanted by gap, accept, release, reject."""
+
+
+@dataclass
+class Record:
+    """One offset; `write` is the change that is under way."""
+
+    state: int = AVAILABLE
+    deliveries: int = 0
+    lock: AcquisitionLock | None = None
+    write: StateWrite | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.state == AVAILABLE and self.write is None
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in {ACKNOWLEDGED, ARCHIVED}
+
+
+@dataclass
+class Disk:
+    """State left by the writes: the start; by offset count and state, the higher wins."""
+
+    start: int = 0
+    states: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, write: StateWrite) -> None:
+        self.start = max(self.start, write.start_offset)
+        for batch in write.batches:
+            for offset in range(batch.first, batch.last + 1):
+                state = (batch.deliveries, batch.state)
+                self.states[offset] = max(self.states.get(offset, state), state)
+
+    def batches(self) -> list[StateBatch]:
+        """Each offset by itself, from the start on."""
+        some = sorted(self.states.items())
+        return [StateBatch(at, at, state[1], state[0]) for at, state in some if at >= self.start]
+
+
+class ShareModel:
+    """The records of one life of the partition."""
+
+    def __init__(self, disk: Disk, limit: int) -> None:
+        self.disk, self.limit = disk, limit
+        self.start = disk.start
+        self.records: dict[int, Record] = {}
+        known = [offset for offset in disk.states if offset >= self.start]
+        for offset in range(self.start, max(known, default=self.start - 1) + 1):
+            deliveries, state = disk.states.get(offset, (0, AVAILABLE))
+            self.records[offset] = Record(state, deliveries)
+        self.advance()
+
+    @property
+    def end(self) -> int:
+        return max(self.records, default=self.start - 1)
+
+    def advance(self) -> None:
+        """The start passes what is final and durable; it goes from memory."""
+        while (at := self.records.get(self.start)) and at.is_final and at.write is None:
+            del self.records[self.start]
+            self.start += 1
+        for offset, record in list(self.records.items()):
+            if offset < self.start and record.state != ACQUIRED and record.write is None:
+                del self.records[offset]
+
+    def next_fetch(self) -> int:
+        free = [at for at, record in self.records.items() if record.is_free and at >= self.start]
+        return min(free, default=max(self.end + 1, self.start))
+
+    def finished(self) -> int:
+        return sum(each.is_final for at, each in self.records.items() if at >= self.start)
+
+    def gone(self, first: int, last: int) -> None:
+        """The log has nothing in a range that begins where was read."""
+        for offset in range(max(first, self.start), last + 1):
+            record = self.records.get(offset)
+            if record is None and offset > self.end:
+                if any(at >= self.start for at in self.records):
+                    self.records[offset] = Record(ARCHIVED)
+                else:
+                    self.start = offset + 1
+            elif record is not None and record.is_free:
+                record.state = ARCHIVED
+
+    def withdrawn(self, window: InFlightWindow, aborted: Iterable[int]) -> None:
+        """Batches of aborted transactions may be given up in place of being acquired."""
+        told = states_of(window)
+        for at in sorted(aborted):
+            record = self.records.get(at)
+            if at < self.start or (record is not None and not record.is_free):
+                continue
+            run = told.get(at)
+            if at < window.start:
+                self.records[at] = Record(ARCHIVED)
+            elif run is not None and run.state == ARCHIVED:
+                before = record.deliveries if record else 0
+                assert before <= run.deliveries <= before + 1
+                self.records[at] = Record(ARCHIVED, run.deliveries)
+
+    def taken_in(self, window: InFlightWindow) -> None:
+        """In record mode the rest of a record batch is taken in with the part that is acquired."""
+        for at, run in states_of(window).items():
+            if at > self.end and run.is_free and not run.deliveries:
+                self.records[at] = Record()
+
+    def learn_locks(self, window: InFlightWindow, member: str) -> None:
+        """Notes the lock of each record of the member."""
+        for at, run in states_of(window).items():
+            record = self.records.get(at)
+            if record is None or record.state != ACQUIRED or run.lock is None:
+                continue
+            assert record.lock in {None, run.lock} or run.lock.member == member
+            record.lock = run.lock
+
+    def acquired(self, got: Iterable[Acquired], aborted: set[int]) -> None:
+        """Checks that all the member got was free or new; it holds it now."""
+        before = -1
+        for part in got:
+            assert before < part.first <= part.last, "ranges go back"
+            before = part.last
+            for offset in range(part.first, part.last + 1):
+                record = self.records.setdefault(offset, Record())
+                assert offset >= self.start, f"{offset} is below the start"
+                assert offset not in aborted, f"{offset} was aborted"
+                assert record.is_free, f"{offset} is not free: {record}"
+                record.deliveries += 1
+                record.state = ACQUIRED
+                assert record.deliveries == part.deliveries <= self.limit
+
+    def may_acknowledge(self, member: str, segments: Iterable[AcknowledgedPart]) -> bool:
+        return all(
+            at < self.start or self.is_held_by(member, at)
+            for segment in segments
+            for at in range(segment.first, segment.last + 1)
+        )
+
+    def is_held_by(self, member: str, offset: int) -> bool:
+        record = self.records.get(offset)
+        if record is None or record.state != ACQUIRED or record.write is not None:
+            return False
+        return record.lock is not None and record.lock.member == member
+
+    def acknowledged(self, segments: Iterable[AcknowledgedPart], write: StateWrite | None) -> None:
+        for segment in segments:
+            for at in range(max(segment.first, self.start), segment.last + 1):
+                if segment.type != RENEW:
+                    self._change(at, STATES[segment.type], write)
+
+    def taken_back(
+        self, lock: AcquisitionLock | None, member: str | None, write: StateWrite | None
+    ) -> None:
+        """By a lock's end, or (with a write that can fail) by a session's."""
+        for at, record in self.records.items():
+            if record.state != ACQUIRED or record.write is not None or record.lock is None:
+                continue
+            if record.lock is lock or record.lock.member == member:
+                self._change(at, AVAILABLE, write)
+
+    def _change(self, offset: int, state: int, write: StateWrite | None) -> None:
+        record = self.records[offset]
+        record.state, record.write = self._settled(offset, record, state), write
+
+    def _settled(self, offset: int, record: Record, state: int) -> int:
+        given_up = offset < self.start or record.deliveries >= self.limit
+        return ARCHIVED if state == AVAILABLE and given_up else state
+
+    def written(self, write: StateWrite) -> None:
+        for record in self.records.values():
+            if record.write is write:
+                record.write = record.lock = None
+
+    def failed(self, write: StateWrite) -> None:
+        for at, record in self.records.items():
+            if record.write is write:
+                assert record.lock is not None
+                ended = record.lock.ended
+                record.write = None
+                record.state = self._settled(at, record, AVAILABLE) if ended else ACQUIRED
+
+    def log_starts_at(self, offset: int) -> None:
+        self.start = max(self.start, offset)
+        self.advance()
+
+    def compare(self, window: InFlightWindow) -> None:
+        """The real window says the same of every offset."""
+        told = {
+            at: (run.state, run.deliveries, run.is_pending)
+            for at, run in states_of(window).items()
+            if at >= self.start or run.state == ACQUIRED or run.is_pending
+        }
+        mine = {
+            at: (record.state, record.deliveries, record.write is not None)
+            for at, record in self.records.items()
+        }
+        assert told == mine, f"real {told}, model {mine}"
+        real = window.start, window.finished
+        assert real == (self.start, self.finished()), f"{real}, {self.start, self.finished()}"
+        assert window.next_fetch() == self.next_fetch()
+
+
+def states_of(window: InFlightWindow) -> dict[int, Run]:
+    """The run of each offset."""
+    told: dict[int, Run] = {}
+    for batch in window.batches:
+        for run in batch.runs:
+            assert run.first <= run.last
+            for at in range(run.first, run.last + 1):
+                assert at not in told, f"{at} twice"
+                told[at] = run
+    return told
