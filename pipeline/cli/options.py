@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pipeline.engine.engine import NATIVE, SPARK
+from pipeline.errors import BadOption
 
 if TYPE_CHECKING:
     from pipeline.sources.chunks import Chunk
@@ -24,13 +25,14 @@ class Part(NamedTuple):
 
 
 def reading(command: Callable[..., int]) -> Callable[..., int]:
-    """Gives a command `log_dirs`, `bootstrap`, `command_config`, `topics`, `engine`, `master` and
-    `as_json`.
+    """Gives a command `log_dirs`, `bootstrap`, `command_config`, `tier`, `allow_http`, `topics`,
+    `engine`, `master` and `as_json`.
     """
     for option in reversed((
         click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read."),
         click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from."),
         client_settings(),
+        tier_settings,
         click.option(
             "--topic", "topics", multiple=True, required=True, help="Topic to read; repeatable."
         ),
@@ -54,6 +56,35 @@ def client_settings(name: str = "--command-config", broker: str = "--bootstrap")
     )
 
 
+def tier_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives a command `tier` and `allow_http`."""
+    for option in reversed((
+        click.option(
+            "--tier", metavar="URL",
+            help="Store of the tier: s3://bucket/prefix, as in horolog.tier.url. Read alone, or "
+            "for what --log-dirs or --bootstrap do not have on a disk.",
+        ),
+        click.option(
+            "--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too."
+        ),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def tier_options(url: str | None, *, allow_http: bool) -> dict[str, str]:
+    """The place of a tier as options of the source."""
+    if url is None:
+        return {}
+    return {"horolog.tier.url": url, "horolog.tier.allow.http": str(allow_http).lower()}
+
+
+def refuse_nowhere(*given: str | None) -> None:
+    """BadOption unless one of them says where the records are."""
+    if not any(given):
+        raise BadOption("--log-dirs DIR, --bootstrap HOST:PORT or --tier URL says where to read")
+
+
 def security_options(file: str | None) -> dict[str, str]:
     """The settings in a file as options of the source and the sink. BadOption."""
     if file is None:
@@ -61,7 +92,6 @@ def security_options(file: str | None) -> dict[str, str]:
     from broker.access.errors import AccessError
     from broker.access.files import read_settings
     from broker.access.settings import client_security
-    from pipeline.errors import BadOption
 
     try:
         settings = client_security(read_settings(file)).settings
@@ -75,11 +105,9 @@ def read_options(
     command_config: str | None = None, **more: str,
 ) -> "ReadOptions":  # fmt: skip
     """Parses the options of a job into options of the source. BadOption."""
-    from pipeline.errors import BadOption
     from pipeline.sources.options import parse
 
-    if log_dirs is None and bootstrap is None:
-        raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
+    refuse_nowhere(log_dirs, bootstrap, more.get("horolog.tier.url"))
     given: dict[str, Any] = {
         "subscribe": ",".join(topics), "log_dirs": log_dirs, "bootstrap": bootstrap,
         **security_options(command_config), **more,

@@ -23,8 +23,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 _AHEAD = 2
 """Items a process that wait for it, so that none stands still."""
-_START = "fork" if sys.platform == "linux" else None
-"""Elsewhere as Python sees fit: libraries of macOS do not bear a fork."""
+_STORES = "obstore"
+"""Library of object stores. Its threads are not in a fork, where each call would wait for ever."""
 _ORPHANED = 1
 
 
@@ -55,7 +55,7 @@ class NativeEngine:
         """The processes begin."""
         if self._count > 1:
             self._pool = ProcessPoolExecutor(
-                self._count, mp_context=get_context(_START), initializer=_begin
+                self._count, mp_context=get_context(_start()), initializer=_begin
             )
             others = active_children()
             self._pool.submit(int)  # what is submitted first brings them all
@@ -91,6 +91,16 @@ class NativeEngine:
             raise WorkerDied(
                 "a worker process died (killed, or out of memory): run again"
             ) from error
+
+
+def _start() -> str | None:
+    """The way in which workers begin: forked, unless a library that is loaded does not bear it.
+
+    None: as Python sees fit, since libraries of macOS do not bear a fork, either.
+    """
+    if sys.platform != "linux":
+        return None
+    return "spawn" if _STORES in sys.modules else "fork"
 
 
 def _begin() -> None:

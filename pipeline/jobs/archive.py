@@ -10,7 +10,7 @@ import click
 from config.quantities import number
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
-from pipeline.cli.options import client_settings, security_options
+from pipeline.cli.options import client_settings, read_options, tier_options, tier_settings
 from pipeline.cli.quick_import import loading
 from pipeline.cli.terminal import FINE, named_errors, print_json, print_table, progress
 from pipeline.engine.engine import NATIVE, SPARK
@@ -29,6 +29,7 @@ COUNTS = ("offsets", "holes", "read", "records", "quarantine", "dead_letters", "
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
 @client_settings()
+@tier_settings
 @click.option(
     "--topic", "topics", multiple=True, required=True, help="Topic to archive; may be repeated."
 )
@@ -100,6 +101,7 @@ def command(
             source = source_of(
                 options["log_dirs"], options["bootstrap"], options["topics"],
                 is_committed=not options["uncommitted"], command_config=options["command_config"],
+                **tier_options(options["tier"], allow_http=options["allow_http"]),
             )  # fmt: skip
         with (
             choose_engine(engine, "archive", master=master) as chosen,
@@ -116,22 +118,17 @@ def command(
 
 def source_of(
     log_dirs: str | None, bootstrap: str | None, topics: Iterable[str], *, is_committed: bool,
-    command_config: str | None = None,
+    command_config: str | None = None, **where: str,
 ) -> "ArchiveSource":  # fmt: skip
-    """The source of an archive run, as the options say. BadOption."""
+    """The source of an archive run, as the options say; `where`: of a tier. BadOption."""
     from pipeline.sinks.archive.log_source import LogSource
-    from pipeline.sources.options import parse
 
-    if log_dirs is None and bootstrap is None:
-        raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
-    given = {
-        "subscribe": ",".join(topics),
-        "log_dirs": log_dirs,
-        "bootstrap": bootstrap,
-        "isolationLevel": "read_committed" if is_committed else "read_uncommitted",
-        **security_options(command_config),
-    }
-    return LogSource(parse({name: value for name, value in given.items() if value is not None}))
+    level = "read_committed" if is_committed else "read_uncommitted"
+    return LogSource(
+        read_options(
+            log_dirs, bootstrap, list(topics), command_config, isolationLevel=level, **where
+        )
+    )
 
 
 def open_target(

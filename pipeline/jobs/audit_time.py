@@ -12,7 +12,7 @@ import click
 from config.quantities import number, second, span
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
-from pipeline.cli.options import Part, partition_parts, read_options, reading
+from pipeline.cli.options import Part, partition_parts, read_options, reading, tier_options
 from pipeline.cli.run import run_all
 from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table
 from pipeline.transforms.time_audit import (
@@ -81,10 +81,9 @@ class Audited:
 )
 @click.option("--html", metavar="FILE", help="Write a report with plots, in one file.")
 def command(
-    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None,
-    topics: tuple[str, ...], engine: str,
-    master: str | None, as_json: bool, ahead: int, behind: int, audit_topic: str | None,
-    limit: int, html: str | None,
+    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None, tier: str | None,
+    allow_http: bool, topics: tuple[str, ...], engine: str, master: str | None, as_json: bool,
+    ahead: int, behind: int, audit_topic: str | None, limit: int, html: str | None,
 ) -> int:  # fmt: skip
     """Report records with wrong times, how late records arrive, and which watermark suffices.
 
@@ -98,10 +97,11 @@ def command(
     """
     bounds = AuditBounds(ahead, behind, time.time_ns() // 1_000_000)
     with named_errors():
-        parts = partition_parts(read_options(log_dirs, bootstrap, topics, command_config))
+        where = tier_options(tier, allow_http=allow_http)
+        parts = partition_parts(read_options(log_dirs, bootstrap, topics, command_config, **where))
         with choose_engine(engine, "audit-time", master=master) as chosen:
             audited = audit(chosen, parts, bounds)
-        wrote = read_audit_stream(log_dirs, bootstrap, audit_topic, command_config)
+        wrote = read_audit_stream(log_dirs, bootstrap, audit_topic, command_config, **where)
     rows = [_row(each, wrote) for each in audited]
     clients = _clients(wrote, topics)
     outliers = sum(row["outliers"] for row in rows)
@@ -159,8 +159,9 @@ def read_audit_stream(
     bootstrap: str | None,
     topic: str | None,
     command_config: str | None = None,
+    **where: str,
 ) -> list[Wrote]:
-    """The rows of the broker's audit stream; none without a topic."""
+    """The rows of the broker's audit stream; none without a topic. `where`: of a tier."""
     import pyarrow as pa
 
     from pipeline.decode.schemas import RECORDS
@@ -170,7 +171,8 @@ def read_audit_stream(
         return []
     rows: list[Wrote] = []
     schema = pa.schema([RECORDS.field("value")])
-    for part in partition_parts(read_options(log_dirs, bootstrap, [topic], command_config)):
+    options = read_options(log_dirs, bootstrap, [topic], command_config, **where)
+    for part in partition_parts(options):
         for batch in read_task(part.chunks, schema):
             rows += filter(None, map(_wrote, batch.column("value").to_pylist()))
     return rows

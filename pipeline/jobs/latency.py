@@ -10,7 +10,7 @@ import click
 from config.quantities import number, second, span
 from pipeline.cli.choose_engine import choose_engine
 from pipeline.cli.durations import Duration
-from pipeline.cli.options import Part, partition_parts, read_options, reading
+from pipeline.cli.options import Part, partition_parts, read_options, reading, tier_options
 from pipeline.cli.run import run_all
 from pipeline.cli.terminal import ALARM, FINE, named_errors, print_json, print_table
 from pipeline.errors import BadOption
@@ -51,10 +51,9 @@ COLUMNS = (
 @click.option("--limit", type=Duration(), metavar="TIME", help="Exit with 10 above this latency.")
 @click.option("--html", metavar="FILE", help="Write a report with a plot, in one file.")
 def command(
-    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None,
-    topics: tuple[str, ...], engine: str,
-    master: str | None, as_json: bool, share: float, behind: int, ahead: int, limit: int | None,
-    html: str | None,
+    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None, tier: str | None,
+    allow_http: bool, topics: tuple[str, ...], engine: str, master: str | None, as_json: bool,
+    share: float, behind: int, ahead: int, limit: int | None, html: str | None,
 ) -> int:  # fmt: skip
     """Measure the time from record time to arrival at the broker, and its maximum.
 
@@ -66,7 +65,8 @@ def command(
     if not 0 < share <= 1:
         raise BadOption("--share is a number above 0, at most 1")
     with named_errors():
-        parts = partition_parts(read_options(log_dirs, bootstrap, topics, command_config))
+        where = tier_options(tier, allow_http=allow_http)
+        parts = partition_parts(read_options(log_dirs, bootstrap, topics, command_config, **where))
         with choose_engine(engine, "latency", master=master) as chosen:
             found = measure(chosen, parts, bounds)
     rows = [each.as_json(share) for each in found]

@@ -18,6 +18,8 @@ from pipeline.cli.options import (
     partition_parts,
     read_options,
     security_options,
+    tier_options,
+    tier_settings,
 )
 from pipeline.cli.run import run_all
 from pipeline.cli.terminal import FINE, named_errors, print_json, print_table
@@ -64,6 +66,7 @@ class Replayed(NamedTuple):
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
 @client_settings()
+@tier_settings
 @click.option("--topic", required=True, help="Topic to read.")
 @click.option("--from-ms", type=int, metavar="MS", help="First record time, in ms, included.")
 @click.option(
@@ -194,6 +197,7 @@ def _parts(options: dict[str, Any], target: ReplayTarget) -> list[Part]:
         read_options(
             options["log_dirs"], options["bootstrap"], [options["topic"]],
             options["command_config"], isolationLevel="read_committed", **more,
+            **tier_options(options["tier"], allow_http=options["allow_http"]),
         )
     )  # fmt: skip
 

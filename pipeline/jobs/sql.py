@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.options import client_settings, security_options
+from pipeline.cli.options import (
+    client_settings,
+    refuse_nowhere,
+    security_options,
+    tier_options,
+    tier_settings,
+)
 from pipeline.cli.terminal import FINE, named_errors
 from pipeline.errors import BadOption
 
@@ -21,6 +27,7 @@ MOST_ROWS = 1000
 @click.option("--log-dirs", metavar="DIR[,DIR]", help="Data directories to read, comma-separated.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Broker to read from.")
 @client_settings()
+@tier_settings
 @click.option(
     "--topic", "topics", multiple=True, required=True, help="Topic to query; may be repeated."
 )
@@ -34,8 +41,9 @@ MOST_ROWS = 1000
 @click.option("--master", metavar="URL", help="Spark master (default: this machine).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
 def command(
-    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None,
-    topics: tuple[str, ...], statements: tuple[str, ...], master: str | None, as_json: bool,
+    *, log_dirs: str | None, bootstrap: str | None, command_config: str | None, tier: str | None,
+    allow_http: bool, topics: tuple[str, ...], statements: tuple[str, ...], master: str | None,
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Query topics in SQL: each is a view of its name, with all columns, both times included.
 
@@ -45,8 +53,8 @@ def command(
     """
     given = {"log_dirs": log_dirs, "bootstrap": bootstrap}
     options = {name: value for name, value in given.items() if value is not None}
-    if not options:
-        raise BadOption("--log-dirs DIR or --bootstrap HOST:PORT says where to read")
+    options |= tier_options(tier, allow_http=allow_http)
+    refuse_nowhere(*options.values())
     with named_errors():
         options |= security_options(command_config)
         session = _session(options, topics, master)

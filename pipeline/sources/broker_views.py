@@ -152,6 +152,7 @@ def _looked_at(views: list[PartitionView], options: ReadOptions) -> Iterable[Par
             end_offset=max(start, ends[key]),
             directory=directory_of(view),
             size_bytes=sizes.get(key, 0),
+            tier=options.tier,
         )
 
 

@@ -131,8 +131,11 @@ def segments_of(
     path, bases = path_of(view), listing.bases
     for index, base in enumerate(bases):
         is_last = index + 1 == len(bases)
+        stored = stored_segment(files, base)
         end = max(view.end_offset, base) if is_last else bases[index + 1]
-        is_closed = not is_last or stored_segment(files, base) is not None
+        if is_last and stored is not None:
+            end = stored.row.end_offset
+        is_closed = not is_last or stored is not None
         size, modified_ms = listing.logs[base].size_bytes, listing.logs[base].mtime_ms
         yield PlannedSegment(path, base, size, end, is_closed, modified_ms, files)
 

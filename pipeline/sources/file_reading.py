@@ -58,6 +58,8 @@ def batches_of(chunk: FileChunk) -> Iterator[tuple[Numbers, int]]:
     try:
         for part in _tables(chunk, file):
             yield part.table.rows, part.position
+    except FileMissing as error:
+        raise DataLost(f"{chunk.view}: {error}") from None
     finally:
         file.close()
 

@@ -4,6 +4,7 @@ Runs on the driver, with or without Spark. Everything that may fail for the user
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from pipeline.errors import BadOption, DataLost, NothingThere
 from pipeline.sources.bounds import ANY, EVERYTHING, OffsetBounds, Range
 from pipeline.sources.chunks import Chunk, Task
 from pipeline.sources.file_plan import plan_partition, task_bytes, tasks_of
+from pipeline.sources.log_parts import LogPart, parts_of
 from pipeline.sources.log_views import views_in
 from pipeline.sources.options import EARLIEST, LATEST, Assigned, ReadOptions
 from pipeline.sources.partition_view import PartitionView
@@ -62,16 +64,36 @@ def chunks_of(
     within = OffsetBounds(
         bounds.offsets.within(offsets), times, bounds.arrivals, bounds.partitions, bounds.topics
     )
-    if view.directory is None and view.tier is None:
-        from pipeline.sources.wire_plan import wire_chunks  # the messages take a while to load
+    most = most_bytes or MAX_INT64
+    if not view.leader:
+        return _file_chunks(options, view, within, most)
+    return [
+        chunk
+        for part in parts_of(options, view, within.offsets)
+        for chunk in _part_chunks(options, part, within, most)
+    ]
 
-        return wire_chunks(options, view, within, most_bytes or MAX_INT64)
+
+def _part_chunks(
+    options: ReadOptions, part: LogPart, bounds: OffsetBounds, most_bytes: int
+) -> Sequence[Chunk]:
+    within = replace(bounds, offsets=bounds.offsets.within(part.offsets))
+    if not part.is_wire:
+        return _file_chunks(options, part.view, within, most_bytes)
+    from pipeline.sources.wire_plan import wire_chunks  # the messages take a while to load
+
+    return wire_chunks(options, part.view, within, most_bytes)
+
+
+def _file_chunks(
+    options: ReadOptions, view: PartitionView, bounds: OffsetBounds, most_bytes: int
+) -> Sequence[Chunk]:
     return plan_partition(
         view,
-        within,
+        bounds,
         is_committed=options.is_committed,
         fails_on_loss=options.fails_on_loss,
-        most_bytes=most_bytes or MAX_INT64,
+        most_bytes=most_bytes,
     )
 
 

@@ -10,14 +10,18 @@ from pipeline.errors import BadOption, DamagedLog, DataLost, NothingThere
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
 from pipeline.sources.reading import read_task
+from protocol.records.markers import ABORT, Marker, build_marker
 from storage.tier import local_state
 from storage.tier.names import RECORDS as LOG_OBJECT
 from storage.tier.names import SIDE
+from storage.validation.internal_batch import own_batch
+from tests.support.records.logs import append
 from tests.support.spark.pipeline_logs import HOUR_MS, NOON_MS, disordered, read_all
 from tests.support.spark.tiered_folder import URL, TieredFolder, serve
 from tests.support.tier.restore_world import take_picture
 from tests.support.tier.tier_world import KEYS
 
+FIRST = {"producer_epoch": 0, "base_sequence": 0}
 COLUMNS = [name for name in ALL_COLUMNS.names if name != "modifiedMs"]
 
 
@@ -100,6 +104,34 @@ def test_a_narrow_range_asks_for_little(tmp_path: Path, monkeypatch: pytest.Monk
     assert 0 < world.store.bytes_of["log"] <= 2 * max(sizes)
     assert world.store.bytes_of["side"] < sum(sizes) // 100
     assert world.store.asked["get_range"] <= len(sizes) + 4, "zones; sums and blocks of two"
+
+
+def test_committed_records_end_where_the_store_cannot_tell_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The marker that aborts a transaction of the store's part is not copied yet."""
+    world = TieredFolder(tmp_path / "data")
+    log = world.log
+    append(log, NOON_MS)
+    open_at = append(log, NOON_MS, producer_id=5, transactional=True, **FIRST).base_offset
+    append(log, NOON_MS)
+    log.roll()
+    marker = own_batch(build_marker(Marker(ABORT, 0), 5, 0, NOON_MS), NOON_MS)
+    log.append_own(marker, acks_all=False, leader_epoch=0)
+    append(log, NOON_MS)
+    world.copy_all()
+    take_picture(world)
+    serve(monkeypatch, world.store)
+    committed = {"isolationLevel": "read_committed"}
+
+    assert offsets(read_all(in_store())) == [0, 1, 2]
+    assert offsets(read_all(in_store(**committed))) == list(range(open_at))
+    assert offsets(read_all(in_both(world, **committed))) == [0, 2, 4]
+    world.drop_all()
+    assert offsets(read_all(in_both(world, **committed))) == [0, 2, 4]
+    log.roll()
+    world.copy_all()
+    assert offsets(read_all(in_store(**committed))) == [0, 2, 4]
 
 
 def test_what_the_store_has_lost_or_changed_is_told(world: TieredFolder) -> None:
