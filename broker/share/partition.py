@@ -84,7 +84,7 @@ class SharePartition:
             if run.state != ACQUIRED or lock is None or lock.member != member:
                 return run
             write.held.append((lock, run.last - run.first + 1))
-            return Run(run.first, run.last, self._released(run), run.deliveries, lock, write)
+            return Run(run.first, run.last, self._freed(run), run.deliveries, lock, write)
 
         self._note(write, self._change(window.first, window.end, back))
         if write.batches:
@@ -100,7 +100,7 @@ class SharePartition:
         def back(run: Run) -> Run:
             if run.state != ACQUIRED or run.lock is not lock:
                 return run
-            return Run(run.first, run.last, self._released(run), run.deliveries)
+            return Run(run.first, run.last, self._freed(run), run.deliveries)
 
         self._note(write, self._change(lock.first, lock.last, back))
         write.done = True
@@ -132,7 +132,7 @@ class SharePartition:
             lock = run.lock
             assert lock is not None
             if lock.ended:
-                return Run(run.first, run.last, self._released(run), run.deliveries)
+                return Run(run.first, run.last, self._freed(run), run.deliveries)
             return Run(run.first, run.last, ACQUIRED, run.deliveries, lock)
 
         self._change(self.window.first, self.window.end, undone)
@@ -191,7 +191,7 @@ class SharePartition:
             lock.held = sum(each.last - each.first + 1 for each in got)
             self._timer.start(lock)
 
-    def _released(self, run: Run) -> int:
+    def _freed(self, run: Run) -> int:
         """The state of a run that nobody holds any more; what the log has lost is given up."""
         if run.last < self.start:
             return ARCHIVED
