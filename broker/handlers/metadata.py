@@ -3,7 +3,7 @@
 A topic that does not exist is created when both the client and `auto.create.topics.enable` say so.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from broker.partitions.partition import Partition
@@ -70,14 +70,18 @@ def handle(
     fault = _fault_in_question(wanted, context)
     if fault:
         return _refused(wanted, fault, context)
-    wanted = _by_one_kind(wanted)
-    missing = _missing(wanted, image, context)
+    asked = _by_one_kind(wanted)
+    missing = _missing(asked, image, context)
     denied: dict[str, int] = {}
+
+    def answered(refused: dict[str, int]) -> MetadataResponse:
+        return _respond(_described(asked, refused, context), request, context)
+
     if missing and request.allow_auto_topic_creation and _may_create(context):
         missing, denied = _creatable(missing, context)
         if missing:
-            return _create_and_answer(missing, denied, (request, wanted), context)
-    return _respond(_described(wanted, denied, context), request, context)
+            return _create_and_answer(missing, denied, answered, context)
+    return answered(denied)
 
 
 def _may_create(context: Context) -> bool:
@@ -105,10 +109,9 @@ def _creatable(missing: list[str], context: Context) -> tuple[list[str], dict[st
 async def _create_and_answer(
     missing: list[str],
     denied: dict[str, int],
-    asked: tuple[MetadataRequest, list[MetadataRequestTopic]],
+    answered: Callable[[dict[str, int]], MetadataResponse],
     context: Context,
 ) -> MetadataResponse:
-    request, wanted = asked
     there = context.services.topics.image.topics
     refused = await context.services.rules.auto_create(missing)
     for name in missing:
@@ -118,8 +121,7 @@ async def _create_and_answer(
     room = context.services.trail.room()
     if room is not None:
         await wait_for(room)
-    codes = {**refused, **denied}
-    return _respond(_described(wanted, codes, context), request, context)
+    return answered({**refused, **denied})
 
 
 def _described(

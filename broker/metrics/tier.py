@@ -33,7 +33,15 @@ class TierView(NamedTuple):
     clock: Clock
 
 
-def _of(read: Callable[[Tier], float]) -> Callable[[TierView], float]:
+class HasTier(Protocol):
+    """Services of a broker that may have a tier."""
+
+    @property
+    def tier(self) -> Tier | None:
+        """The tier."""
+
+
+def of_tier(read: Callable[[Tier], float]) -> Callable[[HasTier], float]:
     """A figure of the tier; 0 where there is none."""
     return lambda view: 0.0 if view.tier is None else float(read(view.tier))
 
@@ -54,12 +62,8 @@ def by_topic(
     return found.items()
 
 
-class HasCopies(Protocol):
+class HasCopies(HasTier, Protocol):
     """Services that tell what waits to be copied."""
-
-    @property
-    def tier(self) -> Tier | None:
-        """The tier."""
 
     @property
     def topics(self) -> TopicCatalog:
@@ -149,25 +153,25 @@ _COPIES: tuple[Metric[TierView], ...] = (
         "horolog_tier_copied_bytes",
         "Bytes of segments that were copied to the store and compared there.",
         (),
-        one(_of(lambda tier: tier.tally.copied_bytes)),
+        one(of_tier(lambda tier: tier.tally.copied_bytes)),
     ),
     counter(
         "horolog_tier_copied_segments",
         "Segments that were copied to the store.",
         (),
-        one(_of(lambda tier: tier.tally.copied_segments)),
+        one(of_tier(lambda tier: tier.tally.copied_segments)),
     ),
     counter(
         "horolog_tier_local_removed_bytes",
         "Bytes of segments that left the disk because the store has them.",
         (),
-        one(_of(lambda tier: tier.tally.dropped_bytes)),
+        one(of_tier(lambda tier: tier.tally.dropped_bytes)),
     ),
     counter(
         "horolog_tier_removed_objects",
         "Objects that were removed from the store.",
         (),
-        one(_of(lambda tier: tier.trash.removed_objects)),
+        one(of_tier(lambda tier: tier.trash.removed_objects)),
     ),
     gauge(
         "horolog_tier_lag_bytes",
@@ -208,13 +212,13 @@ _FAILURES: tuple[Metric[TierView], ...] = (
         "horolog_tier_failures",
         "Rounds of a partition, or questions to the store, that ended in an error.",
         (),
-        one(_of(lambda tier: tier.tally.failures)),
+        one(of_tier(lambda tier: tier.tally.failures)),
     ),
     gauge(
         "horolog_tier_failing_partitions",
         "Partitions whose last round failed; GET /readyz is not touched by it.",
         (),
-        one(_of(lambda tier: len(tier.tally.failing))),
+        one(of_tier(lambda tier: len(tier.tally.failing))),
     ),
     gauge(
         "horolog_tier_stopped_partitions",
@@ -237,38 +241,38 @@ _SWEEPS: tuple[Metric[TierView], ...] = (
         "horolog_tier_orphan_objects",
         "Objects that nothing names, as the last sweep saw them; the next one removes them.",
         (),
-        one(_of(lambda tier: tier.tally.orphans.objects)),
+        one(of_tier(lambda tier: tier.tally.orphans.objects)),
     ),
     gauge(
         "horolog_tier_orphan_bytes",
         "Bytes of objects that nothing names, as the last sweep saw them.",
         (),
-        one(_of(lambda tier: tier.tally.orphans.size_bytes)),
+        one(of_tier(lambda tier: tier.tally.orphans.size_bytes)),
     ),
     gauge(
         "horolog_tier_unknown_objects",
         "Objects of topics of which the broker knows nothing, as the last sweep saw them; they "
         "stay.",
         (),
-        one(_of(lambda tier: tier.tally.unknown.objects)),
+        one(of_tier(lambda tier: tier.tally.unknown.objects)),
     ),
     counter(
         "horolog_tier_removed_orphans",
         "Objects that nothing named and that a sweep removed.",
         (),
-        one(_of(lambda tier: tier.tally.removed_orphans)),
+        one(of_tier(lambda tier: tier.tally.removed_orphans)),
     ),
     counter(
         "horolog_tier_sweeps",
         "Sweeps that have seen all objects.",
         (),
-        one(_of(lambda tier: tier.tally.sweeps)),
+        one(of_tier(lambda tier: tier.tally.sweeps)),
     ),
     counter(
         "horolog_tier_failed_sweeps",
         "Sweeps that did not come to their end.",
         (),
-        one(_of(lambda tier: tier.tally.failed_sweeps)),
+        one(of_tier(lambda tier: tier.tally.failed_sweeps)),
     ),
 )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.metrics.tier import of_tier
 from broker.tier.store_account import StoreAccount
 from broker.tier.tier import Tier
 from config.store import ConfigStore
@@ -14,11 +15,6 @@ class TierStoreView(NamedTuple):
 
     tier: Tier | None
     config: ConfigStore
-
-
-def _of(read: Callable[[Tier], float]) -> Callable[[TierStoreView], float]:
-    """A figure of the tier; 0 where there is none."""
-    return lambda view: 0.0 if view.tier is None else float(read(view.tier))
 
 
 def _counts(
@@ -64,14 +60,14 @@ _REQUESTS: tuple[Metric[TierStoreView], ...] = (
         "horolog_tier_store_failing_seconds",
         "Time since the first of the requests that failed in a row; 0 when the last one did not.",
         (),
-        one(_of(lambda tier: tier.account.failing_seconds)),
+        one(of_tier(lambda tier: tier.account.failing_seconds)),
     ),
     counter(
         "horolog_tier_damaged_reads",
         "Reads that were refused because the store has lost an object, or its bytes are not what "
         "was copied, asked for twice.",
         (),
-        one(_of(lambda tier: tier.account.damaged_reads)),
+        one(of_tier(lambda tier: tier.account.damaged_reads)),
     ),
     gauge(
         "horolog_tier_max_lag_seconds",
@@ -86,31 +82,31 @@ _CACHE: tuple[Metric[TierStoreView], ...] = (
         "horolog_tier_cache_hits",
         "Reads of the store's objects that found all bytes here.",
         (),
-        one(_of(lambda tier: tier.cache.hits)),
+        one(of_tier(lambda tier: tier.cache.hits)),
     ),
     counter(
         "horolog_tier_cache_misses",
         "Reads of the store's objects that had to ask the store.",
         (),
-        one(_of(lambda tier: tier.cache.misses)),
+        one(of_tier(lambda tier: tier.cache.misses)),
     ),
     gauge(
         "horolog_tier_cache_bytes",
         "Bytes of the store's objects that are here.",
         (),
-        one(_of(lambda tier: tier.cache.bytes_here)),
+        one(of_tier(lambda tier: tier.cache.bytes_here)),
     ),
     gauge(
         "horolog_tier_waiting_reads",
         "Reads of the store that wait for a thread.",
         (),
-        one(_of(lambda tier: tier.reads.waiting)),
+        one(of_tier(lambda tier: tier.reads.waiting)),
     ),
     counter(
         "horolog_tier_refused_reads",
         "Reads that were refused because remote.log.reader.max.pending.tasks waited already.",
         (),
-        one(_of(lambda tier: tier.reads.refused)),
+        one(of_tier(lambda tier: tier.reads.refused)),
     ),
 )
 

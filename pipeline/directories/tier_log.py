@@ -14,7 +14,7 @@ from storage.errors import FileMissing
 from storage.files.layout import LOG
 from storage.tier.manifest import FilePart, RemoteSegment
 from storage.tier.names import RECORDS, SIDE, PartitionKeys
-from storage.tier.object_cache import BLOCK_BYTES, SUM_BYTES, sums_of
+from storage.tier.object_cache import BLOCK_BYTES, sums_between, sums_by_reading, sums_of
 from storage.tier.port import ObjectMissing
 
 REQUEST_BYTES = 8 * BLOCK_BYTES
@@ -110,8 +110,7 @@ class TierLog:
 
     def _fetched(self, position: int, size: int) -> bytes:
         sums = self._sums = self._sums or self._known_sums()
-        first = position // BLOCK_BYTES * SUM_BYTES
-        expected = sums[first : first - (-size // BLOCK_BYTES) * SUM_BYTES]
+        expected = sums_between(sums, position, size)
         for _ in range(TRIES):
             data = self._range(position, size)
             if len(data) == size and sums_of(data) == expected:
@@ -128,10 +127,7 @@ class TierLog:
 
     def _sums_anew(self) -> bytes:
         """Checksums of the blocks, once all of it is what was copied. DamagedLog."""
-        sums, crc = b"", 0
-        for at in range(0, self._size_bytes, REQUEST_BYTES):
-            data = self._range(at, min(REQUEST_BYTES, self._size_bytes - at))
-            sums, crc = sums + sums_of(data), crc32c(data, crc)
+        sums, crc = sums_by_reading(self._range, self._size_bytes, REQUEST_BYTES)
         if crc != self._segment.row.parts[LOG].crc:
             raise DamagedLog(
                 f"{self.path}: it is not what was copied; horolog tier verify --deep tells more"

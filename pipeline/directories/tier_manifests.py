@@ -5,9 +5,9 @@ from functools import lru_cache
 from pipeline.directories.tier_store import StorePlace, patiently, store_at
 from pipeline.errors import DamagedLog
 from storage.errors import CorruptCheckpoint
-from storage.tier.manifest import Manifest, apply
-from storage.tier.manifest_chain import read_newest
-from storage.tier.names import PartitionKeys, number_of
+from storage.tier.manifest import Manifest
+from storage.tier.manifest_chain import read_behind, read_newest
+from storage.tier.names import PartitionKeys
 
 MOST_KNOWN = 256
 """Partitions of which the manifest stays in memory."""
@@ -23,27 +23,10 @@ class _Partition:
 
     def look(self) -> Manifest | None:
         """The newest one: what was put since the last look is asked for, or all of it."""
-        self.known = self._after(self.known) or read_newest(store_at(self._place), self._keys)
+        store, known = store_at(self._place), self.known
+        found = read_behind(store, self._keys, known) if known and known.number else None
+        self.known = found or read_newest(store, self._keys)
         return self.known
-
-    def _after(self, known: Manifest | None) -> Manifest | None:
-        """The newest one behind `known`; None when it is not there any more, or not readable."""
-        if known is None or known.number < 1:
-            return None
-        store, keys = store_at(self._place), self._keys
-        found = [
-            number_of(each.key)
-            for each in store.list(keys.manifests, after=keys.manifest(known.number - 1))
-        ]
-        numbers = [each for each in found if each is not None]
-        if numbers != list(range(known.number, known.number + len(numbers))) or not numbers:
-            return None
-        state: Manifest | None = known
-        for number in numbers[1:]:
-            state = apply(keys.manifest(number), state, store.get(keys.manifest(number)))
-            if state is None or state.number != number:
-                return None
-        return state
 
 
 def newest_manifest(place: StorePlace, keys: PartitionKeys) -> Manifest | None:

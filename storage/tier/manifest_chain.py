@@ -90,6 +90,24 @@ def read_newest(
     return None
 
 
+def read_behind(store: ObjectStore, keys: PartitionKeys, known: Manifest) -> Manifest | None:
+    """The newest state, read on from one that was there; None when it cannot be: `known` is gone,
+    or one behind it, and all has to be read.
+
+    CorruptCheckpoint for one that is not what was written; StoreError.
+    """
+    listed = store.list(keys.manifests, after=keys.manifest(known.number - 1))
+    numbers = [number for number in (number_of(each.key) for each in listed) if number is not None]
+    if not numbers or numbers != list(range(known.number, known.number + len(numbers))):
+        return None
+    state: Manifest | None = known
+    for number in numbers[1:]:
+        state = apply(keys.manifest(number), state, store.get(keys.manifest(number)))
+        if state is None or state.number != number:
+            return None
+    return state
+
+
 def _replayed(
     keys: PartitionKeys, first: int, chain: list[bytes], at_ms: int | None
 ) -> Manifest | None:

@@ -6,7 +6,7 @@ loses its name, and readers who still have it open keep its bytes. What comes ba
 file, of which nothing is known to be sound. Nothing here outlives the process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from protocol.checksum import crc32c
 from storage.env import Buffer, File, FileSystem
@@ -24,6 +24,26 @@ def sums_of(data: Buffer) -> bytes:
         crc32c(view[at : at + BLOCK_BYTES]).to_bytes(SUM_BYTES, "big")
         for at in range(0, len(view), BLOCK_BYTES)
     )
+
+
+def sums_between(sums: bytes, position: int, size: int) -> bytes:
+    """Those of the checksums of an object's blocks that are of some bytes, which begin a block."""
+    first = position // BLOCK_BYTES * SUM_BYTES
+    return sums[first : first - (-size // BLOCK_BYTES) * SUM_BYTES]
+
+
+def sums_by_reading(
+    read: Callable[[int, int], bytes], size_bytes: int, at_once: int
+) -> tuple[bytes, int]:
+    """Checksums of the blocks of an object, and the CRC-32C of the whole; reads all of it.
+
+    `at_once`: whole blocks, in bytes.
+    """
+    sums, crc = b"", 0
+    for at in range(0, size_bytes, at_once):
+        data = read(at, min(at_once, size_bytes - at))
+        sums, crc = sums + sums_of(data), crc32c(data, crc)
+    return sums, crc
 
 
 class SparseCopy:

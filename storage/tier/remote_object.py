@@ -7,14 +7,21 @@ on the tier's lanes. `read_into_if_cached` never asks the store.
 # ruff: noqa: ARG002 - the calls of a port
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
-from protocol.checksum import crc32c
 from storage.env import Buffer, File
 from storage.errors import CorruptLog, DiskError
 from storage.locks import Lock
 from storage.tier.manifest import FilePart
-from storage.tier.object_cache import BLOCK_BYTES, SUM_BYTES, ObjectCache, SparseCopy, sums_of
+from storage.tier.object_cache import (
+    BLOCK_BYTES,
+    ObjectCache,
+    SparseCopy,
+    sums_between,
+    sums_by_reading,
+    sums_of,
+)
 from storage.tier.port import ObjectMissing, ObjectStore
 
 FETCH_BYTES = 4 * BLOCK_BYTES
@@ -135,8 +142,7 @@ class RemoteObject:
         """Whole blocks that are what was copied, as far as that is known. A fault is asked for
         twice: answers are spoilt on their way more often than objects.
         """
-        first = position // BLOCK_BYTES * SUM_BYTES
-        expected = self._known_sums[first : first - (-size // BLOCK_BYTES) * SUM_BYTES]
+        expected = sums_between(self._known_sums, position, size)
         for _ in range(2):
             data = ask(self._reach, self._key, position, size)
             if len(data) == size and (not expected or sums_of(data) == expected):
@@ -210,10 +216,7 @@ def sums_anew(reach: Reach, key: str, part: FilePart) -> bytes:
 
     Reads all of it. CorruptLog when it is not what was copied; StoreError.
     """
-    sums, crc = b"", 0
-    for at in range(0, part.size_bytes, FETCH_BYTES):
-        data = ask(reach, key, at, min(FETCH_BYTES, part.size_bytes - at))
-        sums, crc = sums + sums_of(data), crc32c(data, crc)
+    sums, crc = sums_by_reading(partial(ask, reach, key), part.size_bytes, FETCH_BYTES)
     if crc != part.crc:
         reach.faults.damaged(key)
         raise CorruptLog(key, "it is not what was copied")

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.histories.history_compare import Difference
 from tests.support.kafka.kafka_oracle import available
 from tests.support.tier.s3_server import seaweedfs
-from tests.support.tier_sides.compare import DELIBERATE, Difference, differences
+from tests.support.tier_sides.compare import DELIBERATE, differences
 from tests.support.tier_sides.scenes import make_scenes
 from tests.support.tier_sides.side import Side, kafka_side, our_side
 from tests.support.tier_sides.story import FIRST, SECOND, Part, live

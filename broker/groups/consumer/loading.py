@@ -1,7 +1,6 @@
 """Builds a consumer group from its records. Changes nothing else."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from broker.groups.classic.members import Footprint
 from broker.groups.consumer.group import ConsumerGroup
@@ -16,6 +15,7 @@ from broker.groups.records.consumer import (
     TargetEpochValue,
     TargetValue,
 )
+from broker.groups.remembering import group_to_change, put_part
 from broker.groups.subscriptions import FIRST_EPOCH
 
 
@@ -60,29 +60,25 @@ Groups = dict[str, RememberedConsumers]
 
 def apply(row: ConsumerRow, groups: Groups) -> None:
     """A record: later ones win over earlier ones, one without a value takes back."""
-    if row.kind is RecordKind.GROUP and row.value is None:
-        groups.pop(row.group, None)
+    group = group_to_change(
+        groups,
+        row.group,
+        is_taken_back=row.value is None,
+        is_whole=row.kind is RecordKind.GROUP,
+        made=RememberedConsumers,
+    )
+    if group is None:
         return
-    if row.value is None and row.group not in groups:
-        return
-    group = groups.setdefault(row.group, RememberedConsumers())
     match row.kind:
         case RecordKind.GROUP:
             group.group = row.value
         case RecordKind.TARGET_EPOCH:
             group.target_epoch = row.value or TargetEpochValue()
         case RecordKind.MEMBER:
-            _put(group.members, row)
+            put_part(group.members, row.part, row.value)
         case RecordKind.TARGET:
-            _put(group.targets, row)
+            put_part(group.targets, row.part, row.value)
         case RecordKind.CURRENT:
-            _put(group.currents, row)
+            put_part(group.currents, row.part, row.value)
         case RecordKind.REGEX:
-            _put(group.expressions, row)
-
-
-def _put(values: dict[str, Any], row: ConsumerRow) -> None:
-    if row.value is None:
-        values.pop(row.part, None)
-    else:
-        values[row.part] = row.value
+            put_part(group.expressions, row.part, row.value)

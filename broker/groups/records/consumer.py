@@ -7,17 +7,15 @@ before 4.1, is stepped over.
 """
 
 from enum import IntEnum
-from struct import Struct
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from broker.groups.records.assigned import framed_key, framed_value, read_key, read_value
 from protocol.codec import decode, encode_bytes
-from protocol.errors import DecodeError
 from protocol.schema import field, message
 from protocol.types import Array, Bytes, Int8, Int32, Int64, String, Uuid
 from protocol.wire import read_uvarint, uvarint
 
-_SHORT = Struct(">h")
 CLASSIC_TAG = 0
 
 
@@ -30,21 +28,6 @@ class RecordKind(IntEnum):
     TARGET = 7
     CURRENT = 8
     REGEX = 16
-
-
-@message(flexible_from=None)
-class GroupKey:
-    """Of a record about a group."""
-
-    group: str = field(String)
-
-
-@message(flexible_from=None)
-class PartKey:
-    """Of a record about a member, or about a regular expression."""
-
-    group: str = field(String)
-    part: str = field(String)
 
 
 @message(flexible_from=0)
@@ -167,10 +150,7 @@ class ConsumerRow(NamedTuple):
 
 def key_of(kind: RecordKind, group: str, part: str = "") -> bytes:
     """The key of a record."""
-    key: object = PartKey(group=group, part=part)
-    if kind in _OF_THE_GROUP:
-        key = GroupKey(group=group)
-    return _SHORT.pack(kind) + encode_bytes(key, 0)
+    return framed_key(kind, group, None if kind in _OF_THE_GROUP else part)
 
 
 def value_of(value: object) -> bytes:
@@ -182,32 +162,24 @@ def value_of(value: object) -> bytes:
         if value.classic is not None:
             field_bytes = b"\1" + encode_bytes(value.classic, 0)
         tags = b"\1\0" + uvarint(len(field_bytes)) + field_bytes
-        return _SHORT.pack(0) + encode_bytes(value.value, 0)[:-1] + tags
-    return _SHORT.pack(0) + encode_bytes(value, 0)
+        return framed_value(value.value)[:-1] + tags
+    return framed_value(value)
 
 
 def read_consumer_row(kind: RecordKind, key: bytes, value: bytes | None) -> ConsumerRow:
     """Parses a record. DecodeError for a damaged one, or one of an unknown version."""
-    if kind in _OF_THE_GROUP:
-        group, part = decode(GroupKey, 0, key, _SHORT.size).group, ""
-    else:
-        named = decode(PartKey, 0, key, _SHORT.size)
-        group, part = named.group, named.part
+    group, part = read_key(key, has_part=kind not in _OF_THE_GROUP)
     return ConsumerRow(kind, group, part, None if value is None else _value(kind, value))
 
 
 def _value(kind: RecordKind, value: bytes) -> Any:
-    if len(value) < _SHORT.size:
-        raise DecodeError("a record of a consumer group is shorter than its version")
-    if (version := _SHORT.unpack_from(value)[0]) != 0:
-        raise DecodeError(f"version {version} of a record of a consumer group, known is 0")
-    read = decode(VALUES[kind], 0, memoryview(value), _SHORT.size)
+    read = read_value(VALUES[kind], value, "consumer")
     return Said(read, _classic_of(read, value)) if isinstance(read, MemberValue) else read
 
 
 def _classic_of(read: MemberValue, value: bytes) -> ClassicMember | None:
     """Parses the tagged fields; they begin where the others end."""
-    at = _SHORT.size + len(encode_bytes(read, 0)) - 1
+    at = len(framed_value(read)) - 1
     count, at = read_uvarint(value, at)
     for _ in range(count):
         tag, at = read_uvarint(value, at)

@@ -6,17 +6,13 @@ statements. 11: the group's epoch. 12: the epoch of the target assignment. 13: a
 """
 
 from enum import IntEnum
-from struct import Struct
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from broker.groups.records.assigned import framed_key, read_key, read_value
 from broker.groups.records.consumer import TargetEpochValue, TargetPartitions, TargetValue
-from protocol.codec import decode, encode_bytes
-from protocol.errors import DecodeError
 from protocol.schema import field, message
 from protocol.types import Array, Int8, Int32, Int64, String, Uuid
-
-_SHORT = Struct(">h")
 
 
 class ShareKind(IntEnum):
@@ -28,21 +24,6 @@ class ShareKind(IntEnum):
     TARGET = 13
     CURRENT = 14
     STATES = 15
-
-
-@message(flexible_from=None)
-class ShareGroupKey:
-    """Of a record about a group."""
-
-    group: str = field(String)
-
-
-@message(flexible_from=None)
-class ShareMemberKey:
-    """Of a record about a member."""
-
-    group: str = field(String)
-    member: str = field(String)
 
 
 @message(flexible_from=0)
@@ -121,30 +102,11 @@ class ShareRow(NamedTuple):
 
 def share_key(kind: ShareKind, group: str, member: str = "") -> bytes:
     """The key of a record."""
-    key: object = ShareGroupKey(group=group)
-    if kind in _OF_MEMBERS:
-        key = ShareMemberKey(group=group, member=member)
-    return _SHORT.pack(kind) + encode_bytes(key, 0)
-
-
-def share_value(value: object) -> bytes:
-    """The value of a record."""
-    return _SHORT.pack(0) + encode_bytes(value, 0)
+    return framed_key(kind, group, member if kind in _OF_MEMBERS else None)
 
 
 def read_share_row(kind: ShareKind, key: bytes, value: bytes | None) -> ShareRow:
     """Parses a record. DecodeError for a damaged one, or one of an unknown version."""
-    if kind in _OF_MEMBERS:
-        named = decode(ShareMemberKey, 0, key, _SHORT.size)
-        group, member = named.group, named.member
-    else:
-        group, member = decode(ShareGroupKey, 0, key, _SHORT.size).group, ""
-    return ShareRow(kind, group, member, None if value is None else _value(kind, value))
-
-
-def _value(kind: ShareKind, value: bytes) -> Any:
-    if len(value) < _SHORT.size:
-        raise DecodeError("a record of a share group is shorter than its version")
-    if (version := _SHORT.unpack_from(value)[0]) != 0:
-        raise DecodeError(f"version {version} of a record of a share group, known is 0")
-    return decode(VALUES[kind], 0, memoryview(value), _SHORT.size)
+    group, member = read_key(key, has_part=kind in _OF_MEMBERS)
+    read = None if value is None else read_value(VALUES[kind], value, "share")
+    return ShareRow(kind, group, member, read)

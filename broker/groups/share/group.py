@@ -9,8 +9,9 @@ from enum import Enum
 from uuid import UUID
 
 from broker.groups.classic.members import Footprint
+from broker.groups.records.assigned import framed_value
 from broker.groups.records.consumer import TargetEpochValue, TargetValue
-from broker.groups.records.share import ShareGroupValue, ShareKind, share_key, share_value
+from broker.groups.records.share import ShareGroupValue, ShareKind, share_key
 from broker.groups.share.assignor import Partitions, simple
 from broker.groups.share.member import ShareMember, stored_target
 from broker.groups.share.states import PartitionStates
@@ -178,7 +179,7 @@ class ShareGroup:
         return [(key, None) for key in gone]
 
     def _row(self, kind: ShareKind, member: str, value: object) -> None:
-        self.rows.append((share_key(kind, self.group_id, member), share_value(value)))
+        self.rows.append((share_key(kind, self.group_id, member), framed_value(value)))
 
     def __repr__(self) -> str:
         """For log events and failing tests."""

@@ -1,7 +1,6 @@
 """Builds a share group from its records. Changes nothing else."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from broker.groups.classic.members import Footprint
 from broker.groups.records.consumer import TargetEpochValue, TargetValue
@@ -13,6 +12,7 @@ from broker.groups.records.share import (
     ShareRow,
     ShareStatesValue,
 )
+from broker.groups.remembering import group_to_change, put_part
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.member import ShareMember, read_target, with_current, with_said
 from broker.groups.share.states import remembered_states
@@ -60,12 +60,15 @@ Groups = dict[str, RememberedShares]
 
 def apply_share(row: ShareRow, groups: Groups) -> None:
     """A record: later ones win over earlier ones, one without a value takes back."""
-    if row.kind is ShareKind.GROUP and row.value is None:
-        groups.pop(row.group, None)
+    group = group_to_change(
+        groups,
+        row.group,
+        is_taken_back=row.value is None,
+        is_whole=row.kind is ShareKind.GROUP,
+        made=RememberedShares,
+    )
+    if group is None:
         return
-    if row.value is None and row.group not in groups:
-        return
-    group = groups.setdefault(row.group, RememberedShares())
     match row.kind:
         case ShareKind.GROUP:
             group.group = row.value
@@ -74,15 +77,8 @@ def apply_share(row: ShareRow, groups: Groups) -> None:
         case ShareKind.STATES:
             group.states = row.value or ShareStatesValue()
         case ShareKind.MEMBER:
-            _put(group.members, row)
+            put_part(group.members, row.member, row.value)
         case ShareKind.TARGET:
-            _put(group.targets, row)
+            put_part(group.targets, row.member, row.value)
         case ShareKind.CURRENT:
-            _put(group.currents, row)
-
-
-def _put(values: dict[str, Any], row: ShareRow) -> None:
-    if row.value is None:
-        values.pop(row.member, None)
-    else:
-        values[row.member] = row.value
+            put_part(group.currents, row.member, row.value)

@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from tests.support.histories.history_compare import Difference, told_apart
 from tests.support.tier_sides.expected import by_kafka, exact, newest
 from tests.support.tier_sides.side import LATEST_TIERED
 from tests.support.tier_sides.story import Part
@@ -17,21 +18,9 @@ DELIBERATE = (LARGEST, SEARCH, LAST, SHARE)
 NOTHING = -1
 
 
-class Difference(NamedTuple):
-    """One thing that was said differently; `allowed` names the deliberate difference it is."""
-
-    label: tuple[Any, ...]
-    kafka: Any
-    ours: Any
-    allowed: str = ""
-
-
 def differences(kafka: Part, ours: Part) -> Iterator[Difference]:
     """All of them, the deliberate ones too, and where either is not what a list says."""
-    for label in (*kafka.told, *(each for each in ours.told if each not in kafka.told)):
-        theirs, own = kafka.told.get(label), ours.told.get(label)
-        if theirs != own:
-            yield Difference(label, theirs, own, _why_allowed(label, kafka, ours))
+    yield from told_apart(kafka.told, ours.told, lambda label: _why_allowed(label, kafka, ours))
     for label, own in ours.told.items():
         if label[1] == "offset" and label[2] >= 0 and own[:3] != _exact(label, ours):
             yield Difference((*label, "against a list"), _exact(label, ours), own)

@@ -3,7 +3,8 @@
 import pytest
 
 from broker.groups.classic.members import Footprint
-from broker.groups.records.share import ShareKind, read_share_row, share_key, share_value
+from broker.groups.records.assigned import framed_value
+from broker.groups.records.share import ShareKind, read_share_row, share_key
 from broker.groups.share.loading import RememberedShares, apply_share
 from protocol.errors import DecodeError
 
@@ -33,7 +34,7 @@ def test_a_record_is_read_and_written_as_kafka_writes_it(key: bytes, value: byte
     kind = ShareKind(key[1])
     row = read_share_row(kind, key, value)
     assert share_key(kind, row.group, row.member) == key
-    assert share_value(row.value) == value
+    assert framed_value(row.value) == value
 
 
 def test_a_group_is_made_of_kafkas_records() -> None:
