@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "clock": "broker.cli.clock",
     "dump": "broker.cli.dump",
     "verify": "broker.cli.verify",
+    "backup": "broker.cli.tier.backup",
     "restore": "broker.cli.tier.restore",
     "tier": "broker.cli.tier.commands",
     "users": "broker.cli.security.users",
@@ -122,9 +123,9 @@ def horolog(context: click.Context) -> int:
     compaction, groups, transactions, clock and tier status ask a running broker over its HTTP port;
     users, acls and tokens over the Kafka protocol, the first two also change a directory that no
     broker uses. dump and verify read files of a data directory, explain describes events and exit
-    statuses: these need no broker. restore makes a data directory out of the tier's object store,
-    tier verify proves that store whole. bundle writes a support archive. spark runs jobs over whole
-    topics.
+    statuses: these need no broker. backup copies a data directory, restore makes one out of a
+    back-up or a tier's object store, tier verify proves either whole. bundle writes a support
+    archive. spark runs jobs over whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -96,6 +96,12 @@ def partitions_of(state: CatalogState) -> list[PartitionKeys]:
     ]
 
 
+def partitions_in(files: Mapping[str, str]) -> list[PartitionKeys]:
+    """The partitions in the text of files by name; none without this file. As `parse`."""
+    text = files.get(FILE_NAME)
+    return [] if text is None else partitions_of(parse(text.encode()))
+
+
 def _check_format(number: int) -> None:
     if number > FORMAT:
         raise NewerFormat(FILE_NAME, f"has format {number}, this version reads up to {FORMAT}")

@@ -3,11 +3,14 @@
 Each repeats files at the top of a data directory, as they are, and the identity of the broker.
 Objects are read by more people than a directory is, so nothing secret goes into one: not the files
 of users and tokens, and of the settings not the passwords and private keys (`read_files`). After a
-restore these are set again. A picture is put under the next number, only where there is none; the
-newest counts.
+restore these are set again. Those of a back-up have the file of users, unless that is left out. A
+picture is put under the next number, only where there is none; the newest counts.
+
+A back-up puts its picture last: it counts with the manifests that are not later than it, and with
+no later ones, whatever a back-up that was cut off has put behind it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from storage.env import Clock, FileSystem
@@ -28,6 +31,8 @@ FILES = (
     "horolog-producer-ids.json",
 )
 """Files that a picture repeats, where they exist."""
+USERS_FILE = "horolog-users.json"
+"""Credentials that log-ins are compared with: in pictures of back-ups alone."""
 
 Files = Mapping[str, str]
 """Text of files by name."""
@@ -47,16 +52,23 @@ class Picture(NamedTuple):
     number: int
     written_ms: int
     content: Content
+    began_ms: int | None = None
+    """Of a back-up: all that was durable by then is in it. None: it is a tier's."""
 
 
-def read_files(fs: FileSystem, log_dir: str, without_secrets: Callable[[str], str]) -> Files:
+def read_files(
+    fs: FileSystem,
+    log_dir: str,
+    without_secrets: Callable[[str], str],
+    names: Sequence[str] = FILES,
+) -> Files:
     """The files of a directory that a picture repeats. `without_secrets`: of the settings' text.
 
     Each file is replaced as a whole, so one that a broker changes meanwhile is the old or the new
     one. CorruptCheckpoint for one that is no text; DiskError.
     """
     found: dict[str, str] = {}
-    for name in FILES:
+    for name in names:
         path = f"{log_dir}/{name}"
         if fs.exists(path):
             text = _text_of(path, fs.read_bytes(path))
@@ -89,16 +101,30 @@ class PictureWriter:
         WriterReplaced: another process puts pictures here, too. CorruptCheckpoint, NewerFormat for
         one that cannot be read; asked again, it may be.
         """
+        before = self._load()
+        is_ours = before is not None and before.began_ms is None
+        if is_ours and before is not None and before.content == content:
+            return False
+        self._put(content, None)
+        return True
+
+    def write_backup(self, content: Content, began_ms: int) -> Picture:
+        """Puts the picture of a back-up that is complete. As `write_if_changed`."""
+        self._load()
+        self._put(content, began_ms)
+        assert self._newest is not None
+        return self._newest
+
+    def _load(self) -> Picture | None:
         self._settle()
         if not self._is_loaded:
             self._newest, self._is_loaded = newest(self._store), True
-        before = self._newest
-        if before is not None and before.content == content:
-            return False
-        number = 1 if before is None else before.number + 1
-        self._pending = Picture(number, self._clock.now_ms(), content)
+        return self._newest
+
+    def _put(self, content: Content, began_ms: int | None) -> None:
+        number = 1 if self._newest is None else self._newest.number + 1
+        self._pending = Picture(number, self._clock.now_ms(), content, began_ms)
         self._settle()
-        return True
 
     def _settle(self) -> None:
         """Finds out what became of the last put, if that is open."""
@@ -129,24 +155,34 @@ def newest(store: ObjectStore, at_ms: int | None = None) -> Picture | None:
 def render(picture: Picture) -> bytes:
     """The object's bytes."""
     content = picture.content
-    return sealed(
-        {
-            "format": FORMAT,
-            "number": picture.number,
-            "written_ms": picture.written_ms,
-            "cluster_id": content.cluster_id,
-            "node_id": content.node_id,
-            "files": dict(content.files),
-        }
-    )
+    document = {
+        "format": FORMAT,
+        "number": picture.number,
+        "written_ms": picture.written_ms,
+        "cluster_id": content.cluster_id,
+        "node_id": content.node_id,
+        "files": dict(content.files),
+    }
+    if picture.began_ms is not None:
+        document["backup_began_ms"] = picture.began_ms
+    return sealed(document)
 
 
 def parse(path: str, data: bytes) -> Picture:
     """Reads what `render` gave. CorruptCheckpoint, NewerFormat."""
     document = opened(path, data, FORMAT, "picture of a cluster")
     try:
-        files = {name: str(text) for name, text in document["files"].items() if name in FILES}
+        files = {name: str(text) for name, text in document["files"].items() if name in _KNOWN}
         content = Content(str(document["cluster_id"]), int(document["node_id"]), files)
-        return Picture(int(document["number"]), int(document["written_ms"]), content)
+        began_ms = document.get("backup_began_ms")
+        return Picture(
+            int(document["number"]),
+            int(document["written_ms"]),
+            content,
+            None if began_ms is None else int(began_ms),
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptCheckpoint(path, f"no picture of a cluster: {error!r}") from error
+
+
+_KNOWN = frozenset((*FILES, USERS_FILE))

@@ -101,6 +101,8 @@ def restore(env: Env, store: ObjectStore, order: Order) -> Restored:
     picture = _picture(store, order.at_ms)
     partitions = order.partitions_of(picture.content.files)
     order.progress.partitions(len(partitions))
+    if picture.began_ms is not None:  # a back-up: what is later belongs to none that is complete
+        order = order._replace(at_ms=picture.written_ms)
     with marked_directory(env.fs, order.log_dir):
         work = _Restore(env, store, order)
         done = tuple(work.partition(keys) for keys in partitions)

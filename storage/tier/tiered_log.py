@@ -135,6 +135,19 @@ class TieredLog:
                 self._unnamed.end({row.unique})  # named, about to be named, or an orphan
         return row
 
+    def copy_again(self, segment: Segment, end_offset: int, pace: Pace) -> RemoteSegment | None:
+        """Copies a segment whose records the store has: its side files say more now.
+
+        None when retention or compaction was faster. StorageError: as `copy_next`.
+        """
+        row = self._upload(segment, end_offset, pace)
+        if row is not None:
+            try:
+                self._name((row,), None)
+            finally:
+                self._unnamed.end({row.unique})
+        return row
+
     def mirror_next(self, pace: Pace, cleaned: CleanPart) -> RemoteSegment | None:
         """As `copy_next`, for a log that compaction rewrites: see `storage.tier.mirror`.
 
@@ -244,6 +257,18 @@ class TieredLog:
             removed = frozenset(each.unique for each in gone)
             self._change(Change((), removed, start, self.log.epochs.entries))
         return gone
+
+    def note_start(self) -> None:
+        """Has the store know where a log begins that has nothing there.
+
+        StorageError: it may know.
+        """
+        start = self.log.snapshot.log_start_offset
+        if self.manifest.number or not start:
+            return
+        with self._changing:
+            self._settle()
+            self._change(Change((), frozenset(), start, self.log.epochs.entries))
 
     def withdraw(self) -> tuple[RemoteSegment, ...]:
         """Takes all segments out of the manifest, once each of them is in the directory too.

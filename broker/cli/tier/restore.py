@@ -1,4 +1,4 @@
-"""`horolog restore`: a data directory out of the tier's object store alone.
+"""`horolog restore`: a data directory out of a tier's object store or a back-up alone.
 
 The work is `storage.tier.restore`'s; here the store is opened, progress shown, and said what came
 back, how old it is and what did not.
@@ -6,28 +6,27 @@ back, how old it is and what did not.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from broker.cli.tier.places import is_directory, place_to_read
 from broker.cli.tier.restored import content_of, print_restored
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from config.quantities import parse_instant, size
 
 if TYPE_CHECKING:
     from storage.env import Env
-    from storage.tier.cluster_picture import Files
-    from storage.tier.names import PartitionKeys
-    from storage.tier.port import ObjectStore
     from storage.tier.restore import Order, RestoreProgress
 
 
-@click.command("restore", short_help="Make a data directory out of the tier's object store.")
+@click.command("restore", short_help="Make a data directory out of a back-up or a tier.")
 @click.option(
-    "--from", "url", metavar="URL", required=True,
-    help="The tier: s3://bucket/prefix, as in horolog.tier.url. Credentials come from AWS_….",
+    "--from", "url", metavar="PLACE", required=True,
+    help="A tier or a back-up: s3://bucket/prefix, with credentials from AWS_…; or a back-up's "
+    "directory.",
 )  # fmt: skip
 @click.option(
     "--data-dir", "directory", metavar="DIR", required=True,
@@ -46,16 +45,20 @@ if TYPE_CHECKING:
 def command(
     url: str, directory: str, at: str | None, *, download: bool, allow_http: bool, as_json: bool
 ) -> int:
-    """Make a data directory out of the tier's object store alone.
+    """Make a data directory out of a tier's object store, or a back-up, alone.
 
     Topics, settings, quotas, ACLs and the logs of all partitions are as they were when they were
     copied last, or at TIME. Segments stay in the store and come when they are asked for; those of
-    committed offsets and transactions come at once. What a broker had not copied is lost: topics
-    without remote.storage.enable begin without records, and elsewhere offsets behind the end are
-    given out again, in a new leader epoch.
+    committed offsets and transactions come at once. What was not copied is lost: offsets behind
+    the end are given out again, in a new leader epoch. Of a tier, topics without
+    remote.storage.enable begin without records; of a back-up, the newest complete one counts, up
+    to TIME.
 
-    Not in the store, so to be set again: users, delegation tokens, and stored passwords and private
-    keys.
+    Not in the store, so to be set again: delegation tokens, stored passwords and private keys; of a
+    tier, users too.
+
+    A directory's back-up always comes whole, as with --download. A broker that reads segments from
+    a back-up's bucket has made its tier of it: the next back-up goes elsewhere, or use --download.
 
     The store is not changed. Stop the broker that writes to this tier before one starts on DIR: of
     two, one stops copying. After --at with a time before the newest copy, a broker on DIR does not
@@ -73,9 +76,10 @@ def command(
 
     env = real_env()
     try:
+        store = place_to_read(env, url, allow_http=allow_http)
         with _progress() as progress:
-            order = _order(env, directory, at, progress, download=download)
-            done = restore(env, _opened(url, allow_http=allow_http), order)
+            order = _order(env, directory, at, progress, download=download or is_directory(url))
+            done = restore(env, store, order)
     except (TierRefused, StorageError) as error:
         click.echo(f"horolog restore: {error}", err=True)
         return CORRUPT if isinstance(error, CorruptCheckpoint | CorruptLog) else NOT_USABLE
@@ -86,20 +90,15 @@ def command(
     return 0
 
 
-def _opened(url: str, *, allow_http: bool) -> "ObjectStore":
-    from broker.access.store.objects import open_store
-
-    return open_store(url, allow_http=allow_http)
-
-
 def _order(
     env: "Env", directory: str, at: str | None, progress: "RestoreProgress", *, download: bool
 ) -> "Order":
+    from storage.directory.topics_file import partitions_in
     from storage.tier.restore import Order, stays_local
 
     is_local = (lambda _: True) if download else stays_local
     at_ms = None if at is None else _instant(at, env.clock.now_ms())
-    return Order(directory.rstrip("/") or "/", _partitions, at_ms, is_local, progress)
+    return Order(directory.rstrip("/") or "/", partitions_in, at_ms, is_local, progress)
 
 
 def _instant(at: str, now_ms: int) -> int:
@@ -107,14 +106,6 @@ def _instant(at: str, now_ms: int) -> int:
         return parse_instant(at, now_ms)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--at") from None
-
-
-def _partitions(files: "Files") -> "Sequence[PartitionKeys]":
-    """The partitions of the topics in a picture; none where it has no file of topics."""
-    from storage.directory.topics_file import FILE_NAME, parse, partitions_of
-
-    text = files.get(FILE_NAME)
-    return [] if text is None else partitions_of(parse(text.encode()))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ def content_of(done: "Restored") -> dict[str, Any]:
         "cluster_id": done.picture.content.cluster_id,
         "node_id": done.picture.content.node_id,
         "settings_of": instant(done.picture.written_ms),
+        "backup_began": instant_or_none(done.picture.began_ms),
         "partitions": [_partition(each) for each in done.partitions],
     }
 
@@ -66,6 +67,9 @@ def _row(partitions: "list[RestoredPartition]") -> tuple[str, ...]:
 def _lines(done: "Restored", url: str, now_ms: int) -> Iterator[str]:
     written = done.picture.written_ms
     yield f"Topics and settings are of {second(written)}, {span(now_ms - written)} ago."
+    began = done.picture.began_ms
+    if began is not None:
+        yield f"What was on the disk at {second(began)}, when the back-up began, is in it."
     never = sum(each.manifest is None for each in done.partitions)
     if never:
         yield f"Of {number(never)} partitions nothing was copied: they begin without records."

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from broker.cli.tier.places import place_to_read
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ COLUMNS = ("topic", ">partitions", ">segments", ">size", ">unnamed", "damaged ob
 @click.command("verify", short_help="Prove that the store has what its manifests name.")
 @click.argument("topic", required=False)
 @click.option(
-    "--from", "url", metavar="URL", required=True,
-    help="The tier: s3://bucket/prefix, as in horolog.tier.url. Credentials come from AWS_….",
+    "--from", "url", metavar="PLACE", required=True,
+    help="A tier or a back-up: s3://bucket/prefix, with credentials from AWS_…; or a back-up's "
+    "directory.",
 )  # fmt: skip
 @click.option("--deep", is_flag=True, help="Read all objects and compare their checksums.")
 @click.option("--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too.")
@@ -35,13 +37,13 @@ def verify(topic: str | None, url: str, *, deep: bool, allow_http: bool, as_json
     Exit status: 0 when everything is whole, 3 when something is not, 2 when the store cannot be
     read.
     """
-    from broker.access.store.objects import open_store
     from broker.access.store.refusals import TierRefused
     from storage.errors import StorageError
+    from storage.posix import real_env
     from storage.tier.verify_store import verify_partition
 
     try:
-        store = open_store(url, allow_http=allow_http)
+        store = place_to_read(real_env(), url, allow_http=allow_http)
         partitions = _partitions(store, topic)
         done = [verify_partition(store, keys, deep=deep) for keys in partitions]
     except (TierRefused, StorageError) as error:

@@ -1,0 +1,1 @@
+"""Back-ups of simulated directories, for tests."""
