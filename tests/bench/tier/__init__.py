@@ -1,0 +1,1 @@
+"""Cells about a tier: what it takes from producers and readers, and how times are found in it."""
