@@ -54,7 +54,8 @@ PAGES: Mapping[str, Page] = {
     ),
     "tier_deletion_failed": Page(
         "Objects that nothing names any longer could not be removed from the store. They are tried "
-        "again after a minute. Clients do not see them; they take up space until then.",
+        "again after retry_seconds, each time twice as long, up to a minute; others do not wait "
+        "for them. Clients do not see them; they take up space until then.",
         "Give the broker the right to delete objects, and look at the store.",
     ),
     "tier_orphans_found": Page(

@@ -49,8 +49,9 @@ PAGES: Mapping[str, Page] = {
     ),
     "log_not_cleaned": Page(
         "A log could not be compacted and is backed off: it is tried again after retry_seconds, "
-        "each time twice as long (each minute where the tier's store is away), and at once when "
-        "its settings change. Records that a tombstone should have erased may still be there.",
+        "each time twice as long (up to a minute where the tier's store is away, else up to an "
+        "hour), and at once when its settings change. Records that a tombstone should have erased "
+        "may still be there.",
         "reason says what to do: damage (horolog verify), no space, a batch too large to unpack "
         "(max.decompressed.message.bytes), the tier's store (tier_failed, tier_unreachable, "
         "tier_refused). horolog compaction TOPIC shows the state.",

@@ -1,5 +1,6 @@
-"""Backoff of logs whose cleaning failed: each wait is twice as long as the last, but for those of
-a store.
+"""Backoff of logs whose cleaning failed: each wait is twice as long as the last, up to a limit.
+
+A store may be back at any time: for it the first wait and the limit are short.
 """
 
 from typing import NamedTuple
@@ -10,6 +11,9 @@ from storage.tier.port import StoreError
 
 DAMAGE, DISK, STORE, REFUSED, BUG = KINDS = "damage", "disk", "store", "refused", "bug"
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3600.0
+STORE_RETRY_SECONDS, LONGEST_STORE_RETRY_SECONDS = 2.0, 60.0
+MOST_DOUBLINGS = 20
+"""Beyond all limits here; without a bound the number would be too large one day."""
 
 
 class SetAside(NamedTuple):
@@ -24,10 +28,11 @@ class SetAside(NamedTuple):
 
     @property
     def retry_seconds(self) -> float:
-        """The wait before the next try, in seconds. A store may be back at any time."""
+        """The wait before the next try, in seconds."""
+        first, longest = RETRY_SECONDS, LONGEST_RETRY_SECONDS
         if self.kind == STORE:
-            return RETRY_SECONDS
-        return min(RETRY_SECONDS * 2.0 ** (self.failures - 1), LONGEST_RETRY_SECONDS)
+            first, longest = STORE_RETRY_SECONDS, LONGEST_STORE_RETRY_SECONDS
+        return min(first * 2.0 ** min(self.failures - 1, MOST_DOUBLINGS), longest)
 
 
 def set_aside(before: SetAside | None, error: Exception, now: float) -> SetAside:

@@ -19,7 +19,6 @@ from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import DiskLane
 from broker.tier.standing import TierStanding
 from broker.tier.tier import Tier
-from broker.tier.trash import RETRY_MS
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
 from protocol.errors import KafkaError
@@ -190,6 +189,8 @@ class Tiering:
         is_rewritten = parts.logs.is_rewritten(log)
         droppable = partial(tiered.droppable, limits, now_ms, is_rewritten=is_rewritten)
         below = await parts.disk.run(droppable)
+        if tiered.has_leaving:
+            await parts.tier.copies.run(tiered.fence)
         while leaving := await self._in_turn(partition, partial(tiered.leave, below)):
             parts.logs.bury(log, leaving)
             parts.tier.tally.dropped(len(leaving), sum(each.size_bytes for each in leaving))
@@ -224,19 +225,23 @@ class Tiering:
         parts = self._parts
         for tiered in parts.tier.remote.take_deleted():
             self._bury(tiered)
-        while keys := parts.tier.trash.take():
+        while leaving := parts.tier.trash.take():
             try:
-                await parts.tier.copies.run(parts.tier.trash.remove, keys)
+                await parts.tier.copies.run(parts.tier.trash.remove, leaving)
             except StorageError as error:
-                parts.tier.trash.put(keys, RETRY_MS)
-                event("tier_deletion_failed", "warning", objects=len(keys), error=error)
+                event(
+                    "tier_deletion_failed",
+                    "warning",
+                    objects=len(leaving.keys),
+                    retry_seconds=parts.tier.trash.put_back(leaving),
+                    error=error,
+                )
                 return
 
     def _bury(self, tiered: TieredLog) -> None:
         """The log was deleted: its segments first, and then the manifests that name them."""
-        names = [key for row in tiered.manifest.segments for key in tiered.objects_of(row)]
         delay_ms = tiered.log.config.file_delete_delay_ms
-        self._parts.tier.trash.put(names, delay_ms)
+        self._parts.tier.trash.put(tiered.segment_names(), delay_ms)
         self._parts.tier.trash.put(tiered.manifest_names(), delay_ms)
 
     async def _in_turn(self, partition: Partition, change: Callable[[], T]) -> T:

@@ -1,16 +1,35 @@
 """Objects that nothing names any longer, until their delay is over.
 
-It is in memory alone: what a stop leaves behind is found by the sweep.
+It is in memory alone: what a stop leaves behind is found by the sweep. Objects that the store did
+not remove are asked for again after a second, then after twice as long each time, up to a minute;
+those of others do not wait for them.
 """
 
 import heapq
 from collections.abc import Callable, Sequence
 from itertools import count
+from typing import NamedTuple
 
 from storage.tier.port import ObjectStore
 
 AT_ONCE = 1000
-RETRY_MS = 60_000
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 60.0
+MOST_DOUBLINGS = 10
+"""Beyond the longest wait; without a bound the number would be too large one day."""
+
+
+class Removal(NamedTuple):
+    """Objects that go in one request."""
+
+    keys: tuple[str, ...] = ()
+    failures: int = 0
+    """Requests in a row that the store did not do, or did not answer."""
+
+    @property
+    def retry_seconds(self) -> float:
+        """The wait before the next request."""
+        doublings = min(self.failures - 1, MOST_DOUBLINGS)
+        return min(FIRST_RETRY_SECONDS * 2.0**doublings, LONGEST_RETRY_SECONDS)
 
 
 class Trash:
@@ -20,31 +39,39 @@ class Trash:
         """Empty."""
         self._store = store
         self._monotonic = monotonic
-        self._due: list[tuple[float, int, tuple[str, ...]]] = []
+        self._due: list[tuple[float, int, Removal]] = []
         self._numbers = count()
-        self._leaving: tuple[str, ...] = ()
+        self._leaving = Removal()
         self.removed_objects = 0
 
     def put(self, keys: Sequence[str], delay_ms: int) -> None:
         """These objects may go so many milliseconds from now."""
-        due = self._monotonic() + delay_ms / 1000
         for at in range(0, len(keys), AT_ONCE):
-            part = tuple(keys[at : at + AT_ONCE])
-            heapq.heappush(self._due, (due, next(self._numbers), part))
+            self._put(Removal(tuple(keys[at : at + AT_ONCE])), delay_ms / 1000)
+
+    def put_back(self, leaving: Removal) -> float:
+        """The store did not remove these: they wait, for so many seconds."""
+        failed = leaving._replace(failures=leaving.failures + 1)
+        self._put(failed, failed.retry_seconds)
+        return failed.retry_seconds
+
+    def _put(self, leaving: Removal, seconds: float) -> None:
+        heapq.heappush(self._due, (self._monotonic() + seconds, next(self._numbers), leaving))
 
     def names(self) -> frozenset[str]:
         """Objects that wait, and those that are being removed."""
-        waiting = (key for _, _, part in self._due for key in part)
-        return frozenset(waiting) | frozenset(self._leaving)
+        waiting = (key for _, _, leaving in self._due for key in leaving.keys)
+        return frozenset(waiting) | frozenset(self._leaving.keys)
 
-    def take(self) -> tuple[str, ...]:
-        """Objects that are due; none when none is."""
+    def take(self) -> Removal | None:
+        """Objects that are due; None when none is."""
         if not self._due or self._due[0][0] > self._monotonic():
-            return ()
+            self._leaving = Removal()
+            return None
         self._leaving = heapq.heappop(self._due)[2]
         return self._leaving
 
-    def remove(self, keys: tuple[str, ...]) -> None:
+    def remove(self, leaving: Removal) -> None:
         """Has the store remove them. Blocks. StoreError: put them back."""
-        self._store.delete(keys)
-        self.removed_objects += len(keys)
+        self._store.delete(leaving.keys)
+        self.removed_objects += len(leaving.keys)

@@ -39,6 +39,7 @@ from storage.tier.copying import NotAsSent, Pace
 from storage.tier.names import CLUSTER, PartitionKeys
 from storage.tier.port import ObjectMissing, ObjectStore, StoreDenied, StoreError
 from storage.tier.restore import STATE_TOPICS
+from storage.tier.single_writer import LatePut, WriterReplaced
 
 PAUSES_SECONDS = (0.2, 1.0, 5.0, 15.0)
 """Between tries of a partition for which the store failed."""
@@ -107,10 +108,17 @@ def back_up(env: Env, store: ObjectStore, order: BackupOrder) -> Backup:
     began_ms = clock.now_ms()
     source = Source(env, order.log_dir, store, clock, order.pace)
     copies = _Run(source, order).copies()
-    picture = PictureWriter(store, clock).write_backup(
-        Content(cluster_id, node_id, order.files()), began_ms
-    )
+    content = Content(cluster_id, node_id, order.files())
+    try:
+        picture = PictureWriter(store, clock).write_backup(content, began_ms)
+    except LatePut as late:
+        raise _another(late) from late
     return Backup(picture, copies)
+
+
+def _another(late: LatePut) -> WriterReplaced:
+    """Another back-up is at work, or was a moment ago: this one's view of the place is over."""
+    return WriterReplaced(late.path, "another back-up has made it")
 
 
 def _identity(env: Env, log_dir: str) -> tuple[str, int]:
@@ -187,6 +195,8 @@ class _Run:
         for seconds in PAUSES_SECONDS:
             try:
                 return call()
+            except LatePut as late:
+                raise _another(late) from late
             except (StoreDenied, ObjectMissing):
                 raise
             except (StoreError, NotAsSent):

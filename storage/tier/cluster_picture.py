@@ -18,7 +18,7 @@ from storage.errors import CorruptCheckpoint
 from storage.tier.names import CLUSTER, number_of, numbered
 from storage.tier.port import ObjectStore
 from storage.tier.sealed import opened, sealed
-from storage.tier.single_writer import put_next
+from storage.tier.single_writer import LatePut, SingleWriter
 
 FORMAT = 1
 TOPICS_FILE = "horolog-topics.json"
@@ -90,6 +90,7 @@ class PictureWriter:
         """Nothing is read."""
         self._store = store
         self._clock = clock
+        self._writer = SingleWriter(store)
         self._pending: Picture | None = None
         self._newest: Picture | None = None
         self._is_loaded = False
@@ -97,9 +98,10 @@ class PictureWriter:
     def write_if_changed(self, content: Content) -> bool:
         """Puts a picture unless the newest one shows the same; whether it did.
 
-        StoreError: it may be there all the same, and the next call settles that first.
-        WriterReplaced: another process puts pictures here, too. CorruptCheckpoint, NewerFormat for
-        one that cannot be read; asked again, it may be.
+        StoreError: it may be there all the same, and the next call settles that first. LatePut:
+        one of an earlier process came first, the next call looks at it. WriterReplaced: another
+        process puts pictures here, too. CorruptCheckpoint, NewerFormat for one that cannot be
+        read; asked again, it may be.
         """
         before = self._load()
         is_ours = before is not None and before.began_ms is None
@@ -131,7 +133,11 @@ class PictureWriter:
         if self._pending is None:
             return
         key, data = numbered(CLUSTER, self._pending.number), render(self._pending)
-        put_next(self._store, key, data, parse)
+        try:
+            self._writer.put(key, data, parse)
+        except LatePut:
+            self._pending, self._is_loaded = None, False
+            raise
         self._newest, self._pending = self._pending, None
 
 

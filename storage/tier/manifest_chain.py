@@ -1,8 +1,9 @@
 """The manifests of one partition in the store: read back, and put one behind the other.
 
 Each is put under the next number, and only where there is none: of two writers one wins, and the
-other one stops. A put whose answer was lost is made again with the same bytes; what then is there
-tells whether it was ours. What counts is the newest manifest that is in the store.
+other one stops (`storage.tier.single_writer`). A put whose answer was lost is made again with the
+same bytes; what then is there tells whether it was ours. What counts is the newest manifest that
+is in the store.
 """
 
 from storage.env import Clock, Rng
@@ -10,7 +11,7 @@ from storage.errors import CorruptCheckpoint
 from storage.tier.manifest import Change, Manifest, apply, changed, render_delta, render_full
 from storage.tier.names import PartitionKeys, number_of, unique_text
 from storage.tier.port import ObjectStore
-from storage.tier.single_writer import put_next
+from storage.tier.single_writer import LatePut, SingleWriter
 
 FULL_EVERY = 64
 """So many manifests have to be read at most for the newest state."""
@@ -24,7 +25,8 @@ class ManifestChain:
         self._store = store
         self._keys = keys
         self._clock = clock
-        self._writer = unique_text(rng.uint64())
+        self._name = unique_text(rng.uint64())
+        self._writer = SingleWriter(store)
         self._pending: tuple[Manifest, bytes] | None = None
         self.newest: Manifest | None = None
         """The state in the store, once it is known."""
@@ -34,6 +36,11 @@ class ManifestChain:
         """The state after a change of which it is open whether the store has it."""
         pending = self._pending
         return None if pending is None else pending[0]
+
+    @property
+    def has_put(self) -> bool:
+        """True once the store has a manifest of this process: none of an earlier one can come."""
+        return self._writer.has_put
 
     def load(self) -> Manifest:
         """The newest state; the empty one when the store has none. Raises StorageError."""
@@ -47,12 +54,13 @@ class ManifestChain:
         """Makes the change durable in the store; the state after it.
 
         StoreError: it may have become so all the same, and the next call settles that first.
-        WriterReplaced: another writer is at work, and nothing of this one counts any longer.
-        CorruptCheckpoint: what the store has there cannot be read; asked again, it may be.
+        LatePut: it has not, since a put of an earlier process came first; the next call reads what
+        is there now. WriterReplaced: another writer is at work, and nothing of this one counts any
+        longer. CorruptCheckpoint: what the store has there cannot be read; asked again, it may be.
         """
         self.settle()
         before = self.load()
-        after = changed(before, change, self._writer, self._clock.now_ms())
+        after = changed(before, change, self._name, self._clock.now_ms())
         is_full = after.number % FULL_EVERY == 1
         self._pending = after, render_full(after) if is_full else render_delta(after, change)
         self.settle()
@@ -64,7 +72,11 @@ class ManifestChain:
             return
         after, data = self._pending
         key = self._keys.manifest(after.number)
-        put_next(self._store, key, data, lambda path, found: apply(path, None, found))
+        try:
+            self._writer.put(key, data, lambda path, found: apply(path, None, found))
+        except LatePut:
+            self.newest = self._pending = None
+            raise
         self.newest, self._pending = after, None
 
 

@@ -7,7 +7,8 @@ The order makes every crash harmless: objects, then the manifest, then `horolog-
 log; names leave the manifest before objects leave the store.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 
 from storage.env import Env
@@ -30,6 +31,7 @@ from storage.tier.mirror import Closed, Mirror, by_base, taken_by
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, unique_text
 from storage.tier.remote_object import Reach
 from storage.tier.remote_segments import RemoteSegments, unique_of
+from storage.tier.single_writer import LatePut
 from storage.tier.unnamed import Unnamed
 
 
@@ -93,7 +95,8 @@ class TieredLog:
             self._settle()
 
     def _settle(self) -> None:
-        self._chain.settle()
+        with self._unless_late():
+            self._chain.settle()
         found = self._chain.load()
         if not self._is_settled:
             try:
@@ -117,6 +120,18 @@ class TieredLog:
                 f"the store has offsets below {found.end_offset}, the log ends at {end_offset}: "
                 "is the directory an old copy?",
             )
+
+    def fence(self) -> None:
+        """Has the store a manifest of this process: none of an earlier one can come any longer.
+
+        Before segments leave the directory: one that came then might no longer name them.
+        TierMismatch, WriterReplaced, StorageError.
+        """
+        with self._changing:
+            self._settle()
+            if not self._chain.has_put:
+                start = self.log.snapshot.log_start_offset
+                self._change(Change((), frozenset(), start, self.log.epochs.entries))
 
     def copy_next(self, pace: Pace) -> RemoteSegment | None:
         """Copies the oldest segment that is due; None when none is. `show` makes it count.
@@ -295,6 +310,10 @@ class TieredLog:
             self.keys.segment(row.base_offset, row.unique, suffix) for suffix in (RECORDS, SIDE)
         )
 
+    def segment_names(self) -> list[str]:
+        """Names of the objects of all its segments."""
+        return [key for row in self.manifest.segments for key in self.objects_of(row)]
+
     def manifest_names(self) -> list[str]:
         """Names of its manifests, the newest last: without it the others tell nothing."""
         return [self.keys.manifest(number + 1) for number in range(self.manifest.number)]
@@ -306,7 +325,18 @@ class TieredLog:
 
     def _change(self, change: Change) -> None:
         self._check_open()
-        self._keep(self._chain.append(change))
+        with self._unless_late():
+            after = self._chain.append(change)
+        self._keep(after)
+
+    @contextmanager
+    def _unless_late(self) -> Iterator[None]:
+        """Have the next call compare with the directory what came instead of this process's put."""
+        try:
+            yield
+        except LatePut:
+            self._is_settled = False
+            raise
 
     def _keep(self, manifest: Manifest) -> None:
         if manifest.number != self.manifest.number:
@@ -362,6 +392,11 @@ class TieredLog:
             if not self._mirror.same.has(closed, rows):
                 return closed.segment.base_offset
         return snapshot.active.base_offset
+
+    @property
+    def has_leaving(self) -> bool:
+        """True when `droppable` has found segments that may leave."""
+        return bool(self._may_leave)
 
     def leave(self, below: int) -> tuple[Segment, ...]:
         """Takes some local segments before `below` out of the directory, of those that

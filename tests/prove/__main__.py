@@ -26,6 +26,7 @@ PROOFS: Final = {
     "hostile": "whatever strangers send, then time and restarts: every API answers as before",
     "share": "queues whose members, locks, writes and logs fail: no record lost or finished twice",
     "tier": "logs in an object store that fails, against twins without; every call cut",
+    "tier_faults": "a real store fails, or the broker dies, at every call: nothing lost, no orphan",
     "sanitizers": "walkers under address and undefined-behaviour sanitizers: no report",
 }
 """Name of a proof (a module here) and what it searches for."""

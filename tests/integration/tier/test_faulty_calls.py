@@ -10,7 +10,15 @@ from tests.support.tier.fault_proxy import fault_proxy
 from tests.support.tier.fault_ways import Way
 from tests.support.tier.s3_calls import Call
 from tests.support.tier.s3_server import S3Server, seaweedfs
-from tests.support.tier.story_points import Fault, Kill, live_with_faults, live_with_kills
+from tests.support.tier.story_points import (
+    Fault,
+    Kill,
+    Late,
+    live_with,
+    live_with_faults,
+    live_with_kills,
+)
+from tests.support.tier.versity import versitygw, why_no_versitygw
 
 MIB = 1024 * 1024
 FAULTS = (
@@ -41,12 +49,17 @@ FAULTS = (
 KILLS = (
     Kill(Call("put_new manifest", 2), is_after=True),
     Kill(Call("put_file side", 3), is_after=False),
+    Kill(Call("put_new compacted manifest", 1), is_after=True),
+    Kill(Call("put_file compacted side", 2), is_after=False),
 )
+LATE = ("put_new manifest", "put_new picture", "put_new compacted manifest")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with seaweedfs() as running:
+@pytest.fixture(scope="module", params=["seaweedfs", "versitygw"])
+def server(request: pytest.FixtureRequest) -> Iterator[S3Server]:
+    if request.param == "versitygw" and (why := why_no_versitygw()) is not None:
+        pytest.skip(why)
+    with (seaweedfs if request.param == "seaweedfs" else versitygw)() as running:
         yield running
 
 
@@ -81,3 +94,11 @@ def test_a_broker_that_is_killed_at_its_calls_loses_nothing(
 ) -> None:
     lived = live_with_kills(server, tmp_path / "data", KILLS)
     assert lived.played == len(KILLS)
+
+
+@pytest.mark.parametrize("step", LATE)
+def test_a_call_that_the_store_does_after_the_next_start_costs_nothing(
+    server: S3Server, tmp_path: Path, step: str
+) -> None:
+    lived = live_with(server, tmp_path / "data", Late(Call(step, 2)))
+    assert lived.played == 1

@@ -24,14 +24,16 @@ from tests.support.tier.s3_server import (
     is_seaweedfs_published,
     moto,
     seaweedfs,
+    unfinished_uploads,
 )
+from tests.support.tier.versity import versitygw, why_no_versitygw
 
 MIB = 1024 * 1024
 RACERS = 16
 QUICK = StoreLimits(connect_seconds=0.3, request_seconds=0.3)
 PATIENT = StoreLimits(request_seconds=60)
 """SeaweedFS lets those who race for a name wait, second by second."""
-STORES = ("memory", "faultless", "directory", "seaweedfs", "moto")
+STORES = ("memory", "faultless", "directory", "seaweedfs", "versitygw", "moto")
 ODD_TOPICS = (
     "...", ".a", "a.", "-", "_", "a.b-c_d", "__consumer_offsets", "CON", "aux.log", "x" * 249, "0",
 )  # fmt: skip
@@ -65,6 +67,14 @@ def seaweed() -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="module")
+def versity() -> Iterator[S3Server]:
+    if (why := why_no_versitygw()) is not None:
+        pytest.skip(why)
+    with versitygw() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
 def moto_server() -> Iterator[S3Server]:
     with moto() as server:
         yield server
@@ -74,10 +84,9 @@ def moto_server() -> Iterator[S3Server]:
 def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
     if request.param in {"memory", "faultless", "directory"}:
         yield Kind(request.param, None)
-    elif request.param == "seaweedfs":
-        yield Kind("seaweedfs", request.getfixturevalue("seaweed"))
-    else:
-        yield Kind("moto", request.getfixturevalue("moto_server"))
+        return
+    fixture = {"seaweedfs": "seaweed", "versitygw": "versity", "moto": "moto_server"}
+    yield Kind(request.param, request.getfixturevalue(fixture[request.param]))
 
 
 @pytest.fixture
@@ -142,6 +151,23 @@ def test_a_file_goes_up_in_parts(store: ObjectStore, size: int) -> None:
     assert store.get("topics/t/f.log") == data
     [found] = store.list("")
     assert (found.key, found.size_bytes) == ("topics/t/f.log", size)
+
+
+def test_an_upload_that_fails_leaves_no_parts(kind: Kind) -> None:
+    """A process that is killed in one does: a lifecycle rule of the bucket ends those."""
+    if kind.server is None:
+        pytest.skip("a store in memory has no parts")
+    store = kind.open()
+    before = unfinished_uploads(kind.server)
+
+    def parts() -> Iterator[bytes]:
+        for _ in range(3):
+            yield bytes(9 * MIB)
+        raise DiskError("/data/t-0/0.log", "read", "Input/output error", 5)
+
+    with pytest.raises(DiskError):
+        store.put_file("f", parts(), 40 * MIB)
+    assert unfinished_uploads(kind.server) == before
 
 
 @pytest.mark.parametrize("size", [3, 10 * MIB])

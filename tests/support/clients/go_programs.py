@@ -35,19 +35,22 @@ def go() -> str | None:
     return command if found and tuple(map(int, found.groups())) >= NEEDED else None
 
 
-def built_program(folder: Path) -> Path:
-    """The program that the module in `folder` is; an unhappy build fails with all it said."""
+def built_program(folder: Path, package: str = ".") -> Path:
+    """The program that the module in `folder` is; an unhappy build fails with all it said.
+
+    `package`: one of the modules that it requires, in place of its own.
+    """
     sources = sorted([*folder.glob("*.go"), folder / "go.mod", folder / "go.sum"])
     digest = hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest()
-    return made_once(CACHE / digest[:16], partial(_built, folder))
+    return made_once(CACHE / digest[:16], partial(_built, folder, package))
 
 
-def _built(folder: Path, scratch: Path) -> Path:
+def _built(folder: Path, package: str, scratch: Path) -> Path:
     program = scratch / "program"
     command = go()
     assert command is not None, "there is no Go on this machine"
     done = subprocess.run(
-        [command, "build", "-mod=readonly", "-buildvcs=false", QUICK_BUILD, "-o", program, "."],
+        [command, "build", "-mod=readonly", "-buildvcs=false", QUICK_BUILD, "-o", program, package],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         timeout=BUILD_SECONDS, cwd=folder, env={**os.environ, "GOTOOLCHAIN": "local"},
     )  # fmt: skip

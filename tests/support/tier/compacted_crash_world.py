@@ -126,6 +126,8 @@ class CompactedCrashWorld(TierCrashWorld):
         assert learn_times(log, 1000)
         tiered = remote.of(log)
         below = tiered.droppable(EVERYTHING, NOW + 10**12, is_rewritten=True)
+        if tiered.has_leaving:
+            tiered.fence()
         while leaving := tiered.leave(below):
             self.dropped += len(leaving)
             manager.bury(log, leaving)

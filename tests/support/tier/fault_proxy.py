@@ -8,14 +8,14 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
 
 from tests.support.tier.fault_ways import REFUSALS, Way, spoilt
-from tests.support.tier.s3_calls import Call, step_of
+from tests.support.tier.s3_calls import Asked, Call, What, what_of
 
 RESET = struct.pack("ii", 1, 0)
 REFUSED_SECONDS = 0.5
@@ -29,8 +29,8 @@ Plan = Callable[[Call], Way | None]
 class Around(NamedTuple):
     """Hooks at a call: before the store has it, and when it has done it."""
 
-    before: Callable[[Call], bool] = lambda call: False
-    after: Callable[[Call], bool] = lambda call: False
+    before: Callable[[Asked], bool] = lambda asked: False
+    after: Callable[[Asked], bool] = lambda asked: False
     """True: its connection is reset then."""
 
 
@@ -49,6 +49,8 @@ class FaultProxy:
         """`store` is HOST:PORT. Nothing runs."""
         self.plan: Plan = lambda call: None
         self.around = Around()
+        self.apart: Mapping[str, str] = {}
+        """Topics whose steps have a word of their own from now on, and that word."""
         self.calls: list[Call] = []
         """In the order in which they came."""
         self.happened: list[tuple[Call, Way]] = []
@@ -65,6 +67,10 @@ class FaultProxy:
         """HOST:PORT."""
         return f"127.0.0.1:{self.port}"
 
+    def point_at(self, store: str) -> None:
+        """Another store, at HOST:PORT, gets the requests from now on."""
+        self._store = store
+
     def heal(self) -> None:
         """Nothing fails from now on; what hangs ends."""
         self.plan = lambda call: None
@@ -75,16 +81,17 @@ class FaultProxy:
         """Calls fail so from now on."""
         self.plan = plan
 
-    def next(self, step: str) -> tuple[Call, Way | None]:
+    def next(self, what: What) -> tuple[Asked, Way | None]:
         """The call that has come, and its outcome."""
         with self._gate:
+            step = what.step(self.apart)
             self._counts[step] += 1
             call = Call(step, self._counts[step])
             self.calls.append(call)
             way = self.plan(call)
             if way is not None:
                 self.happened.append((call, way))
-        return call, way
+        return Asked(call, what.topic), way
 
     def hang(self) -> None:
         """Until healed."""
@@ -165,15 +172,15 @@ class _Talk(BaseHTTPRequestHandler):
         """Any request."""
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        call, way = self._proxy.next(step_of(self.command, self.path, headers, body))
-        if self._proxy.around.before(call):
+        asked, way = self._proxy.next(what_of(self.command, self.path, headers, body))
+        if self._proxy.around.before(asked):
             self._reset()
             return
         if not self._reaches_store(way):
             return
         sent = spoilt(body, is_text=False) if way is Way.OTHER_BYTES else body
         answer = self._proxy.ask_store(self.command, self.path, self.headers.items(), sent)
-        if self._proxy.around.after(call) or way is Way.LOST_ANSWER:
+        if self._proxy.around.after(asked) or way is Way.LOST_ANSWER:
             self._reset()
             return
         self._give(answer, way)

@@ -18,6 +18,14 @@ def named_by(store: ObjectStore, keys: PartitionKeys) -> set[str]:
     }
 
 
+def named_bytes(store: ObjectStore, topic: str) -> int:
+    """Bytes of the records that the newest manifests of a topic name."""
+    found = (object_of(each.key) for each in store.list(f"topics/{topic}/"))
+    partitions = {name.keys for name in found if name is not None}
+    newest = (read_newest(store, keys) for keys in partitions)
+    return sum(row.size_bytes for each in newest if each is not None for row in each.segments)
+
+
 def unnamed(store: ObjectStore) -> set[str]:
     """Objects of segments that no newest manifest names, and that were there before it was read."""
     found = {each.key: object_of(each.key) for each in store.list("topics/")}

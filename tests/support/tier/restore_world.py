@@ -1,16 +1,15 @@
 """Restores of simulated logs out of their simulated store, and what is compared afterwards."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 from config.topic import TopicConfig
 from storage.directory.log_manager import LogManager
-from storage.directory.topics_file import CatalogState, TopicEntry, parse, partitions_of, render
+from storage.directory.topics_file import CatalogState, TopicEntry, render
 from storage.env import Env
 from storage.tier.card import claim
 from storage.tier.cluster_picture import TOPICS_FILE, Content, Files, PictureWriter
-from storage.tier.names import PartitionKeys
 from storage.tier.object_cache import ObjectCache
 from storage.tier.port import ObjectStore
 from storage.tier.remote_logs import RemoteLogs
@@ -19,9 +18,9 @@ from storage.tier.restore import Order, Restored, restore, stays_local
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SimClock, sim_env
 from tests.support.records.logs import NO_BOUNDS
+from tests.support.tier.tier_life import CLUSTER_ID, partitions_in
 from tests.support.tier.tier_world import KEYS, CountingStore, TierWorld
 
-CLUSTER_ID = "cluster"
 LOG_DIR = "/data"
 
 
@@ -39,11 +38,6 @@ def take_picture(world: TierWorld, partitions: int = 1) -> Files:
     writer = PictureWriter(world.store, world.env.clock)
     writer.write_if_changed(Content(CLUSTER_ID, 1, files))
     return files
-
-
-def partitions_in(files: Files) -> Sequence[PartitionKeys]:
-    """The partitions of a picture's topics."""
-    return partitions_of(parse(files[TOPICS_FILE].encode()))
 
 
 def restore_into(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from storage.tier.names import CARD, CLUSTER, RECORDS, SIDE, is_probe
+from storage.tier.names import CARD, CLUSTER, RECORDS, SIDE, TOPICS, is_probe
 
 _FIRST_KEY = re.compile(rb"<Key>([^<]*)</Key>")
 
@@ -19,8 +19,29 @@ class Call(NamedTuple):
     """The first of its step is 1."""
 
 
-def step_of(method: str, target: str, headers: Mapping[str, str], body: bytes) -> str:
-    """Operation of a request, and kind of its object. `headers`: names in lower case."""
+class Asked(NamedTuple):
+    """A request as it has come."""
+
+    call: Call
+    topic: str
+    """The topic of its object, or of those that it lists; empty for the cluster's own."""
+
+
+class What(NamedTuple):
+    """Operation of a request, and its object."""
+
+    operation: str
+    topic: str
+    kind: str
+
+    def step(self, apart: Mapping[str, str]) -> str:
+        """Name of the step; requests of topics in `apart` have one more word."""
+        word = apart.get(self.topic, "")
+        return " ".join(filter(None, (self.operation, word, self.kind)))
+
+
+def what_of(method: str, target: str, headers: Mapping[str, str], body: bytes) -> What:
+    """Operation of a request, and its object. `headers`: names in lower case."""
     parts = urlsplit(target)
     query = parse_qs(parts.query, keep_blank_values=True)
     operation = _operation(method, query, headers)
@@ -29,7 +50,7 @@ def step_of(method: str, target: str, headers: Mapping[str, str], body: bytes) -
         key = query.get("prefix", [""])[0]
     elif operation == "delete" and (first := _FIRST_KEY.search(body)):
         key = first[1].decode()
-    return f"{operation} {_object(key)}"
+    return What(operation, _topic(key), _object(key))
 
 
 def _operation(method: str, query: Mapping[str, list[str]], headers: Mapping[str, str]) -> str:
@@ -49,6 +70,11 @@ def _operation(method: str, query: Mapping[str, list[str]], headers: Mapping[str
         case "GET":
             return "get_range" if "range" in headers else "get"
     return method.lower()
+
+
+def _topic(key: str) -> str:
+    """Of a key, or a beginning of one, with bucket and prefix before it."""
+    return key.partition(f"/{TOPICS}")[2].partition("/")[0]
 
 
 def _object(key: str) -> str:

@@ -23,7 +23,7 @@ from tests.support.spark.object_store import KEYS as KEYS_OF_MOTO
 from tests.support.spark.object_store import object_store
 
 BUCKET = "tier"
-ACCESS_KEY, SECRET_KEY = "AKIDPLANTEDFORTESTS0", "planted+secret/of0tests"
+KEYS = ACCESS_KEY, SECRET_KEY = "AKIDPLANTEDFORTESTS0", "planted+secret/of0tests"
 START_SECONDS = 30
 TRIES = 3
 PORTS = ("master", "volume", "filer", "s3", "admin")
@@ -60,6 +60,12 @@ class S3Server(NamedTuple):
         with only_aws({**self.environment, **environment}):
             return open_store(self.url(prefix), limits=limits)
 
+    def stop(self) -> None:
+        """Ends it at once."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Answers nothing; connections to it are still accepted."""
@@ -80,21 +86,31 @@ def only_aws(variables: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
+def unfinished_uploads(server: S3Server) -> int:
+    """Uploads in parts that were begun, and neither ended nor given up."""
+    import boto3
+
+    with only_aws(server.environment):
+        found = boto3.Session().client("s3").list_multipart_uploads(Bucket=server.bucket)
+    return len(found.get("Uploads", ()))
+
+
 def is_seaweedfs_published() -> bool:
     """True where the package registry has SeaweedFS: there it has to be installed."""
     return sys.platform == "linux" and machine() == "x86_64"
 
 
 @contextmanager
-def seaweedfs(folder: Path | None = None) -> Iterator[S3Server]:
+def seaweedfs(folder: Path | None = None, keys: tuple[str, str] = KEYS) -> Iterator[S3Server]:
     """Start SeaweedFS on free ports, with the bucket `tier`.
 
     Its data are in `folder`, which another one may be started on later; else they go with it.
+    `keys`: the access key that it lets in, and its secret.
     """
     with ExitStack() as stack:
         if folder is None:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="seaweedfs-")))
-        yield stack.enter_context(_running(folder))
+        yield stack.enter_context(_running(folder, keys))
 
 
 @contextmanager
@@ -105,18 +121,19 @@ def moto() -> Iterator[S3Server]:
 
 
 @contextmanager
-def _running(folder: Path) -> Iterator[S3Server]:
+def _running(folder: Path, keys: tuple[str, str]) -> Iterator[S3Server]:
     """One that answers. A free port may be another's by the time it is used, hence the tries."""
     for attempt in range(1, TRIES + 1):
-        ports = dict(zip(_options(), _free_ports(2 * len(PORTS)), strict=True))
+        ports = dict(zip(_options(), free_ports(2 * len(PORTS)), strict=True))
         process = subprocess.Popen(
-            _command(folder, ports), cwd=folder, env={"HOME": str(folder), "TMPDIR": str(folder)},
+            _command(folder, ports, keys), cwd=folder,
+            env={"HOME": str(folder), "TMPDIR": str(folder)},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         address = f"127.0.0.1:{ports['s3.port']}"
-        server = S3Server(address, BUCKET, (ACCESS_KEY, SECRET_KEY), process)
+        server = S3Server(address, BUCKET, keys, process)
         try:
-            if _answers(server, process):
+            if answers(server, process):
                 yield server
                 return
         finally:
@@ -126,9 +143,9 @@ def _running(folder: Path) -> Iterator[S3Server]:
         assert attempt < TRIES, "SeaweedFS does not start"
 
 
-def _command(folder: Path, ports: Mapping[str, int]) -> list[str]:
+def _command(folder: Path, ports: Mapping[str, int], keys: tuple[str, str]) -> list[str]:
     identities = folder / "identities.json"
-    credentials = [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]
+    credentials = [{"accessKey": keys[0], "secretKey": keys[1]}]
     one = {"name": "tier", "credentials": credentials, "actions": ["Admin"]}
     identities.write_text(json.dumps({"identities": [one]}))
     return [
@@ -146,7 +163,7 @@ def _options() -> Iterator[str]:
         yield f"{name}.port.grpc"
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         free = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in free:
@@ -154,14 +171,14 @@ def _free_ports(count: int) -> list[int]:
         return [int(each.getsockname()[1]) for each in free]
 
 
-def _answers(server: S3Server, process: "subprocess.Popen[bytes]") -> bool:
-    """False when it ended. Its bucket is made after its door has opened."""
+def answers(server: S3Server, process: "subprocess.Popen[bytes]") -> bool:
+    """False when it ended. SeaweedFS makes its bucket after its door has opened."""
     deadline = time.monotonic() + START_SECONDS
     store = server.open("probe")
     while process.poll() is None:
         with suppress(StoreError):
             return next(store.list(""), None) is None
-        assert time.monotonic() < deadline, "SeaweedFS does not answer"
+        assert time.monotonic() < deadline, "the store does not answer"
         time.sleep(0.05)
     return False
 

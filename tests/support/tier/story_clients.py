@@ -4,10 +4,16 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
 
 from protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.support.clients.wire import WireClient
@@ -16,6 +22,15 @@ WAIT_SECONDS = 90
 BORN = frozenset((KafkaError.TOPIC_ALREADY_EXISTS,))
 GONE = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC))
 T0 = 1_790_000_000_000
+LATEST = -1
+
+
+class Stored(NamedTuple):
+    """A record as a consumer gets it."""
+
+    offset: int
+    key: bytes | None
+    value: bytes
 
 
 def until(holds: Callable[[], bool], what: Callable[[], str]) -> None:
@@ -29,6 +44,16 @@ def until(holds: Callable[[], bool], what: Callable[[], str]) -> None:
             pass
         assert time.monotonic() < ends, what()
         time.sleep(0.05)
+
+
+class Written(NamedTuple):
+    """Records of a topic, from `first` on to that before `end`."""
+
+    topic: str
+    first: int
+    end: int
+    keys: int = 0
+    """So many keys in turn; 0: none."""
 
 
 class StoryClients:
@@ -53,6 +78,12 @@ class StoryClients:
         where = TopicPartition(topic, 0, below)
         self._surely(lambda admin: admin.delete_records([where])[where], frozenset())
 
+    def alter_topic(self, name: str, key: str, value: str) -> None:
+        """One setting of it."""
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        what = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[entry])
+        self._surely(lambda admin: admin.incremental_alter_configs([what])[what], frozenset())
+
     def _surely(self, ask: Callable[[AdminClient], Future[Any]], done: frozenset[int]) -> None:
         """Asked until it is done; `done`: errors that say that an earlier request did it."""
 
@@ -66,7 +97,7 @@ class StoryClients:
 
         until(was_done, lambda: "an administrator's request is never done")
 
-    def write(self, topic: str, first: int, count: int) -> None:
+    def write(self, wanted: Sequence[Written]) -> None:
         """Records of which offset and number are one. AssertionError when some are not taken."""
         producer = Producer(
             {
@@ -76,34 +107,48 @@ class StoryClients:
                 "batch.size": 2 * self._value_bytes,
             }
         )
-        for number in range(first, first + count):
-            value = value_of(topic, number, self._value_bytes)
-            producer.produce(topic, value, timestamp=T0 + number)
-            producer.poll(0)
-        assert producer.flush(WAIT_SECONDS) == 0, f"{topic}: the broker does not take records"
+        for topic, first, end, keys in wanted:
+            for number in range(first, end):
+                value = value_of(topic, number, self._value_bytes)
+                producer.produce(topic, value, key_of(number, keys), timestamp=T0 + number)
+                producer.poll(0)
+        assert producer.flush(WAIT_SECONDS) == 0, "the broker does not take records"
 
-    def check_all(self, topic: str, first: int, count: int) -> None:
-        """AssertionError unless the topic has these records, each once, and nothing else."""
-        found = self._read(topic, first, first + count)
-        assert [offset for offset, _ in found] == list(range(first, first + count)), (
-            f"{topic}: other offsets than {first} to {first + count - 1}"
-        )
-        for offset, value in found:
-            assert value == value_of(topic, offset, self._value_bytes), f"{topic}: {offset}"
+    def check(self, wanted: Sequence[Written]) -> None:
+        """AssertionError unless each topic has these records, each once, and nothing else.
 
-    def _read(self, topic: str, first: int, end: int) -> Sequence[tuple[int, bytes]]:
+        Of a topic with keys: the last of each key, and of the others each at most once.
+        """
+        found = self._read({each.topic: (each.first, each.end) for each in wanted})
+        for topic, first, end, keys in wanted:
+            offsets = [each.offset for each in found[topic]]
+            assert offsets == sorted(set(offsets)), f"{topic}: records come twice, or in disorder"
+            due = set(range(end - keys if keys else first, end))
+            assert due <= set(offsets), f"{topic}: {sorted(due - set(offsets))} are missing"
+            assert keys or due == set(offsets), f"{topic}: more than {first} to {end - 1}"
+            for each in found[topic]:
+                value = value_of(topic, each.offset, self._value_bytes)
+                known = Stored(each.offset, key_of(each.offset, keys), value)
+                assert each == known, f"{topic}: {each.offset} is another record"
+
+    def _read(self, wanted: Mapping[str, tuple[int, int]]) -> Mapping[str, Sequence[Stored]]:
+        """From one offset on to that before another, which is never compacted away."""
         consumer = Consumer(
             {"bootstrap.servers": self._bootstrap, "group.id": "r", "auto.offset.reset": "error"}
         )
-        consumer.assign([TopicPartition(topic, 0, first)])
-        found: list[tuple[int, bytes]] = []
-        ends = time.monotonic() + WAIT_SECONDS
-        while len(found) < end - first and time.monotonic() < ends:
-            for message in consumer.consume(1000, 0.2):
-                assert message.error() is None, f"{topic}: {message.error()}"
-                offset, value = message.offset(), message.value()
+        consumer.assign([TopicPartition(topic, 0, first) for topic, (first, _) in wanted.items()])
+        found: dict[str, list[Stored]] = {topic: [] for topic in wanted}
+        left, ends = set(wanted), time.monotonic() + WAIT_SECONDS
+        while left and time.monotonic() < ends:
+            for message in consumer.consume(1000, 0.05):
+                assert message.error() is None, message.error()
+                topic, offset, key = message.topic(), message.offset(), message.key()
+                assert topic is not None
                 assert offset is not None
-                found.append((offset, bytes(value or b"")))
+                value = bytes(message.value() or b"")
+                found[topic].append(Stored(offset, key and bytes(key), value))
+                if offset == wanted[topic][1] - 1:
+                    left.discard(topic)
         consumer.close()
         return found
 
@@ -117,6 +162,11 @@ class StoryClients:
             return int(client.call(request, 11).topics[0].partitions[0].offset)
         finally:
             client.close()
+
+
+def key_of(number: int, keys: int) -> bytes | None:
+    """One of so many keys; None without keys."""
+    return b"%d" % (number % keys) if keys else None
 
 
 def value_of(topic: str, number: int, size_bytes: int) -> bytes:

@@ -117,6 +117,8 @@ class TierCrashWorld(CrashWorld):
         tiered = self.tiered
         assert learn_times(self.log, 1000)
         below = tiered.droppable(EVERYTHING, NOW + 10**12)
+        if tiered.has_leaving:
+            tiered.fence()
         while leaving := tiered.leave(below):
             self.dropped += len(leaving)
             self.manager.bury(self.log, leaving)

@@ -9,8 +9,7 @@ Of each key the last record of the list is there, or the tombstone that has remo
 """
 
 import random
-from collections.abc import Callable
-from enum import Enum
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from protocol.errors import KafkaError
@@ -21,13 +20,13 @@ from protocol.records.record import read_records
 from protocol.records.scan import scan_batches
 from storage.errors import StorageError
 from storage.retention.cleanability import Verdict
-from storage.tier.names import RECORDS
 from storage.validation.internal_batch import own_batch
 from storage.zones.zone_map import ARRIVAL_ESTIMATED, Zone
 from tests.support.disk.simenv import SimClock
 from tests.support.records.cleaning import COMPACT
-from tests.support.tier.faulty_store import POSSIBLE, Fault, FaultyStore
-from tests.support.tier.memory_store import MemoryStore
+from tests.support.tier.leftovers import missing, unnamed
+from tests.support.tier.store_weather import StoreWeather, Weather
+from tests.support.tier.tier_crash_world import read_rows
 from tests.support.tier.tier_life import NOW, TierLife
 from tests.support.tier.tier_questions import Question, Wanted, questions
 
@@ -35,7 +34,6 @@ Pair = tuple[bytes, bytes | None]  # key, value
 
 FAR_FUTURE = NOW + 10**12
 TINY_CACHE, LARGE_CACHE = 1, 1 << 24
-STORE_FAULTS = sorted(set(Fault) - {Fault.SLOW}, key=lambda each: each.value)
 
 
 class Row(NamedTuple):
@@ -48,14 +46,6 @@ class Row(NamedTuple):
     key: bytes = b"k"
     transaction: int = -1
     """Its number, if it is of one."""
-
-
-class Weather(Enum):
-    """States of the store."""
-
-    FAIR = 0
-    FAULTY = 1
-    AWAY = 2
 
 
 def _estimated(life: TierLife) -> list[Zone]:
@@ -75,8 +65,8 @@ class TierTwins:
         self.start = 0
         self.answers = self.errors = 0
         """Questions that were answered, and those to which an error was the answer."""
-        self.weather = Weather.FAIR
-        self._calm = dice.choice((0.2, 0.7, 0.9))
+        self.weather = StoreWeather(dice)
+        self.objects = self.weather.objects
         settings: dict[str, Any] = {
             "segment_bytes": dice.choice((500, 900, 2000)),
             "index_interval_bytes": dice.choice((0, 100, 400)),
@@ -89,14 +79,12 @@ class TierTwins:
             settings["delete_retention_ms"] = dice.choice((1, 5000, 10**9))
         self.cleaned_away = 0
         """Segments that runs have replaced in the store."""
+        self.topics = 1
+        self.restores = 0
         self.is_cleaned = False
         """True once the twins may have other segments."""
-        self.objects = MemoryStore()
-        self._kept: dict[str, bytes] = {}
-        self._spoilt = ""
-        self.store = FaultyStore(self.objects, self._fault)
         cache = dice.choice((TINY_CACHE, 3_000_000, LARGE_CACHE))
-        self.tier = TierLife(self.store, cache_bytes=cache, clock=SimClock(NOW), **settings)
+        self.tier = TierLife(self.weather.store, cache_bytes=cache, clock=SimClock(NOW), **settings)
         self.alone = TierLife(None, clock=SimClock(NOW), **settings)
         self.lives = (self.alone, self.tier)
         self._sequences: dict[int, int] = {}
@@ -112,32 +100,68 @@ class TierTwins:
         for life in self.lives:
             life.create()
 
-    # --- the store's faults ---
+    # --- the store as a whole ---
 
-    def _fault(self, operation: str, key: str) -> Fault | None:
-        if self.weather is Weather.AWAY:
-            return Fault.LOST_BEFORE
-        if self.weather is Weather.FAIR or self.dice.random() < self._calm:
-            return None
-        possible = [each for each in STORE_FAULTS if each in POSSIBLE[operation]]
-        fault = self.dice.choice(possible)
-        if fault is Fault.OBJECT_GONE:
-            if not key.endswith(RECORDS):
-                return None  # without indexes arrivals are estimates, without manifests all stops
-            self._kept.update(self.objects.objects)
-        if fault in {Fault.OTHER_BYTES, Fault.HALF}:
-            if self._spoilt == key:
-                return None  # spoilt twice is damage at rest: arrivals are then estimated
-            self._spoilt = key
-        return fault
+    def create_again(self) -> None:
+        """The topic is deleted and made again: nothing of the first one is in the second."""
+        for life in self.lives:
+            life.create_again()
+        self.rows.clear()
+        self.start = self._last_arrival = 0
+        for known in (self._sequences, self._last, self._open, self._aborted):
+            known.clear()
+        self.weather.forget_lost()
+        self.is_cleaned = self._has_estimates = False
+        self.topics += 1
 
-    def clear_up(self) -> None:
-        """The faults end; objects that were lost are there again."""
-        self.weather = Weather.FAIR
-        for key, data in self._kept.items():
-            if key not in self.objects.objects:
-                self.objects.put_new(key, data)
-        self._kept.clear()
+    def empty_trash(self) -> None:
+        self._may_fail(self.tier.empty_trash)
+
+    def sweep(self) -> None:
+        self._may_fail(self.tier.sweep)
+
+    def restore(self) -> None:
+        """A restore would give the list's records, up to where they were copied."""
+        if not self.weather.is_fair:
+            return
+        self.tier.expire()
+        again = self.tier.restored(self.objects)
+        if again is None:
+            return
+        snapshot = again.log.snapshot
+        assert snapshot.log_start_offset == self.start, "a restore begins elsewhere"
+        end = snapshot.log_end_offset
+        known = [row for row in self.rows if self.start <= row.offset < end]
+        offsets = {row.offset for row in known}
+        found = {at: each.value for at, each in read_rows(again.log).items() if at in offsets}
+        self._check_kept(found, known)
+        self.restores += 1
+
+    def check_store(self) -> None:
+        """Nothing is there that no manifest names, once what waits has gone."""
+        self._advance(120_000)
+        self.tier.expire()
+        self.tier.empty_trash()
+        for _ in range(4):
+            self.tier.sweep()
+        assert not self.tier.deleted, "a deleted topic has objects"
+        assert not unnamed(self.objects), f"orphans: {unnamed(self.objects)}"
+        assert not missing(self.objects), f"lost: {missing(self.objects)}"
+
+    def go_on_restored(self) -> None:
+        """The disk is lost after all was copied: what the store gives answers as the twin does."""
+        for life in self.lives:
+            life.log.roll()
+            life.sync()
+        self.tier.copy_all()
+        again = self.tier.restored(self.weather.store)
+        if again is None:
+            return
+        self.tier = again
+        self.lives = (self.alone, again)
+        self._tell("restored")
+        self.ask(4)
+        self.check_all()
 
     # --- a life ---
 
@@ -148,7 +172,7 @@ class TierTwins:
             if self.dice.random() < 0.25:
                 self.ask(2)
         self._tell("clear up")
-        self.clear_up()
+        self.weather.clear_up()
         self.end_transactions(1.0)
         self.sync()
         self.tier.copy_all()
@@ -158,6 +182,8 @@ class TierTwins:
             self.expire()
         self.ask(6)
         self.check_all()
+        self.check_store()
+        self.go_on_restored()
 
     def _step(self) -> None:
         dice = self.dice
@@ -166,8 +192,9 @@ class TierTwins:
                 self.append, self.roll, self.sync, self.copy, self.drop, self.expire,
                 self.delete_records, self.retain, self.restart, self.kill, self.wait,
                 self.change_weather, self.checkpoint, self.end_transactions, self.clean,
+                self.create_again, self.sweep, self.empty_trash, self.restore,
             ),
-            (50, 4, 30, 25, 25, 6, 2, 1, 4, 3, 4, 8, 3, 12, 10 * self.is_compacted),
+            (50, 4, 30, 25, 25, 6, 2, 1, 4, 3, 4, 8, 3, 12, 10 * self.is_compacted, 1, 4, 6, 3),
         )[0]  # fmt: skip
         self._tell(step.__name__)
         step()
@@ -286,7 +313,8 @@ class TierTwins:
 
     def drop(self) -> None:
         end = self.tier.log.snapshot.log_end_offset
-        self.tier.drop(self.dice.choice((None, self.dice.randint(0, end))))
+        below = self.dice.choice((None, self.dice.randint(0, end)))
+        self._may_fail(lambda: self.tier.drop(below))
 
     def expire(self) -> None:
         self._may_fail(self.tier.expire)
@@ -304,8 +332,8 @@ class TierTwins:
         tries = 1
         while self._may_fail(lambda: self._cleaned_tier(verdict)) is None:
             self.tier.tiered.show()
-            if self.weather is Weather.AWAY or tries > 4:
-                self.clear_up()
+            if self.weather.state is Weather.AWAY or tries > 4:
+                self.weather.clear_up()
             tries += 1
         self.alone.clean(verdict)
 
@@ -348,12 +376,8 @@ class TierTwins:
             self._has_estimates = True  # it knows when the last record of the store's part came
 
     def change_weather(self) -> None:
-        """The store falls ill, or is well again."""
-        if self.weather is not Weather.FAIR:
-            self.clear_up()
-        else:
-            self.weather = self.dice.choice((Weather.FAULTY, Weather.FAULTY, Weather.AWAY))
-        self._tell(f"  {self.weather.name}")
+        self.weather.change()
+        self._tell(f"  {self.weather.state.name}")
 
     def _may_fail(self, act: Callable[[], Any]) -> Any:
         """Result of the call; None for an error of the store, while that is at fault."""
@@ -366,7 +390,7 @@ class TierTwins:
         return found
 
     def _failed(self, error: StorageError) -> None:
-        if self.weather is Weather.FAIR:
+        if self.weather.is_fair:
             raise AssertionError(f"an error without a fault: {error!r}") from error
         self._tell(f"  {error!r}")
         self.errors += 1
@@ -406,12 +430,18 @@ class TierTwins:
         known = {row.offset: row for row in self.rows if row.offset >= self.start}
         kept = [(offset, value) for offset, value in found if offset in known]
         below = [row for row in known.values() if row.offset < snapshot.high_watermark]
-        if self.is_cleaned:
-            self._check_last(dict(kept), below)
-        else:
-            assert kept == [(row.offset, row.value) for row in below], "the list has other records"
+        assert len(dict(kept)) == len(kept), "an offset comes twice"
+        self._check_kept(dict(kept), below)
 
-    def _check_last(self, kept: dict[int, bytes | None], known: list[Row]) -> None:
+    def _check_kept(self, found: Mapping[int, bytes | None], known: list[Row]) -> None:
+        """Compares what was found with what is known, or what compaction leaves of it."""
+        if self.is_cleaned:
+            self._check_last(found, known)
+        else:
+            wanted = [(row.offset, row.value) for row in known]
+            assert list(found.items()) == wanted, "the list has other records"
+
+    def _check_last(self, kept: Mapping[int, bytes | None], known: list[Row]) -> None:
         """The one-line model of compaction."""
         committed = [row for row in known if row.transaction not in self._aborted]
         wanted = {row.key: row for row in committed}

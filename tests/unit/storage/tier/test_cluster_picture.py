@@ -72,6 +72,7 @@ def test_of_two_writers_one_stops() -> None:
     other.write_if_changed(OTHER)
     with pytest.raises(WriterReplaced):
         one.write_if_changed(ONE._replace(node_id=2))
+    other.write_if_changed(ONE)
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
