@@ -88,19 +88,17 @@ def handle(request: ProduceRequest, context: Context) -> producing.Answer:
 
 def _has_transactional(request: ProduceRequest) -> bool:
     """True when some batch takes part in a transaction, as far as two bytes of it say so."""
-    topics = request.topic_data
-    if len(topics) == 1 and len(parts := topics[0].partition_data) == 1:  # the hot path
-        batch = parts[0].records
-        if not batch or len(batch) <= ATTRIBUTES_POSITION:
-            return False
-        return bool(batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT) and _is_transactional(batch)
-    return any(_is_transactional(data.records) for topic in topics for data in topic.partition_data)
-
-
-def _is_transactional(batch: memoryview | None) -> bool:
-    if not batch or len(batch) <= ATTRIBUTES_POSITION or batch[MAGIC_POSITION] != MAGIC_V2:
-        return False
-    return bool(batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            batch = data.records
+            if (
+                batch is not None
+                and len(batch) > ATTRIBUTES_POSITION
+                and batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT
+                and batch[MAGIC_POSITION] == MAGIC_V2
+            ):
+                return True
+    return False
 
 
 def _may_transact(request: ProduceRequest, context: Context) -> bool:
