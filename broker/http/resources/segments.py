@@ -24,9 +24,11 @@ from broker.tasks.cleaner import Cleaner
 from broker.topics.topic_catalog import TopicCatalog
 from config.quantities import instant, instant_or_none
 from config.store import ConfigStore
+from storage.directory.log_manager import LogManager
 from storage.env import Clock
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times, limits_of, roll_deadline
+from storage.log.segment_tiers import SegmentPlace
 from storage.retention.plan import LogFacts, RetentionPlan, SegmentDecision, SegmentFacts, plan
 from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segment import Segment
@@ -50,6 +52,7 @@ class SegmentServices(NamedTuple):
     topics: TopicCatalog
     config: ConfigStore
     cleaner: Cleaner
+    logs: LogManager
     dirty_clients: DirtyClients
     clock: Clock
     clock_watch: ClockWatch
@@ -66,6 +69,7 @@ class JudgedSegment(NamedTuple):
     freeing: Freeing
     blocker: dict[str, object] | None
     """The oldest segment that stays, for which all behind it wait."""
+    places: Sequence[SegmentPlace]
 
 
 def judge(services: SegmentServices, log: "Log", now_ms: int) -> JudgedSegment:
@@ -77,7 +81,8 @@ def judge(services: SegmentServices, log: "Log", now_ms: int) -> JudgedSegment:
     decided = plan(segments, offsets, limits, now_ms)
     freeing = Freeing(log, services.dirty_clients.who, limits, now_ms)
     blocker = freeing.blocker(snapshot, decided.blocker)
-    return JudgedSegment(snapshot, segments, offsets, decided, freeing, blocker)
+    places = log.tiers.places(snapshot, is_rewritten=services.logs.is_rewritten(log))
+    return JudgedSegment(snapshot, segments, offsets, decided, freeing, blocker, places)
 
 
 def learn_all_times(probes: BrokerProbes, log: "Log") -> None:
@@ -155,6 +160,7 @@ def _segment(log: "Log", judged: JudgedSegment, index: int, now_ms: int) -> dict
         "end_offset": end,
         "size_bytes": limit,
         "state": "active" if is_active else "closed",
+        "place": judged.places[index].value,
         **_times(log, segment, limit, is_active=is_active),
         "retention": _decision(judged, index, end, now_ms),
     }

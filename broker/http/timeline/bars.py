@@ -1,7 +1,7 @@
 """The bars of the time page: a partition's segments, each with the times it spans by both clocks.
 
-Where a log has more segments than bars were asked for, neighbours in the same state share one; its
-times are the extremes of theirs. Times are read from zone maps, so never on the loop.
+Where a log has more segments than bars were asked for, neighbours in the same state and place share
+one; its times are the extremes of theirs. Times are read from zone maps, so never on the loop.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from broker.http.resources.segment_times import NO_TIME, TimeSpans
+from storage.log.segment_tiers import SegmentPlace
 from storage.retention.plan import SegmentDecision
 from storage.segment.log_snapshot import LogSnapshot
 
@@ -24,16 +25,22 @@ COLUMNS = (
     "first_arrival_ms",
     "last_arrival_ms",
     "state",
+    "place",
 )
 """Names of a bar's numbers, in order. Times are -1 where there is none."""
 
 CLOSED, ACTIVE, GOES, OVERDUE, COMPACTED = range(5)
 STATES = ("closed", "active", "goes", "overdue", "compacted")
-"""Meanings of the last number of a bar.
+"""Meanings of a bar's state.
 
 goes: leaves at the next round of retention. overdue: past its own deadline, but something in front
 of it stays. compacted: compaction has seen it.
 """
+
+PLACES = tuple(each.value for each in SegmentPlace)
+"""Meanings of a bar's place: on the disk, in the tier's store, or in both."""
+
+_PLACE_NUMBERS = {each: number for number, each in enumerate(SegmentPlace)}
 
 Bar = list[int]
 
@@ -42,18 +49,22 @@ def bars_of(
     log: "Log",
     snapshot: LogSnapshot,
     decisions: Sequence[SegmentDecision],
+    places: Sequence[SegmentPlace],
     spans: TimeSpans,
     *,
     at_most: int,
     first_dirty: int,
     now_ms: int,
 ) -> list[Bar]:
-    """At most so many bars, and a few more where states change; oldest first.
+    """At most so many bars, and a few more where states or places change; oldest first.
 
     `first_dirty`: offsets below it are compacted. DiskError, CorruptLog.
     """
     states = _states(snapshot, decisions, first_dirty, now_ms)
-    bars = [_bar(log, snapshot, index, spans, state) for index, state in enumerate(states)]
+    bars = [
+        [*_bar(log, snapshot, index, spans), state, _PLACE_NUMBERS[place]]
+        for index, (state, place) in enumerate(zip(states, places, strict=True))
+    ]
     if len(bars) <= at_most:
         return bars
     return list(_fewer(bars, at_most))
@@ -75,8 +86,11 @@ def _states(
             yield COMPACTED if is_clean else CLOSED
 
 
-def _bar(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans, state: int) -> Bar:
-    """The zone map's facts about one segment; the largest record time is the segment's own."""
+def _bar(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans) -> Bar:
+    """The zone map's facts about one segment; the largest record time is the segment's own.
+
+    State and place follow.
+    """
     segment, limit = snapshot.segments[index], snapshot.end_of(index)
     is_active = index == len(snapshot.segments) - 1
     found = spans.of(log, segment, limit, is_active=is_active)
@@ -88,25 +102,26 @@ def _bar(log: "Log", snapshot: LogSnapshot, index: int, spans: TimeSpans, state:
         segment.max_timestamp if limit else NO_TIME,
         found.first_arrival_ms,
         found.last_arrival_ms,
-        state,
     ]
 
 
 def _fewer(bars: Sequence[Bar], at_most: int) -> Iterator[Bar]:
-    """Neighbours in the same state joined."""
+    """Neighbours in the same state and place joined."""
     count = len(bars)
 
-    def place(numbered: tuple[int, Bar]) -> tuple[int, int]:
-        return numbered[0] * at_most // count, numbered[1][-1]
+    def kind(numbered: tuple[int, Bar]) -> tuple[int, int, int]:
+        index, (*_, state, place) = numbered
+        return index * at_most // count, state, place
 
-    for (_, state), alike in groupby(enumerate(bars), place):
-        base, segments, size, *times, _ = zip(*(bar for _, bar in alike), strict=True)
+    for (_, state, place), alike in groupby(enumerate(bars), kind):
+        base, segments, size, *times, _, _ = zip(*(bar for _, bar in alike), strict=True)
         yield [
             base[0],
             sum(segments),
             sum(size),
             *map(_extreme, times, (min, max, min, max)),
             state,
+            place,
         ]
 
 

@@ -18,7 +18,7 @@ from broker.http.resources.clock import hold_state
 from broker.http.resources.partition_pages import CHOICE, cursor_behind, logs_of, page_of
 from broker.http.resources.segments import spans
 from broker.http.resources.topics import SEES_TOPICS
-from broker.http.timeline.bars import COLUMNS, STATES, Bar, bars_of
+from broker.http.timeline.bars import COLUMNS, PLACES, STATES, Bar, bars_of
 from broker.http.timeline.clients import Place, dirty_by_partition, furthest_behind, lag_in_time
 from broker.http.timeline.schedule import retention_round_ms, upcoming
 from broker.record_times.offenders import DirtyClients
@@ -94,6 +94,7 @@ def _timeline(services: TimelineServices, asked: Asked) -> object:
         "retention_round": instant_or_none(retention_round_ms(services.tasks, now_ms)),
         "columns": list(COLUMNS),
         "states": list(STATES),
+        "places": list(PLACES),
         "partitions": page,
         "partitions_in_all": len(logs),
         "next": cursor_behind(page, logs),
@@ -112,6 +113,7 @@ def _partition(view: _View, log: "Log") -> dict[str, object]:
         "size_bytes": snapshot.size_bytes,
         "segments": len(snapshot.segments),
         "segment_bytes": log.config.segment_bytes,
+        "store": _store(log, snapshot),
         "lag": lag_in_time(
             view.behind.get((log.topic, log.partition)),
             may_wait=view.services.probes.monotonic() < view.until,
@@ -127,6 +129,19 @@ def _partition(view: _View, log: "Log") -> dict[str, object]:
         **(times or _NO_TIMES),
         "is_still_reading": times is None and fault is None,
         "fault": None if fault is None else str(fault),
+    }
+
+
+def _store(log: "Log", snapshot: "LogSnapshot") -> dict[str, object] | None:
+    """The part of the log that the tier's store has; None when it has nothing."""
+    if not log.tiers.uploaded:
+        return None
+    return {
+        "end_offset": log.tiers.uploaded_end,
+        "size_bytes": log.tiers.uploaded_bytes,
+        "alone_segments": snapshot.first_local,
+        "alone_bytes": log.tiers.away_bytes,
+        "local_start_offset": snapshot.local_start_offset,
     }
 
 
@@ -185,11 +200,13 @@ def _oldest_ms(log: "Log", snapshot: "LogSnapshot") -> int:
 
 def _bars(view: _View, log: "Log", snapshot: "LogSnapshot", decided: RetentionPlan) -> list[Bar]:
     place = log.topic, log.partition
-    offsets = view.services.logs.cleaner_offsets
+    logs = view.services.logs
+    offsets = logs.cleaner_offsets
     return bars_of(
         log,
         snapshot,
         decided.decisions,
+        log.tiers.places(snapshot, is_rewritten=logs.is_rewritten(log)),
         spans,
         at_most=view.bars,
         first_dirty=offsets.first_dirty.get(place, -1) if is_compacted(log.config) else -1,

@@ -7,8 +7,9 @@ from typing import Any
 
 COLUMNS = [
     "base_offset", "segments", "size_bytes", "first_record_ms", "last_record_ms",
-    "first_arrival_ms", "last_arrival_ms", "state",
+    "first_arrival_ms", "last_arrival_ms", "state", "place",
 ]  # fmt: skip
+PLACES = ["local", "store", "both"]
 STATES = ["closed", "active", "goes", "overdue", "compacted"]
 NOW = 1_780_000_000_000
 MINUTE = 60_000
@@ -27,12 +28,13 @@ def partition(topic: str, index: int, segments: int, bars: int) -> dict[str, Any
         last = first + 9 * MINUTE
         state = 1 if number == segments - 1 else 2 if number < 3 else 0
         told.append(
-            [number * 1000, 1, 700_000 + index * 1000, first, last, first + 50, last + 50, state]
+            [number * 1000, 1, 700_000 + index * 1000, first, last, first + 50, last + 50, state, 0]
         )
     return {
         "topic": topic, "partition": index, "log_start_offset": 0,
         "high_watermark": segments * 1000, "log_end_offset": segments * 1000,
         "size_bytes": segments * 700_000, "segments": segments, "segment_bytes": 2**20,
+        "store": None,
         "lag": None, "dirty": [], "oldest_record": instant(begin), "newest_record": instant(NOW),
         "last_arrival": instant(NOW), "compaction": None,
         "retention": {
@@ -64,6 +66,7 @@ def timeline(
     last = page[-1]["partition"] if page else partitions - 1
     return {
         "now": instant(NOW), "hold": None, "retention_round": instant(NOW + MINUTE),
-        "columns": COLUMNS, "states": STATES, "partitions": page, "partitions_in_all": partitions,
+        "columns": COLUMNS, "states": STATES, "places": PLACES, "partitions": page,
+        "partitions_in_all": partitions,
         "next": f"{topic}:{last}" if last < partitions - 1 else None,
     }  # fmt: skip

@@ -48,6 +48,10 @@ function facts(rows, inAll) {
     ["Partitions", rows.length < inAll ? `${number(rows.length)} of ${number(inAll)}` : number(rows.length), false],
     ["Segments", number(sum((each) => each.segments)), false],
     ["Size", size(sum((each) => each.size_bytes)), false],
+    ...(rows.some((each) => each.store !== null) ? [
+      ["In the store", size(sum((each) => each.store?.size_bytes ?? 0)), false],
+      ["On the disk", size(sum((each) => each.size_bytes - (each.store?.alone_bytes ?? 0))), false],
+    ] : []),
     ["Leave at the next round", number(sum((each) => each.retention?.leaving_segments ?? 0)), false],
     ["Overdue, held up", number(overdue), overdue > 0],
     ["Bad times", number(dirty), dirty > 0],

@@ -5,9 +5,10 @@ import { el, fill, fillTable, named } from "/page/dom.js";
 import { at, counted, distance, name, number, place, size, span, user } from "/page/words.js";
 
 const SEGMENTS = [
-  { title: "offset", number: true }, { title: "offsets", number: true }, { title: "size", number: true }, { title: "first record" },
+  { title: "offset", number: true }, { title: "offsets", number: true }, { title: "size", number: true }, { title: "where" }, { title: "first record" },
   { title: "last record" }, { title: "last arrival" }, { title: "why it is here", wide: true }, { title: "until" },
 ];
+const WHERE = { local: "disk", store: "store", both: "disk, store" };
 const PAGE = 100, MOST = 1000;
 
 /** The panel below the timeline. */
@@ -138,7 +139,7 @@ function segment(each) {
   else if (decision.blocked_by !== null) why = `behind ${decision.blocked_by}`;
   if (each.state === "active") why = `active; ${why}`;
   return [
-    String(each.base_offset), number(each.end_offset - each.base_offset), size(each.size_bytes), at(each.record_time.first),
+    String(each.base_offset), number(each.end_offset - each.base_offset), size(each.size_bytes), WHERE[each.place], at(each.record_time.first),
     at(each.record_time.last), at(each.arrival_time.last), each.fault ?? why, at(decision.deadline),
   ];
 }

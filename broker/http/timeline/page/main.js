@@ -173,6 +173,7 @@ function show() {
   node("scale").style.height = "38px";
   paintScale(node("scale"), page.axis, view);
   rows.paint(view);
+  for (const sign of document.querySelectorAll(".of-tier")) sign.hidden = rows.all.every((each) => each.store === null);
   node("nothing").hidden = rows.all.length > 0;
   showComing(node("coming"), node("totals"), rows.all, page.now, page.inAll);
   showReaders(node("readers"), rows.all);

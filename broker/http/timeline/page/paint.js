@@ -6,7 +6,9 @@ export const ROW_HEIGHT = 52, SCALE_HEIGHT = 38;
 const TOP = 14, BASE = 38; // bars stand between the two
 const LEAST_HEIGHT = 5, MARK = 5;
 const STATES = ["closed", "active", "goes", "overdue", "compacted"];
-const COLOURS = [...STATES, "text", "quiet", "line", "shade", "now", "horizon", "bad", "found", "page"];
+export const PLACES = ["local", "store", "both"];
+const STRIP = 3; // the height of the line below a bar that the store has
+const COLOURS = [...STATES, "store", "text", "quiet", "line", "shade", "now", "horizon", "bad", "found", "page"];
 
 /** The colours of the style sheet as they are now (light, dark, forced), and the hatchings made of them. */
 export function palette() {
@@ -99,12 +101,21 @@ function paintBar(pen, bar, row, axis, colours, times, now, marks) {
   const height = LEAST_HEIGHT + (BASE - TOP - LEAST_HEIGHT) * share;
   const state = STATES[bar.state];
   pen.fillStyle = colours.hatched[state] ?? colours[state];
+  pen.globalAlpha = PLACES[bar.place] === "store" ? 0.25 : 1;
   pen.fillRect(left, BASE - height, width, height);
+  pen.globalAlpha = 1;
+  if (bar.place > 0) stored(pen, left, width, colours);
   pen.strokeStyle = colours[state];
   pen.lineWidth = 1;
   if (width > 3) pen.strokeRect(left + 0.5, BASE - height + 0.5, width - 1, height - 1);
   if (stands.future !== null) reach(pen, right, axis.width - 12, BASE - height / 2, colours);
   if (stands.past !== null) reach(pen, 12, left, BASE - height / 2, colours);
+}
+
+/** The line below a bar: the store has what it shows. */
+function stored(pen, left, width, colours) {
+  pen.fillStyle = colours.store;
+  pen.fillRect(left, BASE + 2, width, STRIP);
 }
 
 /** The thin line from a bar to the time that it claims, off the axis. */

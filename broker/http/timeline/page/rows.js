@@ -1,9 +1,10 @@
 // The rows of the timeline: one partition each, in the order of the broker, painted while they are in sight.
 
 import { el, fill, named } from "/page/dom.js";
-import { barAt, paintRow } from "/page/paint.js";
+import { barAt, paintRow, PLACES } from "/page/paint.js";
 import { at, counted, distance, msOf, place, size, span, when } from "/page/words.js";
 
+const WHERE = { local: "on the disk", store: "in the object store alone", both: "on the disk and in the object store" };
 const WHAT = { removal: "goes", roll: "rolls", compaction: "compacts" };
 
 /** A partition of an answer as the page keeps it. `bars` stay from the last answer that had some. */
@@ -22,7 +23,7 @@ function understood(state, columns, before) {
 function barOf(numbers, columns) {
   const of = Object.fromEntries(columns.map((each, index) => [each, numbers[index]]));
   return {
-    base: of.base_offset, segments: of.segments, size: of.size_bytes, state: of.state,
+    base: of.base_offset, segments: of.segments, size: of.size_bytes, state: of.state, place: of.place,
     firstRecord: of.first_record_ms, lastRecord: of.last_record_ms,
     firstArrival: of.first_arrival_ms, lastArrival: of.last_arrival_ms,
   };
@@ -137,7 +138,7 @@ export class Rows {
   }
 
   #write(row, element, view) {
-    fill(element.facts, `${counted(row.segments, "segment")} · ${size(row.size_bytes)}`);
+    fill(element.facts, `${counted(row.segments, "segment")} · ${size(row.size_bytes)}${row.store?.alone_segments ? `, ${size(row.store.alone_bytes)} of it in the store alone` : ""}`);
     const label = described(row, view.now);
     if (element.canvas.getAttribute("aria-label") !== label) element.canvas.setAttribute("aria-label", label);
     fill(element.next, ...nextOf(row, view.now));
@@ -161,7 +162,7 @@ export class Rows {
 
 function told(bar) {
   const many = bar.segments > 1 ? `${bar.segments} segments from offset ${bar.base}` : `Segment ${bar.base}`;
-  return `${many}, ${size(bar.size)}\nrecords ${when(bar.firstRecord)} – ${when(bar.lastRecord)}\ncame ${when(bar.firstArrival)} – ${when(bar.lastArrival)}`;
+  return `${many}, ${size(bar.size)}\nrecords ${when(bar.firstRecord)} – ${when(bar.lastRecord)}\ncame ${when(bar.firstArrival)} – ${when(bar.lastArrival)}\n${WHERE[PLACES[bar.place]]}`;
 }
 
 /** What the picture shows, in words. */
@@ -169,12 +170,19 @@ function described(row, now) {
   if (row.fault !== null) return `${place(row.topic, row.partition)} is offline: ${row.fault}`;
   if (row.is_still_reading) return "The times of its segments are still being read.";
   const parts = [`${counted(row.segments, "segment")} with records from ${at(row.oldest_record)} to ${at(row.newest_record)}`];
+  if (row.store !== null) parts.push(inStore(row.store));
   if (row.retention?.leaving_segments) parts.push(`${row.retention.leaving_segments} go at the next round`);
   if (row.retention?.overdue_segments) parts.push(`${row.retention.overdue_segments} overdue, held up by segment ${row.retention.stays}: ${row.retention.stays_because}`);
   for (const each of row.dirty) parts.push(`a record claims ${at(each.worst_timestamp)}`);
   if (row.landing) parts.push(row.landing.offset === null ? "the search finds nothing here" : `the search lands at offset ${row.landing.offset}`);
   if (row.horizon !== null) parts.push(`retention reaches back to ${when(row.horizon)}, ${distance(row.horizon, now)}`);
   return `${parts.join("; ")}.`;
+}
+
+/** How much of a partition the object store has. */
+function inStore(store) {
+  const alone = store.alone_segments ? `${counted(store.alone_segments, "segment")} (${size(store.alone_bytes)}) there alone` : "all of it on the disk too";
+  return `the object store has ${size(store.size_bytes)}, up to offset ${store.end_offset}, ${alone}`;
 }
 
 /** What goes next, and what holds it up. */

@@ -4,7 +4,7 @@ import { fillTable, named } from "/page/dom.js";
 import { at, counted, distance, number, place, size, span, when } from "/page/words.js";
 
 const COLUMNS = [
-  { title: "partition", wide: true }, { title: "segments", number: true }, { title: "size", number: true }, { title: "oldest record" },
+  { title: "partition", wide: true }, { title: "segments", number: true }, { title: "size", number: true }, { title: "in the store alone", number: true }, { title: "oldest record" },
   { title: "newest record" }, { title: "retention reaches to" }, { title: "next", wide: true }, { title: "held up", wide: true },
   { title: "bad times", wide: true }, { title: "search lands at" },
 ];
@@ -13,7 +13,7 @@ const WHAT = { removal: "removal", roll: "roll", compaction: "compaction" };
 /** Writes the table of the partitions that the page shows. */
 export function showTable(table, rows, now) {
   fillTable(table, "Partitions in the order of their names; times are UTC", COLUMNS, rows.map((row) => [
-    named(place(row.topic, row.partition)), number(row.segments), size(row.size_bytes), at(row.oldest_record), at(row.newest_record),
+    named(place(row.topic, row.partition)), number(row.segments), size(row.size_bytes), row.store === null ? "–" : size(row.store.alone_bytes), at(row.oldest_record), at(row.newest_record),
     when(row.horizon), next(row, now), heldUp(row), dirty(row), landing(row),
   ]), "There are no partitions.");
 }
