@@ -32,10 +32,10 @@ def save(files: PartitionFiles, offset: int) -> None:
 def _file(files: PartitionFiles) -> File:
     path = _path(files.path)
     try:
-        return files.pool.get(path)
+        return files.opened(path)
     except FileMissing:
         file = files.fs.open(path, create=True)
-        files.pool.put(file)
+        files.keep(file)
         return file
 
 
@@ -45,7 +45,7 @@ def _path(directory: str) -> str:
 
 def forget(files: PartitionFiles) -> None:
     """A log is made or opened: the open file may be of another one, that had its path before."""
-    files.pool.forget(_path(files.path))
+    files.forget(_path(files.path))
 
 
 def load(files: PartitionFiles) -> int:

@@ -313,7 +313,7 @@ class LogAppender:
         old.last_arrival_ms = old.arrival_by_zones
         held, old.held = old.held, None
         if held is not None:
-            self._files.pool.put(held)
+            self._files.keep(held)
         self.segments = (*self.segments, segment)
         self._writer = SegmentWriter(segment, self._config, self._env.clock.monotonic)
         return self._writer

@@ -16,7 +16,6 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.env import Env
 from storage.errors import CorruptLog, DiskError, LogOffline, NoSpace, StorageError
 from storage.files.file_slice import FetchData
-from storage.files.layout import LOG
 from storage.files.partition_files import PartitionFiles
 from storage.locks import Lock
 from storage.log.appender import LogAppender
@@ -492,8 +491,7 @@ class Log:
     def abandon(self) -> None:
         """Let go of the files without writing: the log is deleted, or its disk is sick."""
         self.is_closed = True
-        for segment in self.snapshot.local_segments:
-            self.files.pool.forget(segment.path_of(LOG))
+        self.files.forget_all()
         for segment in self.snapshot.segments:
             self.search.forget(segment)
         self._appender.abandon()

@@ -194,7 +194,7 @@ def remove_segment(fs: FileSystem, segment: Segment) -> None:
     """Remove a segment's files, its `.log` last, so that a crash leaves no orphan behind it."""
     for suffix in reversed(SEGMENT_SUFFIXES):
         path = segment.path_of(suffix)
-        segment.files.pool.forget(path)
+        segment.files.forget(path)
         try:
             fs.remove(path)
         except FileMissing:

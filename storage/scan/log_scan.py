@@ -74,7 +74,8 @@ class LogScan:
             size = min(size, self.limit - begin)
             if size > len(buffer):
                 buffer = bytearray(size)
-            view = memoryview(buffer)[:size]
+            asked = size
+            view = memoryview(buffer)[:asked]
             view = view[: self._file.read_into(begin, view)]
             scan = scan_batches(view)
             rows = self._in_order(scan.batches)
@@ -86,6 +87,8 @@ class LogScan:
                     self.fault = CUT_OFF
                 elif not rows:
                     size = scan.needed
+            if not (self.fault or rows) and len(view) < asked:
+                self.fault = CUT_OFF  # the file is shorter than the limit
             if rows:
                 self.end_position = begin + rows[-1][0] + rows[-1][5]
                 yield ScannedChunk(view, begin, rows)

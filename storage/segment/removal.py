@@ -47,7 +47,7 @@ def rename_away(segments: Iterable[Segment], suffixes: Sequence[str] = SUFFIXES)
         segment.is_removed = segment.synced = True
         for suffix in suffixes:
             path = files.name_of(segment.base_offset, suffix)
-            files.pool.forget(path, segment.generation)
+            files.forget(path, segment.generation)
             try:
                 files.fs.rename(path, path + DELETED)
             except FileMissing:
@@ -99,7 +99,7 @@ def _remove_files(segment: Segment) -> None:
     files = segment.files
     for suffix in SUFFIXES:
         path = files.name_of(segment.base_offset, suffix + DELETED)
-        files.pool.forget(path, segment.generation)
+        files.forget(path, segment.generation)
         try:
             files.fs.remove(path)
         except FileMissing:

@@ -36,7 +36,7 @@ def create_segment(
     """
     for suffix in SEGMENT_SUFFIXES:
         path = files.name_of(base_offset, suffix)
-        files.pool.forget(path)
+        files.forget(path)
         try:
             env.fs.remove(path)
         except FileMissing:

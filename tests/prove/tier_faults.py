@@ -74,8 +74,11 @@ def _told(folder: Path, numbered: Numbered, error: Exception) -> str:
     return "\n  ".join((f"{told} {replay}", *warnings[-TOLD_LINES:]))
 
 
-def points() -> list[Point]:
-    """All of them, as a life without faults has its calls."""
+def points(_: object) -> list[Point]:
+    """All of them, as a life without faults has its calls.
+
+    In a worker's process: the threads of its clients would be missing in those forked after it.
+    """
     with quietly(), TemporaryDirectory() as folder, seaweedfs() as server:
         return all_points(calls_of_a_life(server, Path(folder) / "plain" / "data"))
 
@@ -84,7 +87,8 @@ def prove(work: Work) -> Outcome:
     """So many points from number `seed` on; without a number, a few of all."""
     if not is_seaweedfs_published():
         return Outcome(0, "points", skipped="the package registry has no SeaweedFS for here")
-    everything = [Numbered(*each) for each in enumerate(points())]
+    [found_points] = spread(work, points, [None])
+    everything = [Numbered(*each) for each in enumerate(found_points)]
     chosen = list(_chosen(work, everything))
     parts = [chosen[at : at + AT_ONCE] for at in range(0, len(chosen), AT_ONCE)]
     found = list(spread(work, some_points, parts))

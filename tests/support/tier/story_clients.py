@@ -63,6 +63,11 @@ class StoryClients:
         """Nothing is asked."""
         self._bootstrap = bootstrap
         self._value_bytes = value_bytes
+        self._common: dict[str, str | int | float] = {
+            "bootstrap.servers": bootstrap,
+            "reconnect.backoff.max.ms": 200,
+        }
+        self._producer: Producer | None = None
 
     def make_topic(self, name: str, config: Mapping[str, str]) -> None:
         """One of a single partition."""
@@ -88,7 +93,7 @@ class StoryClients:
         """Asked until it is done; `done`: errors that say that an earlier request did it."""
 
         def was_done() -> bool:
-            admin = AdminClient({"bootstrap.servers": self._bootstrap})
+            admin = AdminClient(dict(self._common))
             try:
                 ask(admin).result(20)  # the client has to live until then
             except KafkaException as error:
@@ -99,9 +104,9 @@ class StoryClients:
 
     def write(self, wanted: Sequence[Written]) -> None:
         """Records of which offset and number are one. AssertionError when some are not taken."""
-        producer = Producer(
+        producer = self._producer = self._producer or Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._common,
                 "enable.idempotence": True,
                 "linger.ms": 5,
                 "batch.size": 2 * self._value_bytes,
@@ -133,9 +138,7 @@ class StoryClients:
 
     def _read(self, wanted: Mapping[str, tuple[int, int]]) -> Mapping[str, Sequence[Stored]]:
         """From one offset on to that before another, which is never compacted away."""
-        consumer = Consumer(
-            {"bootstrap.servers": self._bootstrap, "group.id": "r", "auto.offset.reset": "error"}
-        )
+        consumer = Consumer({**self._common, "group.id": "r", "auto.offset.reset": "error"})
         consumer.assign([TopicPartition(topic, 0, first) for topic, (first, _) in wanted.items()])
         found: dict[str, list[Stored]] = {topic: [] for topic in wanted}
         left, ends = set(wanted), time.monotonic() + WAIT_SECONDS
