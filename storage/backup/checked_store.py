@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from storage.backup.still_directory import DirectoryChanged
+from storage.backup.still_file import DirectoryChanged
 from storage.env import Buffer
 from storage.tier.port import ObjectFacts, ObjectStore
 

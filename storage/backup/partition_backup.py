@@ -15,8 +15,8 @@ from typing import NamedTuple
 from protocol.checksum import crc32c
 from storage.backup.checked_store import CheckedStore
 from storage.backup.run_clock import RunClock
-from storage.backup.still_directory import DirectoryChanged
-from storage.backup.still_log import KnownOffsets, StillLog, open_still
+from storage.backup.still_file import DirectoryChanged
+from storage.backup.still_log import KnownOffsets, StillLog, StillOrder, open_still
 from storage.env import Env
 from storage.errors import StorageError
 from storage.files.layout import ZONES, partition_dir_name
@@ -32,6 +32,7 @@ from storage.tier.tiered_log import TieredLog
 
 TRIES = 20
 """Looks at a partition whose files change while they are read."""
+REST_SECONDS = 0.2
 
 
 class CopyCount(NamedTuple):
@@ -53,6 +54,8 @@ class Source(NamedTuple):
     store: ObjectStore
     clock: RunClock
     pace: Pace
+    pause: Callable[[float], object]
+    """Waits so many seconds."""
 
 
 class PartitionBackup:
@@ -73,37 +76,38 @@ class PartitionBackup:
         files do not rest; WriterReplaced, TierMismatch, StoreError, DiskError: what was sent is
         not sent again.
         """
-        for left in range(TRIES, 0, -1):
+        order = StillOrder(known, below, self._source.pause)
+        for _ in range(TRIES - 1):
             try:
-                self._attempt(known(), below)
+                return self._attempt(order)
             except DirectoryChanged:
-                if left == 1:
-                    raise
-            else:
-                return
+                self._source.pause(REST_SECONDS)
+        return self._attempt(order)
 
-    def _attempt(self, known: KnownOffsets, below: int | None) -> None:
+    def _attempt(self, order: StillOrder) -> None:
         source = self._source
-        still = open_still(source.env, self.path, self._keys, known, below)
+        still = open_still(source.env, self.path, self._keys, order)
         try:
-            with self._judged(still):
-                self._copy(still)
+            with self._judged(still, order):
+                self._copy(still, order)
         finally:
             still.log.abandon()
 
     @contextmanager
-    def _judged(self, still: StillLog) -> Iterator[None]:
+    def _judged(self, still: StillLog, order: StillOrder) -> Iterator[None]:
         """An error of files that were replaced meanwhile says nothing about the log."""
         try:
             yield
         except StorageError as error:
-            if not isinstance(error, DirectoryChanged) and still.is_changed(self._source.env):
+            if not isinstance(error, DirectoryChanged) and still.is_changed(
+                self._source.env, order
+            ):
                 raise DirectoryChanged(self.path, "copy", str(error)) from error
             raise
 
-    def _copy(self, still: StillLog) -> None:
+    def _copy(self, still: StillLog, order: StillOrder) -> None:
         source = self._source
-        store = CheckedStore(source.store, partial(still.is_changed, source.env))
+        store = CheckedStore(source.store, partial(still.is_changed, source.env, order))
         reach = Reach(store, ObjectCache(still.env.fs, self.path, 0))  # nothing is read through it
         env = replace(still.env, clock=source.clock)
         tiered = TieredLog(still.log, self._keys, reach, env, None)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from storage.backup.partition_backup import CopyCount, PartitionBackup, Source
 from storage.backup.run_clock import RunClock
-from storage.backup.still_directory import DirectoryChanged
+from storage.backup.still_file import DirectoryChanged
 from storage.backup.still_log import KnownOffsets, PartitionGone, TieredElsewhere, synced_below
 from storage.cleaner.cleanable_logs import CleanerOffsets
 from storage.env import Env
@@ -106,7 +106,7 @@ def back_up(env: Env, store: ObjectStore, order: BackupOrder) -> Backup:
         _check_is_backup(before)
         clock.pass_by(before.written_ms)
     began_ms = clock.now_ms()
-    source = Source(env, order.log_dir, store, clock, order.pace)
+    source = Source(env, order.log_dir, store, clock, order.pace, order.pause)
     copies = _Run(source, order).copies()
     content = Content(cluster_id, node_id, order.files())
     try:

@@ -12,10 +12,10 @@ again, but `DirectoryChanged`: whoever reads looks again.
 from collections.abc import Mapping
 from typing import NoReturn
 
-from storage.backup.still_file import StillFile, StillNode
+from storage.backup.still_file import DirectoryChanged, StillFile, StillNode
 from storage.env import DirEntry, File, FileSystem, Lock, replace_file
 from storage.errors import DiskError, FileMissing, NoSpace
-from storage.files.layout import LOG, parse_segment_name
+from storage.files.layout import CLEANED, DELETED, LOG, SWAP, parse_segment_name
 
 LOOKS = 100
 """Looks at names that differ from one to the next, at most."""
@@ -23,10 +23,6 @@ MEMORY_BYTES = 256 * 1024 * 1024
 """Most bytes that are written into memory: indexes of one segment, and small files."""
 
 Names = Mapping[str, DirEntry]
-
-
-class DirectoryChanged(DiskError):  # noqa: N818 - what was found
-    """Files came, went or were replaced since the directory was looked at."""
 
 
 def look(fs: FileSystem, path: str) -> Names:
@@ -48,25 +44,54 @@ def _files(fs: FileSystem, path: str) -> Names:
     return {each.name: each for each in fs.list_dir(path) if not each.is_dir}
 
 
-def is_replaced(before: Names, now: Names) -> bool:
+def is_replaced(before: Names, now: Names, clean_end: int) -> bool:
     """True when a `.log` of before is another file now, or went from between others.
 
     Those at the begin may have gone: retention takes the oldest, and their names never return. The
-    last one may have grown.
+    last one may have grown, and ended since; then compaction may have been there, as its traces
+    say, or `clean_end`, the end of the clean part by the directory's checkpoint of now.
     """
-    logs = sorted(name for name in before if _is_log(name))
+    logs = sorted(name for name in before if is_log(name))
     staying = [name for name in logs if name in now]
     if staying != logs[len(logs) - len(staying) :]:
         return True
-    return any(
-        now[name].size_bytes < before[name].size_bytes
-        if name == logs[-1]
-        else _identity(now[name]) != _identity(before[name])
-        for name in staying
+    if not staying:
+        return False
+    *closed, last = staying
+    if any(_identity(now[name]) != _identity(before[name]) for name in closed):
+        return True
+    has_ended = any(is_log(name) and name > last for name in now)
+    return now[last].size_bytes < before[last].size_bytes or (
+        has_ended and (clean_end > _base_of(last) or _has_traces_from(now, last))
     )
 
 
-def _is_log(name: str) -> bool:
+def has_traces(names: Names) -> bool:
+    """True when files are left that compaction makes, or has replaced.
+
+    Until these go a checkpoint says that it has been there. What retention has renamed is before
+    all that stays.
+    """
+    first = min((name for name in names if is_log(name)), default=None)
+    return first is not None and _has_traces_from(names, first)
+
+
+def _has_traces_from(names: Names, first: str) -> bool:
+    """As `has_traces`, of segments from that of a `.log` on."""
+    return any(
+        name >= first and name.endswith((LOG + SWAP, LOG + CLEANED, LOG + DELETED))
+        for name in names
+    )
+
+
+def _base_of(name: str) -> int:
+    parsed = parse_segment_name(name)
+    assert parsed is not None, name
+    return parsed.base_offset
+
+
+def is_log(name: str) -> bool:
+    """True for the name of a `.log`."""
     parsed = parse_segment_name(name)
     return parsed is not None and parsed.suffix == LOG
 

@@ -3,6 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from storage.env import Buffer, File
+from storage.errors import DiskError
+
+
+class DirectoryChanged(DiskError):  # noqa: N818 - what was found
+    """Files came, went or were replaced since the directory was looked at."""
 
 
 class StillNode:
@@ -37,13 +42,16 @@ class StillFile:
         self._charge = charge
 
     def read_at(self, position: int, size: int) -> bytes:
-        """The bytes. DiskError."""
+        """The bytes. DirectoryChanged where the file has fewer than it had; DiskError."""
         node = self._node
         if node.data is not None:
             return bytes(node.data[position : position + size])
         assert self._source is not None
-        size = min(size, node.size_bytes - position)
-        return self._source.read_at(position, size) if size > 0 else b""
+        size = max(min(size, node.size_bytes - position), 0)
+        data = self._source.read_at(position, size) if size else b""
+        if len(data) < size:
+            raise DirectoryChanged(node.source, "read", f"it ends at {position + len(data)}")
+        return data
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fills the buffer. DiskError."""

@@ -5,12 +5,20 @@ power cut would serve, cut before the first record of an open transaction, with 
 and abort lists of that offset. Then its last segment is ended, in memory, so that all is closed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from config.topic import TopicConfig
-from storage.backup.still_directory import Names, StillDirectory, is_replaced, look
+from storage.backup.still_directory import (
+    Names,
+    StillDirectory,
+    has_traces,
+    is_log,
+    is_replaced,
+    look,
+)
+from storage.backup.still_file import DirectoryChanged
 from storage.env import Env
 from storage.errors import CorruptCheckpoint, CorruptLog, FileMissing
 from storage.files import synced_mark
@@ -32,6 +40,8 @@ from storage.segment.trusted_indexes import TrustedIndexes
 from storage.tier import local_state
 from storage.tier.names import PartitionKeys
 
+RECENT_MS, MARK_SECONDS = 2000, 0.5
+"""A log that was written so lately has its mark of what is synced no later than that."""
 _LEFT_OUT = frozenset((REMOTE_FILE, SYNCED_MARK))
 """Files that speak of more than the log has after it was cut."""
 
@@ -53,6 +63,18 @@ class KnownOffsets(NamedTuple):
     """Of logs that compaction has rewritten."""
 
 
+class StillOrder(NamedTuple):
+    """A log as it is asked for."""
+
+    known: Callable[[], KnownOffsets]
+    """Reads the checkpoints of its data directory."""
+    below: int | None
+    """The offset where it ends, unless compaction rewrites it: a record from before may have gone
+    already for one that is behind. None: where it is synced."""
+    pause: Callable[[float], object]
+    """Waits so many seconds."""
+
+
 class StillLog(NamedTuple):
     """One log, and how to find out whether its files are what they were."""
 
@@ -64,10 +86,12 @@ class StillLog(NamedTuple):
     env: Env
     """The same world; its files are those of the moment, and take changes in memory."""
 
-    def is_changed(self, env: Env) -> bool:
+    def is_changed(self, env: Env, order: StillOrder) -> bool:
         """True when a file that was read may have been another one. DiskError."""
+        name = PartitionName(self.log.topic, self.log.partition)
         try:
-            return is_replaced(self.names, look(env.fs, self.path))
+            now = look(env.fs, self.path)
+            return is_replaced(self.names, now, _clean_end(order.known(), name))
         except FileMissing:
             return True
 
@@ -78,40 +102,74 @@ def synced_below(env: Env, path: str, recovery_point: int) -> int:
     return max(recovery_point, synced_mark.load(files))
 
 
-def open_still(
-    env: Env, path: str, keys: PartitionKeys, known: KnownOffsets, below: int | None
-) -> StillLog:
-    """Opens the log in `path` up to the offset `below`; None: up to where it is synced.
-
-    A log that compaction rewrites is cut where it is synced, whatever `below` is: a record from
-    before it may have gone already for one that is behind it.
+def open_still(env: Env, path: str, keys: PartitionKeys, order: StillOrder) -> StillLog:
+    """Opens the log in `path` up to the offset `order.below`; None: up to where it is synced.
 
     PartitionGone, TieredElsewhere, DirectoryChanged; CorruptLog for one that is damaged; DiskError.
     """
-    name = PartitionName(keys.topic, keys.partition)
-    cleaned = known.clean_parts.get(name)
     _check_topic(env, path, keys)
-    synced = synced_below(env, path, known.recovery_points.get(name, 0))
+    found = _find(env, path, PartitionName(keys.topic, keys.partition), order)
+    _check_is_here(env, path, found.names, found.hints.start_offset)
+    work = _Opening(env, path, keys, found)
+    log, still = work.opened(found.below)
+    if log.snapshot.last_stable_offset < log.snapshot.log_end_offset:
+        log.abandon()
+        log, still = work.opened(log.snapshot.last_stable_offset)
+    log.roll()
+    log.mark_durable(log.sync())
+    cleaned = found.cleaned or CleanPart()
+    return StillLog(log, path, found.names, found.is_rewritten, cleaned, still)
+
+
+class _FoundLog(NamedTuple):
+    """A log's files, and what is known of them."""
+
+    names: Names
+    below: int
+    hints: LoadHints
+    is_rewritten: bool
+    cleaned: CleanPart | None
+
+
+def _find(env: Env, path: str, name: PartitionName, order: StillOrder) -> _FoundLog:
+    """Looks at names, then at marks, then at names again: these have all up to the marks."""
+    before = _look(env, path)
+    known = order.known()
+    cleaned, below = known.clean_parts.get(name), order.below
+    is_rewritten = cleaned is not None or has_traces(before)
+    if is_rewritten:
+        _wait_for_mark(env, before, order.pause)
+    if is_rewritten or below is None:
+        known = order.known()
+        below = synced_below(env, path, known.recovery_points.get(name, 0))
     names = _look(env, path)
-    if below is None or cleaned is not None:
-        below = synced
-    start = known.start_offsets.get(name, 0)
-    _check_is_here(env, path, names, start)
+    if is_replaced(before, names, _clean_end(order.known(), name)) or (
+        has_traces(names) and not is_rewritten
+    ):
+        raise DirectoryChanged(path, "look", "segments were replaced meanwhile")
     hints = LoadHints(
         is_clean=False,
         recovery_point=min(known.recovery_points.get(name, 0), below),
-        start_offset=start,
+        start_offset=known.start_offsets.get(name, 0),
         gaps_below=MAX_OFFSET,  # the cut is what ends a log here, no gap that compaction left
     )
-    work = _Opening(env, path, keys, names, hints)
-    log, still = work.opened(below)
-    if log.snapshot.last_stable_offset < log.snapshot.log_end_offset:
-        below = log.snapshot.last_stable_offset
-        log.abandon()
-        log, still = work.opened(below)
-    log.roll()
-    log.mark_durable(log.sync())
-    return StillLog(log, path, names, cleaned is not None, cleaned or CleanPart(), still)
+    return _FoundLog(names, below, hints, is_rewritten, cleaned)
+
+
+def _clean_end(known: KnownOffsets, name: PartitionName) -> int:
+    """End of the part in which compaction has been."""
+    return known.clean_parts.get(name, CleanPart()).end_offset
+
+
+def _wait_for_mark(env: Env, names: Names, pause: Callable[[float], object]) -> None:
+    """Waits until a log's mark speaks of all that compaction has seen of it.
+
+    It may have removed a record for one that is behind the mark of this moment; that one is synced,
+    and a log's mark follows its syncs.
+    """
+    written_ms = max((each.mtime_ms for name, each in names.items() if is_log(name)), default=0)
+    if abs(env.clock.now_ms() - written_ms) < RECENT_MS:
+        pause(MARK_SECONDS)
 
 
 def _look(env: Env, path: str) -> Names:
@@ -149,14 +207,12 @@ def _check_is_here(env: Env, path: str, names: Names, start_offset: int) -> None
 class _Opening:
     """Openings of one log, each up to another offset."""
 
-    def __init__(
-        self, env: Env, path: str, keys: PartitionKeys, names: Names, hints: LoadHints
-    ) -> None:
+    def __init__(self, env: Env, path: str, keys: PartitionKeys, found: _FoundLog) -> None:
         self._env = env
         self._path = path
         self._keys = keys
-        self._names = names
-        self._hints = hints
+        self._names = found.names
+        self._hints = found.hints
 
     def opened(self, below: int) -> tuple[Log, Env]:
         """The log up to the offset. CorruptLog, DiskError."""

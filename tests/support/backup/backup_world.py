@@ -1,7 +1,8 @@
 """A data directory with logs of several kinds on a simulated disk, its back-ups, and restores."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from storage.cleaner.cleanable_logs import learn_ages, verdict_on
 from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.directory.log_manager import LogManager
 from storage.directory.topics_file import CatalogState, TopicEntry, partitions_in, render
-from storage.env import Env
+from storage.env import Env, FileSystem
 from storage.index.txn_index import AbortedTxn
 from storage.log.log import Log
 from storage.search.time_lag import OffsetTimes
@@ -40,6 +41,8 @@ T0 = 1_700_000_000_000
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 Name = tuple[str, int]
+Row = tuple[int, int, bytes | None, bytes | None]
+"""Offset, time, key and value."""
 
 
 class LogContent(NamedTuple):
@@ -47,9 +50,21 @@ class LogContent(NamedTuple):
 
     start_offset: int
     end_offset: int
-    records: tuple[tuple[int, int, bytes | None, bytes | None], ...]
-    """Offset, time, key and value."""
+    records: tuple[Row, ...]
     aborted: tuple[AbortedTxn, ...]
+
+
+class WatchedFiles(ReadOnlyFileSystem):
+    """Contents of a file system, for reading; a broker may be at work after each small file."""
+
+    def __init__(self, inner: FileSystem, on_read: Callable[[str], object]) -> None:
+        super().__init__(inner)
+        self._on_read = on_read
+
+    def read_bytes(self, path: str) -> bytes:
+        data = super().read_bytes(path)
+        self._on_read(path)
+        return data
 
 
 class BackupWorld:
@@ -64,6 +79,10 @@ class BackupWorld:
         self.sequence = 0
         self._written = 0
         self._seeds = 100
+        self.on_read: Callable[[str], object] = lambda path: None
+        """Called after a back-up has read a whole file."""
+        self.appended: dict[Name, dict[int, Row | None]] = defaultdict(dict)
+        """All records that were ever appended, by offset; None: a marker."""
         self.start()
         for topic, entry in self.topics.items():
             for partition in range(entry.partition_count):
@@ -119,7 +138,8 @@ class BackupWorld:
         at = self.clock.now_ms() - self._written % 5 * 1000  # out of order
         data = build_batch([(at, key, value)], **batch)
         log = self.log(topic, partition)
-        log.append(memoryview(data), acks_all=True, leader_epoch=log.leader_epoch)
+        put = log.append(memoryview(data), acks_all=True, leader_epoch=log.leader_epoch)
+        self.appended[topic, partition][put.base_offset] = put.base_offset, at, key, value
         self.clock.advance(7)
 
     def transaction(self, count: int, *, is_committed: bool | None) -> None:
@@ -136,7 +156,8 @@ class BackupWorld:
                 Marker(COMMIT if is_committed else ABORT, 0), 5, 0, self.clock.now_ms()
             )
             batch = own_batch(marker, self.clock.now_ms())
-            log.append_own(batch, acks_all=False, leader_epoch=log.leader_epoch)
+            put = log.append_own(batch, acks_all=False, leader_epoch=log.leader_epoch)
+            self.appended[TRANSACTIONAL, 0][put.base_offset] = None
 
     def sync(self) -> None:
         """All that is written is on the disk, and the directory says so."""
@@ -176,7 +197,7 @@ class BackupWorld:
 
     def back_up(self, store: ObjectStore, **order: Any) -> Backup:
         """One run; the directory may be read and not be written."""
-        fs: Any = ReadOnlyFileSystem(self.fs)
+        fs: Any = WatchedFiles(self.fs, self.on_read)
         env = Env(self.clock, fs, sim_env(self._next_seed()).rng)
         return back_up(env, store, BackupOrder(DATA, self.files, partitions_in, **order))
 
