@@ -16,14 +16,16 @@ from protocol.checksum import crc32c
 from storage.backup.checked_store import CheckedStore
 from storage.backup.run_clock import RunClock
 from storage.backup.still_file import DirectoryChanged
-from storage.backup.still_log import KnownOffsets, StillLog, StillOrder, open_still
+from storage.backup.still_log import KnownOffsets, StillLog, StillOrder, check_topic, open_still
+from storage.backup.unchanged import has_all, state_if_old
 from storage.env import Env
 from storage.errors import StorageError
-from storage.files.layout import ZONES, partition_dir_name
+from storage.files.layout import ZONES, PartitionName, partition_dir_name
 from storage.log.log import Log
 from storage.segment.segment import Segment
 from storage.tier.copying import Pace
 from storage.tier.manifest import Manifest, RemoteSegment
+from storage.tier.manifest_chain import read_newest
 from storage.tier.names import PartitionKeys
 from storage.tier.object_cache import ObjectCache
 from storage.tier.port import ObjectStore
@@ -56,6 +58,8 @@ class Source(NamedTuple):
     pace: Pace
     pause: Callable[[float], object]
     """Waits so many seconds."""
+    before_ms: int | None = None
+    """Begin of the last complete back-up at the place; None: there is none."""
 
 
 class PartitionBackup:
@@ -86,12 +90,30 @@ class PartitionBackup:
 
     def _attempt(self, order: StillOrder) -> None:
         source = self._source
+        if self._is_there(order):
+            return
         still = open_still(source.env, self.path, self._keys, order)
         try:
             with self._judged(still, order):
                 self._copy(still, order)
         finally:
             still.log.abandon()
+
+    def _is_there(self, order: StillOrder) -> bool:
+        """True when nothing has changed since the last back-up."""
+        source, keys = self._source, self._keys
+        if source.before_ms is None:
+            return False
+        check_topic(source.env, self.path, keys)
+        name = PartitionName(keys.topic, keys.partition)
+        state = state_if_old(source.env, self.path, name, order, source.before_ms)
+        if state is None:
+            return False
+        manifest = read_newest(source.store, keys)
+        if manifest is None or not has_all(manifest, state):
+            return False
+        source.clock.pass_by(manifest.written_ms)
+        return True
 
     @contextmanager
     def _judged(self, still: StillLog, order: StillOrder) -> Iterator[None]:

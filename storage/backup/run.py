@@ -106,7 +106,8 @@ def back_up(env: Env, store: ObjectStore, order: BackupOrder) -> Backup:
         _check_is_backup(before)
         clock.pass_by(before.written_ms)
     began_ms = clock.now_ms()
-    source = Source(env, order.log_dir, store, clock, order.pace, order.pause)
+    since_ms = None if before is None else before.began_ms
+    source = Source(env, order.log_dir, store, clock, order.pace, order.pause, since_ms)
     copies = _Run(source, order).copies()
     content = Content(cluster_id, node_id, order.files())
     try:

@@ -107,7 +107,7 @@ def open_still(env: Env, path: str, keys: PartitionKeys, order: StillOrder) -> S
 
     PartitionGone, TieredElsewhere, DirectoryChanged; CorruptLog for one that is damaged; DiskError.
     """
-    _check_topic(env, path, keys)
+    check_topic(env, path, keys)
     found = _find(env, path, PartitionName(keys.topic, keys.partition), order)
     _check_is_here(env, path, found.names, found.hints.start_offset)
     work = _Opening(env, path, keys, found)
@@ -179,7 +179,8 @@ def _look(env: Env, path: str) -> Names:
         raise PartitionGone(path, "look", "the topic was deleted") from error
 
 
-def _check_topic(env: Env, path: str, keys: PartitionKeys) -> None:
+def check_topic(env: Env, path: str, keys: PartitionKeys) -> None:
+    """PartitionGone unless the directory is that of the topic; CorruptLog when it cannot say."""
     try:
         topic_id = read_partition_metadata(env.fs, f"{path}/{PARTITION_METADATA_FILE}")
     except CorruptCheckpoint as error:

@@ -15,7 +15,7 @@ from storage.cleaner.cleanable_logs import learn_ages, verdict_on
 from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.directory.log_manager import LogManager
 from storage.directory.topics_file import CatalogState, TopicEntry, partitions_in, render
-from storage.env import Env, FileSystem
+from storage.env import Env, File, FileSystem
 from storage.index.txn_index import AbortedTxn
 from storage.log.log import Log
 from storage.search.time_lag import OffsetTimes
@@ -61,6 +61,12 @@ class WatchedFiles(ReadOnlyFileSystem):
         super().__init__(inner)
         self._on_read = on_read
 
+    def open(self, path: str, *, create: bool = False, write: bool = True) -> File:
+        file = super().open(path, create=create, write=write)
+        if path.endswith(".log"):
+            self._on_read(path)
+        return file
+
     def read_bytes(self, path: str) -> bytes:
         data = super().read_bytes(path)
         self._on_read(path)
@@ -80,7 +86,7 @@ class BackupWorld:
         self._written = 0
         self._seeds = 100
         self.on_read: Callable[[str], object] = lambda path: None
-        """Called after a back-up has read a whole file."""
+        """Called after a back-up has read a small file, or opened one of records."""
         self.appended: dict[Name, dict[int, Row | None]] = defaultdict(dict)
         """All records that were ever appended, by offset; None: a marker."""
         self.start()

@@ -6,12 +6,17 @@ import pytest
 
 from storage.backup.partition_backup import REST_SECONDS
 from storage.backup.run import BackupRefused
+from storage.backup.still_log import TieredElsewhere
 from storage.directory.log_manager import LogManager
 from storage.env import Buffer
 from storage.errors import StorageError
 from storage.files.layout import LOG, META_PROPERTIES_FILE, RESTORING_FILE, SYNCED_MARK
+from storage.tier import local_state
 from storage.tier.card import ForeignTier, claim
 from storage.tier.cluster_picture import USERS_FILE, Content, PictureWriter
+from storage.tier.local_state import LocalState
+from storage.tier.manifest_chain import read_newest
+from storage.tier.names import PartitionKeys
 from storage.tier.port import ObjectFacts
 from storage.tier.single_writer import WriterReplaced
 from storage.tier.tiered_log import TierMismatch
@@ -23,6 +28,7 @@ from tests.support.backup.backup_world import (
     KEYED,
     OFFSETS,
     PLAIN,
+    TOPICS,
     TRANSACTIONAL,
     BackupWorld,
     arrivals_of,
@@ -88,6 +94,29 @@ def test_a_second_run_sends_what_is_new_alone(world: BackupWorld, store: MemoryS
     third = {each.keys[::2]: each.sent for each in world.back_up(store).partitions}
     assert third[PLAIN, 0].segments == 3  # the end that was there, grown, and what follows
     assert sum(each.segments for each in third.values()) == third[PLAIN, 0].segments
+    assert content_of(restored(world, store)[0]) == world.content()
+
+
+def test_records_of_idle_logs_are_not_read_again(world: BackupWorld, store: MemoryStore) -> None:
+    world.compact()
+    world.clock.advance(HOUR_MS)
+    world.back_up(store)
+    read: set[str] = set()
+    world.on_read = lambda path: read.add(path) if path.endswith(LOG) else None
+    world.clock.advance(HOUR_MS)
+    world.back_up(store)
+    assert not read
+    world.fill(1, PLAIN, 1)
+    world.sync()
+    world.retain_from(world.log(PLAIN).snapshot.segments[1].base_offset)
+    world.back_up(store)
+    assert {path.split("/")[2] for path in read} == {"plain-0", "plain-1"}
+    read.clear()
+    world.clock.advance(HOUR_MS)
+    world.fill(9, KEYED)
+    world.compact()
+    world.back_up(store)
+    assert {path.split("/")[2] for path in read} >= {"keyed-0"}
     assert content_of(restored(world, store)[0]) == world.content()
 
 
@@ -360,4 +389,20 @@ def test_a_damaged_log_keeps_its_copy_from_before(world: BackupWorld, store: Mem
 def test_errors_name_what_they_are_of(world: BackupWorld, store: MemoryStore) -> None:
     world.fs.write_atomically(f"{DATA}/recovery-point-offset-checkpoint", b"0\nno\n")
     with pytest.raises(StorageError, match="recovery-point"):
+        world.back_up(store)
+
+
+def test_a_log_that_a_tier_has_a_part_of_is_refused(world: BackupWorld, store: MemoryStore) -> None:
+    """As long as the directory has all of it, it is backed up like any other."""
+    tiered = MemoryStore(world.clock.now_ms)
+    world.back_up(tiered)
+    keys = PartitionKeys(PLAIN, TOPICS[PLAIN].topic_id, 0)
+    manifest = read_newest(tiered, keys)
+    assert manifest is not None
+    local_state.save(world.fs, f"{DATA}/{PLAIN}-0", LocalState(manifest))
+    world.back_up(store)
+    assert content_of(restored(world, store)[0]) == world.content()
+    second = manifest.segments[1].base_offset
+    local_state.save(world.fs, f"{DATA}/{PLAIN}-0", LocalState(manifest, second))
+    with pytest.raises(TieredElsewhere, match="in a tier's store alone"):
         world.back_up(store)
