@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from protocol.errors import KafkaError
 from storage.errors import CorruptLog, DiskError, StorageError
+from storage.tier.copying import NotAsSent
 from storage.tier.port import StoreError
 
 DAMAGE, DISK, STORE, REFUSED, BUG = KINDS = "damage", "disk", "store", "refused", "bug"
@@ -46,6 +47,8 @@ def set_aside(before: SetAside | None, error: Exception, now: float) -> SetAside
 
 def _kind_of(error: Exception) -> str:
     match error:
+        case NotAsSent():  # spoilt on its way: the log itself is sound
+            return STORE
         case CorruptLog():
             return DAMAGE
         case StoreError():

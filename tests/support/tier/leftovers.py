@@ -1,10 +1,11 @@
 """Objects of a tier that nothing names, and names without an object."""
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from storage.tier.manifest_chain import read_newest
 from storage.tier.names import RECORDS, SIDE, PartitionKeys, is_probe, object_of
-from storage.tier.port import ObjectStore
+from storage.tier.port import ObjectMissing, ObjectStore
 
 
 def named_by(store: ObjectStore, keys: PartitionKeys) -> set[str]:
@@ -31,8 +32,9 @@ def unnamed(store: ObjectStore) -> set[str]:
     found = {each.key: object_of(each.key) for each in store.list("topics/")}
     segments = {key: name for key, name in found.items() if name is not None and name.unique}
     for keys in {name.keys for name in segments.values()}:
-        for key in named_by(store, keys):
-            segments.pop(key, None)
+        with suppress(ObjectMissing):  # a topic that is being removed: nothing names them
+            for key in named_by(store, keys):
+                segments.pop(key, None)
     return set(segments)
 
 

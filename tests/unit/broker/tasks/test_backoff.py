@@ -2,12 +2,14 @@
 
 import pytest
 
-from broker.tasks.backoff import SetAside, set_aside
+from broker.tasks.backoff import STORE, SetAside, set_aside
 from storage.errors import CorruptLog, DiskError
+from storage.tier.copying import NotAsSent
 from storage.tier.port import StoreAway
 
 FULL = DiskError("/data/t-0", "write", "No space left on device", 28)
 AWAY = StoreAway("topics/t", "get", "it cannot be reached")
+SPOILT = NotAsSent("topics/t/0.log", "other bytes arrived than were sent")
 
 
 def waits(error: Exception, count: int) -> list[float]:
@@ -20,8 +22,13 @@ def waits(error: Exception, count: int) -> list[float]:
     return found
 
 
-def test_a_store_that_did_not_answer_once_is_asked_soon() -> None:
-    assert waits(AWAY, 7) == [2, 4, 8, 16, 32, 60, 60]
+@pytest.mark.parametrize("error", [AWAY, SPOILT])
+def test_a_store_that_failed_once_is_asked_soon(error: Exception) -> None:
+    assert waits(error, 7) == [2, 4, 8, 16, 32, 60, 60]
+
+
+def test_other_bytes_than_were_sent_are_no_damage_of_the_log() -> None:
+    assert set_aside(None, SPOILT, 0.0).kind == STORE
 
 
 @pytest.mark.parametrize("error", [FULL, CorruptLog("/data/t-0/0.log", "crc")])
