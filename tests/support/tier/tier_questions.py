@@ -109,6 +109,13 @@ def _batches(life: TierLife, at: int, end: int) -> Iterator[tuple[BatchRow, list
         at = rows[-1][2] + 1
 
 
+def batches_of(life: TierLife) -> list[tuple[int, int, int]]:
+    """Offsets and attributes of all batches. StorageError."""
+    snapshot = life.log.snapshot
+    found = _batches(life, snapshot.log_start_offset, snapshot.high_watermark)
+    return [(row[1], row[2], row[7]) for row, _ in found]
+
+
 def _next_records(life: TierLife, offset: int) -> object:
     """Those of the next batch that has some."""
     for _, records in _batches(life, offset, life.log.snapshot.high_watermark):

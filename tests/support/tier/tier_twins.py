@@ -30,7 +30,7 @@ from tests.support.tier.leftovers import missing, unnamed
 from tests.support.tier.store_weather import StoreWeather, Weather
 from tests.support.tier.tier_crash_world import read_rows
 from tests.support.tier.tier_life import NOW, TierLife
-from tests.support.tier.tier_questions import Question, Wanted, questions
+from tests.support.tier.tier_questions import Question, Wanted, batches_of, questions
 
 Pair = tuple[bytes, bytes | None]  # key, value
 
@@ -86,8 +86,8 @@ class TierTwins:
         self.is_cleaned = False
         """True once the twins may have other segments."""
         self.is_apart = False
-        """True once a run has ended in the middle: the next one finds markers of which the records
-        are gone, and tombstones and markers then leave earlier than those of the twin."""
+        """True once batches differ. A run after one that has ended in the middle, or that finds the
+        records of a transaction gone, lets its marker leave earlier than the twin's."""
         cache = dice.choice((TINY_CACHE, 3_000_000, LARGE_CACHE))
         self.tier = TierLife(self.weather.store, cache_bytes=cache, clock=SimClock(NOW), **settings)
         self.alone = TierLife(None, clock=SimClock(NOW), **settings)
@@ -343,6 +343,7 @@ class TierTwins:
                 self.weather.clear_up()
             tries += 1
         self.alone.clean(verdict)
+        self.is_apart |= self._may_fail(lambda: batches_of(self.tier)) != batches_of(self.alone)
 
     def _cleaned_tier(self, verdict: Verdict) -> bool:
         before = len(self.tier.tiered.replaced)
