@@ -14,7 +14,7 @@ from tests.support.tier.s3_server import S3Server, is_seaweedfs_published, only_
 from tests.support.worlds.broker_process import HOROLOG
 
 RECORDS = 3000
-SLOWEST = 5
+SLOWEST = 15
 """A start on a restored directory may take so many times what one on the whole takes, at most: the
 machine of a test does other work. `scripts/soak wiped` measures it."""
 
