@@ -4,9 +4,9 @@
 `TrustedIndexes`: while a segment gets other indexes, or a writer who keeps them. - `Lock()` of
 `LogCheckpoints`: while a checkpoint file is written. - `Lock()` of a `TieredLog`: while its file in
 the log's directory is written; of an `ObjectCache`: while files come and go; of a `RemoteObject`:
-while bytes come; of a `DirectoryStore`: while a file is made. - `ONCE`: for what is made when it is
-first asked for, on whichever thread that is: one wins. Taken for an assignment only, never while
-anything is read or made.
+while bytes come; of a `DirectoryStore`: while a file is made; of `RemovedSegments`: while one is
+taken out. - `ONCE`: for what is made when it is first asked for, on whichever thread that is: one
+wins. Taken for an assignment only, never while anything is read or made.
 """
 
 from threading import Lock

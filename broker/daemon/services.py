@@ -24,6 +24,7 @@ from broker.partitions.group_commit import GroupCommit, flush_bytes_of_this_mach
 from broker.partitions.partition import Partition
 from broker.partitions.partition_services import PartitionServices
 from broker.partitions.sync_thread import Durable
+from broker.quotas.disk_brake import DiskBrake
 from broker.quotas.enforcement import Enforcement
 from broker.quotas.service import Quotas
 from broker.record_times.audit_stream import AuditStream
@@ -84,6 +85,7 @@ from storage.directory.log_manager import LogManager
 from storage.env import Env
 
 if TYPE_CHECKING:
+    from broker.tier.room import TierRoom
     from broker.tier.standing import TierStanding
     from broker.tier.sweep import Sweep
     from broker.tier.tier import Tier
@@ -261,6 +263,12 @@ class Services:
             mute=server.mute,
             on_enforced=self._measure,
         )
+        self.disk_brake = DiskBrake(
+            lambda: self.disk_space.bytes_per_second,
+            monotonic=self.probes.monotonic,
+            mute=server.mute,
+            throttled=self.quotas.throttled,
+        )
 
     def _make_coordinators(self) -> None:
         state = StateServices(
@@ -311,6 +319,7 @@ class Services:
             remote=standing,
         )
         self.memory.watch(MemoryClass.CLEANER, lambda: self.cleaner.memory_bytes)
+        room = None if self.tier is None else self._made_room(self.tier)
         self.disk_watch = DiskWatch(
             self.loop,
             lane,
@@ -318,6 +327,7 @@ class Services:
             intake=self.intake,
             tasks=self.tasks,
             probes=self.probes,
+            looked=None if room is None else room.looked,
         )
         self.scrubber = Scrubber(
             logs, self.env, self.config, lane=lane, loop=self.loop, probes=self.probes
@@ -327,6 +337,21 @@ class Services:
         self.tiering = self.sweep = None
         if self.tier is not None and standing is not None:
             self._make_rounds(self.tier, standing)
+
+    def _made_room(self, tier: "Tier") -> "TierRoom":
+        from broker.tier.room import RoomParts, TierRoom
+
+        return TierRoom(
+            RoomParts(
+                self.disk_space,
+                tier,
+                self.logs,
+                self.lane,
+                self._machine.monotonic,
+                lambda: self.tasks.hasten("tier"),
+                self._slow_producers,
+            )
+        )
 
     def _made_standing(self, tier: "Tier") -> "TierStanding":
         from broker.tier.standing import TierOwner, TierStanding
@@ -340,7 +365,7 @@ class Services:
         self.tiering = Tiering(
             TierParts(
                 self.topics, self.logs, self.config, self.clock, self.clock_watch, self.lane,
-                tier, standing, self._sync_soon,
+                tier, standing, self._sync_soon, self.disk_space,
             )
         )  # fmt: skip
         self.sweep = Sweep(SweepParts(self.topics, self.config, self.clock_watch, tier, standing))
@@ -374,7 +399,14 @@ class Services:
 
     def _measure(self, enforced: Enforcement | None) -> None:
         """Requests are measured against quotas from now on, or no longer."""
-        self.dispatcher.quotas = enforced
+        self.disk_brake.quotas = enforced
+        if self.dispatcher.quotas is not self.disk_brake:
+            self.dispatcher.quotas = enforced
+
+    def _slow_producers(self, is_tight: bool) -> None:
+        """While space is tight, producers get the rate that the disk has room for."""
+        brake = self.disk_brake
+        self.dispatcher.quotas = brake if is_tight else brake.quotas
 
     def _log_durable(self, log: Durable) -> None:
         """An fsync advanced this log: its partition wakes the fetches that can now see more."""

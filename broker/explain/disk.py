@@ -19,6 +19,15 @@ PAGES: Mapping[str, Page] = {
         "Make room: delete topics, shorten retention (horolog retention preview shows what would "
         "go), grow the disk. Producers lose records only after their own delivery time-out.",
     ),
+    "producers_slowed": Page(
+        "The disk is short of space, and segments leave it for the object store: until there is "
+        "room, producers are limited to a rate that this keeps up with, as by a quota "
+        "(throttle_ms in their answers, horolog_quota_throttled_requests_total with "
+        "quota=disk_space). Nothing is refused. The line comes at most once a minute.",
+        "Nothing, where it passes. Where it lasts, the store takes less than producers send: give "
+        "the data directory a larger disk, or the store a better line; horolog tier status "
+        "shows what waits.",
+    ),
     "disk_has_room": Page("There is space above the reserve again: records are taken in."),
     "disk_space_unknown": Page(
         "The system does not report the free space. The last known value is assumed.",

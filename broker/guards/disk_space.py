@@ -5,12 +5,17 @@ retention, compaction, checkpoints. The reserve is for them; against a disk that
 there is the ballast (`storage.directory.ballast`), which gives way when next to nothing is left.
 Writes resume by themselves an eighth of the reserve above it, so that they do not flutter.
 
+Above the reserve is a margin, a quarter of the disk and at most 1 GiB. Within it space is scarce:
+with a tier, the broker then hurries to make room (`broker.tier.room`), and producers are limited to
+`bytes_per_second`, which falls with what is left of the margin.
+
 A producer receives KAFKA_STORAGE_ERROR (56): all of Kafka's clients keep the batch and retry it
 until their own delivery time-out, and the text says why. Creation of a topic gets the same error.
 Looked at on a lane, and where space is tight before a batch is taken in.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Protocol
 
 from broker.runtime.event_log import event
@@ -25,7 +30,9 @@ BALLAST_SHARE, BALLAST_MOST_BYTES = 100, 32 << 20
 RESUME_SHARE = 8
 GIVE_WAY_SHARE = 4  # the ballast goes when less is free than this part of it
 TIGHT_BYTES = 1 << 30  # above the reserve: no more can come until the next look
-LOOK_SECONDS, WHILE_LOW_SECONDS = 1.0, 0.1
+MARGIN_SHARE, MARGIN_MOST_BYTES = 4, TIGHT_BYTES  # scarce is never more than tight
+MARGIN_SECONDS = 4.0  # in which as much may come as the margin has, when half of it is left
+LOOK_SECONDS, WHILE_TIGHT_SECONDS, WHILE_LOW_SECONDS = 1.0, 0.25, 0.1
 
 
 class DiskSettings(Protocol):
@@ -49,9 +56,12 @@ class DiskSpace:
         """True while nothing new is taken in."""
         self.is_tight = False
         """True when the reserve could be reached before the next look: `admit` is called then."""
+        self.is_scarce = False
+        """True while less is free than reserve and margin."""
         self.free_bytes = 0
         self.capacity_bytes = 0
         self.reserve_bytes = 0
+        self.margin_bytes = 0
         self.refused_batches = 0
         self.ballast: Ballast | None = None
         """Of the directory that was opened."""
@@ -100,6 +110,8 @@ class DiskSpace:
         )  # fmt: skip
         self.is_low = self.free_bytes < (self._resume_bytes if was_low else self.reserve_bytes)
         self.is_tight = self.free_bytes < self.reserve_bytes + TIGHT_BYTES
+        self.margin_bytes = min(self.capacity_bytes // MARGIN_SHARE, MARGIN_MOST_BYTES)
+        self.is_scarce = self.free_bytes < self.reserve_bytes + self.margin_bytes
         if self.is_low != was_low:
             self._tell()
         return self.is_low != was_low
@@ -127,7 +139,21 @@ class DiskSpace:
     @property
     def next_look_seconds(self) -> float:
         """Time to the next look, in seconds, whether or not anything is taken in meanwhile."""
-        return WHILE_LOW_SECONDS if self.is_low else LOOK_SECONDS
+        if self.is_low:
+            return WHILE_LOW_SECONDS
+        return WHILE_TIGHT_SECONDS if self.is_tight else LOOK_SECONDS
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Rate of producers that lets what makes room keep up, as of the last look.
+
+        Without bound where the margin begins, 0 where the reserve does. Whatever rate room is made
+        at, there is a place in between where as much comes as goes.
+        """
+        left = min(self.free_bytes - self.reserve_bytes, self.margin_bytes)
+        if left >= self.margin_bytes:
+            return inf
+        return self.margin_bytes / MARGIN_SECONDS * max(left, 0) / (self.margin_bytes - left)
 
     @property
     def _resume_bytes(self) -> int:

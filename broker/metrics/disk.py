@@ -48,6 +48,12 @@ DISK_METRICS: tuple[Metric[DiskView], ...] = (
         (),
         one(lambda view: float(view.disk_space.is_low)),
     ),
+    gauge(
+        "horolog_disk_scarce",
+        "1 while less is free than the reserve and the margin above it.",
+        (),
+        one(lambda view: float(view.disk_space.is_scarce)),
+    ),
     counter(
         "horolog_disk_refused_batches",
         "Batches refused because the disk was below its reserve.",

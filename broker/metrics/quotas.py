@@ -34,19 +34,19 @@ QUOTA_METRICS: tuple[Metric[QuotaView], ...] = (
     ),
     counter(
         "horolog_quota_throttled_requests",
-        "Requests whose client was over its quota.",
+        "Requests whose client was over its quota; disk_space: producers slowed for want of room.",
         ("quota",),
         _throttled_requests,
     ),
     counter(
         "horolog_quota_throttle_seconds",
-        "Sum of the throttle times sent to clients over their quota.",
+        "Sum of the throttle times sent to clients over their quota, or for want of room.",
         ("quota",),
         _throttled_seconds,
     ),
     gauge(
         "horolog_quota_muted_connections",
-        "Connections that are not read because the client is over its quota.",
+        "Connections that are not read because the client is over its quota, or for want of room.",
         (),
         one(lambda view: sum(each.is_muted for each in tuple(view.server.connections))),
     ),

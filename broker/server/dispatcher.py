@@ -9,9 +9,8 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from struct import Struct
-from typing import Any
+from typing import Any, Protocol
 
-from broker.quotas.enforcement import Enforcement
 from broker.runtime.connection_limits import CloseConnection
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
@@ -41,6 +40,16 @@ PLAIN_HEADER_BYTES = 4  # a response's header without tagged fields
 
 _PLAIN_HEAD = Struct(">ii")  # size, correlation id
 _FLEXIBLE_HEAD = Struct(">iix")  # and no tagged fields
+
+
+class Measured(Protocol):
+    """Limits on what clients send. Called on the loop."""
+
+    def handled(self, context: RequestContext[Any], size_bytes: int, seconds: float) -> None:
+        """A request was handled, or will be answered later: what it costs its client."""
+
+    def answering(self, context: RequestContext[Any], response: Any) -> None:
+        """A request is being answered: the response may say how long the client should rest."""
 
 
 class Call:
@@ -182,7 +191,7 @@ class Dispatcher:
         self._versions = versions_of(route.api for route in routes.values())
         self._calls: dict[tuple[int, int], Call] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.quotas: Enforcement | None = None
+        self.quotas: Measured | None = None
         """Measures every request while anybody has a limit."""
 
     def dispatch(self, frame: memoryview, peer: Peer) -> Parts | Pending | None:

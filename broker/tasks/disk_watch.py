@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from broker.runtime.event_log import event
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from broker.guards.admission import Intake
     from broker.guards.disk_space import DiskSpace
     from broker.runtime.lanes import DiskLane
@@ -33,14 +35,16 @@ class DiskWatch:
         intake: "Intake",
         tasks: "TaskRunner",
         probes: "BrokerProbes",
+        looked: "Callable[[], Awaitable[None]] | None" = None,
     ) -> None:
-        """Looks at nothing before `start`."""
+        """Looks at nothing before `start`. `looked` hears of each look: see `broker.tier.room`."""
         self._loop = loop
         self._lane = lane
         self._disk_space = disk_space
         self._intake = intake
         self._tasks = tasks
         self._probes = probes
+        self._looked = looked
         self._timer: asyncio.TimerHandle | None = None
         self._running: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -86,3 +90,5 @@ class DiskWatch:
             self._tasks.hasten("retention")
         if now >= self._ballast_due:
             await self._lane.run(space.trim_ballast)
+        if self._looked is not None:
+            await self._looked()

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from broker.guards.clock_guard import ClockWatch
+from broker.guards.disk_space import DiskSpace
 from broker.partitions.partition import Partition
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
@@ -27,7 +28,7 @@ from storage.env import Clock
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times
 from storage.log.log import Log
-from storage.retention.local_limits import is_copied, local_limits_of
+from storage.retention.local_limits import is_copied, local_limits_of, rounded_down
 from storage.segment.times import learn_first_times
 from storage.tier.copying import Pace
 from storage.tier.manifest import RemoteSegment
@@ -37,6 +38,9 @@ from storage.tier.tiered_log import TieredLog, TierMismatch
 T = TypeVar("T")
 
 TIMES_AT_ONCE = 16
+LEAST_ENDED_BYTES = 1 << 20
+LARGE_SHARE = 8  # of the disk's margin
+SOON_MS = 60_000
 FINAL = (WriterReplaced, TierMismatch)
 """Errors after which nothing more is copied until a person has looked."""
 
@@ -61,6 +65,7 @@ class TierParts(NamedTuple):
     standing: TierStanding
     sync: Callable[[Log], None]
     """Has a log synced soon: a segment that has ended is copied once it is on the disk."""
+    space: DiskSpace
 
 
 class Tiering:
@@ -114,10 +119,11 @@ class Tiering:
             await self._copy(partition, tiered, self._mirror(tiered))
         elif is_copied(log.config):
             await self._end_old_segment(partition)
-            is_rewritten = parts.logs.is_rewritten(log)
-            await self._copy(
-                partition, tiered, self._mirror(tiered) if is_rewritten else tiered.copy_next
-            )
+            if parts.logs.is_rewritten(log):
+                await self._copy(partition, tiered, self._mirror(tiered))
+            else:
+                await self._copy(partition, tiered, tiered.copy_next, leaves=True)
+            await self._end_large_segment(partition, tiered)
             await self._drop(partition, tiered)
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
             await self._end(partition, tiered)
@@ -148,6 +154,29 @@ class Tiering:
             await self._in_turn(partition, log.roll)
             self._parts.sync(log)
 
+    async def _end_large_segment(self, partition: Partition, tiered: TieredLog) -> None:
+        """On a scarce disk, when all else is copied: what is written can leave once it has ended.
+
+        Smaller ones end only while nothing is taken in, since each is two objects.
+        """
+        parts, log = self._parts, partition.log
+        space, snapshot = parts.space, log.snapshot
+        share = 0 if space.is_low else space.margin_bytes // LARGE_SHARE
+        if (
+            space.is_scarce
+            and snapshot.end_position >= max(LEAST_ENDED_BYTES, share)
+            and tiered.uploaded_end >= snapshot.active.base_offset
+            and self._would_leave(log)
+        ):
+            await self._in_turn(partition, log.roll)
+            parts.sync(log)
+
+    def _would_leave(self, log: Log) -> bool:
+        """True when the limits of the local disk are such that a copied segment leaves soon."""
+        limits = local_limits_of(log.config)
+        local_bytes = sum(each.size_bytes for each in log.snapshot.local_segments)
+        return 0 <= limits.retention_bytes < local_bytes or 0 <= limits.retention_ms <= SOON_MS
+
     def _is_state(self, log: Log) -> bool:
         """True for the broker's own topics: they are copied, and stay on the disk as they are."""
         return log.topic in self._parts.topics.internal_topics
@@ -157,7 +186,10 @@ class Tiering:
         partition: Partition,
         tiered: TieredLog,
         copy_next: Callable[[Pace], RemoteSegment | None],
+        *,
+        leaves: bool = False,
     ) -> None:
+        """Copies what is due. `leaves`: what has a copy may leave while others are copied."""
         parts = self._parts
         began = parts.clock.monotonic()
         while (row := await parts.tier.copies.run(copy_next, parts.tier.copy_pace)) is not None:
@@ -170,6 +202,8 @@ class Tiering:
                 bytes=row.size_bytes,
                 seconds=round(parts.clock.monotonic() - began, 3),
             )
+            if leaves:
+                await self._drop(partition, tiered)
             began = parts.clock.monotonic()
         await self._in_turn(partition, tiered.show)  # what the last call has named
 
@@ -185,6 +219,9 @@ class Tiering:
         while not await parts.disk.run(learn_times, log, TIMES_AT_ONCE):
             pass
         limits = local_limits_of(log.config, is_held=parts.clock_watch.look())
+        if parts.space.is_scarce:
+            sizes = [each.size_bytes for each in log.snapshot.local_segments]
+            limits = rounded_down(limits, sizes)
         now_ms = parts.clock.now_ms()
         is_rewritten = parts.logs.is_rewritten(log)
         droppable = partial(tiered.droppable, limits, now_ms, is_rewritten=is_rewritten)
@@ -192,7 +229,7 @@ class Tiering:
         if tiered.has_leaving:
             await parts.tier.copies.run(tiered.fence)
         while leaving := await self._in_turn(partition, partial(tiered.leave, below)):
-            parts.logs.bury(log, leaving)
+            parts.logs.bury_copied(log, leaving)
             parts.tier.tally.dropped(len(leaving), sum(each.size_bytes for each in leaving))
             event(
                 "local_segments_removed",

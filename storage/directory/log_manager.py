@@ -72,6 +72,7 @@ class LogManager:
         self._indexes = TrustedIndexes()
         self._deleted = DeletedDirectories(env, log_dir)
         self._removed = RemovedSegments(env.clock)
+        self._copied = RemovedSegments(env.clock)
         self._checkpoints = LogCheckpoints(env.fs, log_dir, lambda: self.logs)
         self.cleaner_offsets = self._checkpoints.cleaner
         """End of the clean part of each compacted log."""
@@ -240,6 +241,10 @@ class LogManager:
         """Replaced segments, renamed already: their files go in later calls of `remove_deleted`."""
         self._removed.bury(segments, log.config.file_delete_delay_ms)
 
+    def bury_copied(self, log: Log, segments: Sequence[Segment]) -> None:
+        """As `bury`, for segments that the tier's store has; `remove_copied` has no delay."""
+        self._copied.bury(segments, log.config.file_delete_delay_ms)
+
     def is_rewritten(self, log: Log) -> bool:
         """True when compaction rewrites segments of the log, or has done so."""
         has_been = (log.topic, log.partition) in self.cleaner_offsets.first_dirty
@@ -254,8 +259,16 @@ class LogManager:
 
         `hurry`: whatever `file.delete.delay.ms` says, since the disk is short of space.
         """
+        more_copied = self._copied.step(hurry=hurry)
         more_segments = self._removed.step(hurry=hurry)
-        return self._deleted.step(hurry=hurry) or more_segments
+        return self._deleted.step(hurry=hurry) or more_segments or more_copied
+
+    def remove_copied(self) -> bool:
+        """Remove files of segments that the tier's store has, now; whether more are left.
+
+        For a disk that runs short of space: readers find the records in the store. DiskError.
+        """
+        return self._copied.step(hurry=True)
 
     def checkpoint(self) -> None:
         """Store recovery points, start offsets, high watermarks. DiskError: the old ones stay."""

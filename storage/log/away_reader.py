@@ -19,6 +19,9 @@ from storage.segment.trusted_indexes import TrustedIndexes
 
 AHEAD_BYTES = 4 * 1024 * 1024
 """Brought beyond what was asked for, since most readers go on."""
+AT_ONCE_BYTES = 4 * 1024 * 1024
+"""Most that one fetch takes of a segment, but for a larger batch: with what is brought ahead it has
+to find room here, also on a small disk."""
 
 
 class AwayRead(NamedTuple):

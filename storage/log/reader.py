@@ -10,7 +10,7 @@ the data.
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import CorruptLog
 from storage.files.file_slice import NOTHING, FetchData, FileSlice
-from storage.log.away_reader import AwayRead, read_away
+from storage.log.away_reader import AT_ONCE_BYTES, AwayRead, read_away
 from storage.log.unverified_range import UnverifiedRange
 from storage.segment.log_snapshot import LogSnapshot, Tail
 from storage.segment.segment import IndexRules, Segment
@@ -55,7 +55,8 @@ def read(
         limit = bound if index == last else segment.size_bytes
         if segment.away is not None:
             below = segments[index + 1].base_offset
-            asked = AwayRead(snapshot, index, limit, below, offset, max_bytes, min_one_batch)
+            size = min(max_bytes, AT_ONCE_BYTES)
+            asked = AwayRead(snapshot, index, limit, below, offset, size, min_one_batch)
             data = read_away(asked, indexes, rules)
             if data is not None:
                 return data

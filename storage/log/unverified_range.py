@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from protocol.records.scan import BatchRow, scan_batches
 from storage.env import File
+from storage.errors import DiskError
 from storage.segment.segment import Segment
 from storage.segment.verified_ranges import VerifiedRanges
 
@@ -31,7 +32,17 @@ class UnverifiedRange(NamedTuple):
     is_away: bool = False
 
     def settle(self) -> None:
-        """Check what is not known yet and note it at the segment. Blocks. DiskError."""
+        """Check what is not known yet and note it at the segment. Blocks. DiskError.
+
+        Nothing of a segment that has left the directory meanwhile: the fetch finds out.
+        """
+        try:
+            self._check()
+        except DiskError:
+            if not self.segment.is_removed:
+                raise
+
+    def _check(self) -> None:
         segment, known = self.segment, self.segment.sound
         begin = known.end_from(self.position)
         limit = min(self.limit, known.whole_from)

@@ -4,6 +4,8 @@
 watermark, says what may leave the disk. Nothing leaves the topic by it: that is for `limits_of`.
 """
 
+from collections.abc import Sequence
+
 from config.topic import TopicConfig
 from storage.retention.limits import limits_of
 from storage.retention.plan import RetentionLimits
@@ -36,6 +38,22 @@ def local_limits_of(config: TopicConfig, *, is_held: bool = False) -> RetentionL
         min_stay_ms=0,
         before_ms=-1,
     )
+
+
+def rounded_down(limits: RetentionLimits, sizes: Sequence[int]) -> RetentionLimits:
+    """The same, for a disk that is short of space: what is left is at most the limit of bytes.
+
+    Else it is at least that, as in Kafka: so a single large segment would never leave. `sizes` of
+    the segments, the oldest first.
+    """
+    if limits.retention_bytes < 0:
+        return limits
+    left = sum(sizes)
+    for size in sizes:
+        if left <= limits.retention_bytes:
+            break
+        left -= size
+    return limits._replace(retention_bytes=min(left, limits.retention_bytes))
 
 
 def _local(local: int, total: int) -> int:

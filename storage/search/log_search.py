@@ -54,8 +54,8 @@ class LogSearch:
     def _on_snapshot(self, ask: Callable[[LogSnapshot], T]) -> T:
         """The answer on the snapshot of this moment.
 
-        Once more, on the one that is then, when segments of this one have left the tier's store
-        meanwhile: compaction has put others in their place.
+        Once more, on the one that is then, when segments of this one have left the directory or
+        the tier's store meanwhile: others have taken their place.
         """
         while True:
             snapshot = self._log.snapshot
@@ -197,8 +197,8 @@ class LogSearch:
 
 
 def has_left(snapshot: LogSnapshot) -> bool:
-    """True when a segment of it was in the tier's store, and is there no longer."""
-    return any(each.is_removed for each in snapshot.segments[: snapshot.first_local])
+    """True when a segment of it is no longer where it was: in the directory, or in the store."""
+    return any(each.is_removed for each in snapshot.segments)
 
 
 def _aborted(snapshot: LogSnapshot, offset: int, up_to: int) -> list[AbortedTxn]:

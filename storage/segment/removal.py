@@ -3,7 +3,8 @@
 The log has raised its start offset, durably, before a file is renamed: so whatever mixture of old
 and new names a crash leaves, the next start removes the segments before the start offset
 and finds no hole. Files keep the suffix `.deleted` for `file.delete.delay.ms`, for readers
-that hold a snapshot from before; those find them under either name.
+that hold a snapshot from before; those find them under either name, or look at a later snapshot
+once the files are gone.
 """
 
 import heapq
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from storage.env import Clock
 from storage.errors import DiskError, FileMissing
 from storage.files.layout import DELETED, SEGMENT_SUFFIXES, SNAPSHOT
+from storage.locks import Lock
 from storage.segment.segment import Segment
 
 STEP_SEGMENTS = 16
@@ -55,13 +57,14 @@ def rename_away(segments: Iterable[Segment], suffixes: Sequence[str] = SUFFIXES)
 
 
 class RemovedSegments:
-    """The renamed segments whose files still have to go. Used from lanes."""
+    """The renamed segments whose files still have to go. Used from lanes, several at a time."""
 
-    __slots__ = ("_clock", "_due", "_numbers")
+    __slots__ = ("_clock", "_due", "_gate", "_numbers")
 
     def __init__(self, clock: Clock) -> None:
         """None yet."""
         self._clock = clock
+        self._gate = Lock()
         self._due: list[tuple[float, int, Segment]] = []
         self._numbers = count()
 
@@ -73,7 +76,7 @@ class RemovedSegments:
         """Their files may go so many milliseconds from now."""
         due = self._clock.monotonic() + delay_ms / 1000
         for segment in segments:
-            heapq.heappush(self._due, (due, next(self._numbers), segment))
+            self._put(due, segment)
 
     def step(self, *, hurry: bool = False) -> bool:
         """Remove the files of some segments that are due; whether more are due. Blocks.
@@ -84,14 +87,26 @@ class RemovedSegments:
         """
         now = self._clock.monotonic()
         for _ in range(STEP_SEGMENTS):
-            if not self._due or not (hurry or self._due[0][0] <= now):
+            segment = self._take(now, hurry=hurry)
+            if segment is None:
                 return False
-            _, number, segment = heapq.heappop(self._due)
             try:
                 _remove_files(segment)
             except DiskError:
-                heapq.heappush(self._due, (now + RETRY_SECONDS, number, segment))
+                self._put(now + RETRY_SECONDS, segment)
                 raise
+        with self._gate:
+            return self._is_due(now, hurry=hurry)
+
+    def _put(self, due: float, segment: Segment) -> None:
+        with self._gate:
+            heapq.heappush(self._due, (due, next(self._numbers), segment))
+
+    def _take(self, now: float, *, hurry: bool) -> Segment | None:
+        with self._gate:
+            return heapq.heappop(self._due)[2] if self._is_due(now, hurry=hurry) else None
+
+    def _is_due(self, now: float, *, hurry: bool) -> bool:
         return bool(self._due) and (hurry or self._due[0][0] <= now)
 
 

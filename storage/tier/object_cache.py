@@ -4,17 +4,22 @@ An object's blocks lie in a sparse file at their own positions, so what is serve
 of a file, as of any local segment. The object that was used longest ago leaves as a whole: its file
 loses its name, and readers who still have it open keep its bytes. What comes back later is another
 file, of which nothing is known to be sound. Nothing here outlives the process.
+
+On a disk that others need as well it takes only what they leave, and gives back what they come to
+need, but for a part that readers cannot do without (`least_bytes`).
 """
 
 from collections.abc import Callable, Iterator
 
 from protocol.checksum import crc32c
 from storage.env import Buffer, File, FileSystem
-from storage.errors import FileMissing, NoSpace
+from storage.errors import DiskError, FileMissing, NoSpace
 from storage.locks import Lock
 
 BLOCK_BYTES = 1024 * 1024
 SUM_BYTES = 4
+LEAST_BYTES = 16 * BLOCK_BYTES
+LEAST_SHARE, LARGEST_LEAST_SHARE = 8, 4
 
 
 def sums_of(data: Buffer) -> bytes:
@@ -96,14 +101,27 @@ class SparseCopy:
         return position, min(behind * BLOCK_BYTES, self.size_bytes) - position
 
 
+def least_bytes(disk_bytes: int) -> int:
+    """Bytes that a cache on a disk of this size keeps, whatever others need.
+
+    An eighth of the disk, with less of which two readers would have each other's bytes go; but of
+    a small disk more: what one fetch looks up and brings has to be here together.
+    """
+    return min(max(disk_bytes // LEAST_SHARE, LEAST_BYTES), disk_bytes // LARGEST_LEAST_SHARE)
+
+
 class ObjectCache:
     """All cached objects of a broker. Used from any thread."""
 
     def __init__(self, fs: FileSystem, directory: str, limit_bytes: int) -> None:
         """Nothing is touched before `open`."""
         self.limit_bytes = limit_bytes
+        self.keep_free_bytes = 0
+        """Free space of its disk that it leaves to others; 0: it has the disk for itself."""
         self.hits = self.misses = 0
         """Requests for bytes that were here, and that were not."""
+        self.tells_memory = True
+        """False on a file system that does not say what it has in memory (tmpfs, for one)."""
         self._fs = fs
         self._directory = directory
         self._gate = Lock()
@@ -139,20 +157,65 @@ class ObjectCache:
             return found
 
     def fill(self, cached: SparseCopy, position: int, data: Buffer) -> None:
-        """Takes in blocks; others leave when there are too many bytes, or no space. DiskError."""
+        """Takes in blocks; others leave when there are too many bytes, or no space.
+
+        NoSpace: what is here of the object itself takes too much, and is forgotten. DiskError.
+        """
         try:
             cached.fill(position, data)
         except NoSpace:
             self._shrink(cached, 0)
+            self._fill_or_forget(cached, position, data)
+        written = memoryview(bytearray(1))
+        self.tells_memory = cached.file.read_into_if_cached(position, written) is not None
+        self._shrink(cached, self._allowed_bytes())
+
+    def _fill_or_forget(self, cached: SparseCopy, position: int, data: Buffer) -> None:
+        try:
             cached.fill(position, data)
-        self._shrink(cached, self.limit_bytes)
+        except NoSpace:
+            self.forget(cached.key)
+            raise
+
+    def leave_free(self, size_bytes: int, disk_bytes: int) -> None:
+        """Leave so much of a disk of that size to others; what they lack already goes. Blocks.
+
+        On a disk of another size it is alone: nothing is left free there.
+        """
+        try:
+            is_shared = self._fs.disk_bytes(self._directory) == disk_bytes
+        except DiskError:
+            return
+        self.keep_free_bytes = size_bytes if is_shared else 0
+        newest = next(reversed(list(self._files.values())), None)  # which is being read
+        self._shrink(newest, self._allowed_bytes())
+
+    def _allowed_bytes(self) -> int:
+        """Bytes that it may have, by the free space of its disk as it is now."""
+        if not self.keep_free_bytes:
+            return self.limit_bytes
+        try:
+            free_bytes = self._fs.free_bytes(self._directory)
+            least = least_bytes(self._fs.disk_bytes(self._directory))
+        except DiskError:
+            return self.limit_bytes
+        room = self.bytes_here + free_bytes - self.keep_free_bytes
+        return min(self.limit_bytes, max(least, room))
+
+    def has_room(self, cached: SparseCopy, size_bytes: int) -> bool:
+        """True when so many bytes more of the object may come here, even if it is alone then.
+
+        Else who wants it forgets what is here: a segment may be larger than the disk.
+        """
+        here = cached.bytes_here
+        return not here or here + size_bytes <= self._allowed_bytes()
 
     def forget(self, key: str) -> None:
         """The object is not asked for any longer."""
         with self._gate:
             self._drop(self._files.get(key))
 
-    def _shrink(self, staying: SparseCopy, limit_bytes: int) -> None:
+    def _shrink(self, staying: SparseCopy | None, limit_bytes: int) -> None:
         with self._gate:
             excess = sum(each.bytes_here for each in self._files.values()) - limit_bytes
             for each in list(self._files.values()):

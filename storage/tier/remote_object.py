@@ -7,11 +7,12 @@ on the tier's lanes. `read_into_if_cached` never asks the store.
 # ruff: noqa: ARG002 - the calls of a port
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from storage.env import Buffer, File
-from storage.errors import CorruptLog, DiskError
+from storage.errors import CorruptLog, DiskError, NoSpace
 from storage.locks import Lock
 from storage.tier.manifest import FilePart
 from storage.tier.object_cache import (
@@ -118,18 +119,25 @@ class RemoteObject:
         cache.misses += 1
         self._known_sums = self._known_sums or self._sums()
         for _ in range(TRIES):
-            with self._fetching:
-                cached = self._opened()
+            with suppress(NoSpace), self._fetching:
+                cached = self._opened(position, size)
                 self._fill(cached, position, size)
-            if cached.has(position, size):
-                return cached.file
+                if cached.has(position, size):
+                    return cached.file
         raise DiskError(self.path, "fetch", "the cache has no room for it")
 
-    def _opened(self) -> SparseCopy:
-        cached = self._reach.cache.find(self._key)
+    def _opened(self, position: int, size: int) -> SparseCopy:
+        """The local file; a new one when the old one has no room for what is missing of these."""
+        cache = self._reach.cache
+        cached = cache.find(self._key)
+        if cached is not None:
+            missing = sum(length for _, length in cached.missing(position, size))
+            if not cache.has_room(cached, missing):
+                cache.forget(self._key)
+                cached = None
         if cached is None:
             self._on_renewed()
-            cached = self._reach.cache.make(self._key, self._size_bytes)
+            cached = cache.make(self._key, self._size_bytes)
         return cached
 
     def _fill(self, cached: SparseCopy, position: int, size: int) -> None:
@@ -166,10 +174,18 @@ class RemoteObject:
         return self.fetch(position, size).read_into(position, buffer[:size]) if size else 0
 
     def read_into_if_cached(self, position: int, buffer: memoryview) -> int | None:
-        """As `read_into`; None when bytes are missing here, or not in the page cache."""
+        """As `read_into`; None when bytes are missing here, or not in the page cache.
+
+        What is here counts as cached where the file system does not tell: else nothing ever would.
+        """
         size = max(min(len(buffer), self._size_bytes - position), 0)
         file = self.here(position, size)
-        return None if file is None else file.read_into_if_cached(position, buffer[:size])
+        if file is None:
+            return None
+        count = file.read_into_if_cached(position, buffer[:size])
+        if count is None and not self._reach.cache.tells_memory:
+            return file.read_into(position, buffer[:size])
+        return count
 
     def size(self) -> int:
         """Bytes of the object."""

@@ -35,9 +35,12 @@ LEAST_SEGMENT_BYTES = 1 << 20
 SHOW_SECONDS, LOOK_SECONDS = 10, 0.1
 COUNTED = (
     ("batches refused for want of room", "horolog_disk_refused_batches_total"),
+    ("rests of producers for want of room, s in all", "horolog_quota_throttle_seconds_total"),
     ("unexpected errors", "horolog_request_failures_total"),
     ("failed tasks", "horolog_task_failures_total"),
 )
+HARMLESS = 2
+"""The first ones of these are no faults."""
 console = Console(width=None if sys.stdout.isatty() else 110)
 
 
@@ -148,11 +151,16 @@ def judge(told: Told, local: LocalSpace, limit: int) -> int:
     faults += [fault for each in readers for fault in differences(written, each)]
     if told.peak_bytes > limit:
         faults.append(f"{told.peak_bytes >> 20} MiB were used of {limit >> 20}")
-    faults += [f"{text}: {count}" for text, count in told.rows[1 : len(COUNTED)] if count != "0"]
+    faults += [
+        f"{text}: {count}" for text, count in told.rows[HARMLESS : len(COUNTED)] if count != "0"
+    ]
     kind = "a file system of its own" if local.is_own else "a directory, measured"
     table = Table("what", "figure", title=f"{written.size_bytes / 1e9:.2f} GB through a tier")
     for each in (written, *readers):
-        rate = f"{each.records} records, {each.megabytes_a_second:.1f} MB/s"
+        rate = (
+            f"{each.records} records, {each.megabytes_a_second:.1f} MB/s, "
+            f"nothing for {each.longest_gap:.1f} s at most"
+        )
         table.add_row(each.name, rate)
     for name, figure in (
         ("local disk", f"{limit >> 20} MiB, {kind}; {told.peak_bytes >> 20} MiB used at most"),

@@ -25,6 +25,7 @@ class Writer:
         self.written = Contents("writer")
         self._records = records
         self._acknowledged = 0
+        self._heard_at = 0.0
         self._producer = Producer({
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
@@ -40,7 +41,7 @@ class Writer:
 
     def run(self, stop: Event) -> Contents:
         """Until all is acknowledged, or nothing is for long."""
-        began = time.monotonic()
+        began = self._heard_at = time.monotonic()
         for number in range(self._records):
             for partition in range(PARTITIONS):
                 self._send(partition, number)
@@ -76,6 +77,9 @@ class Writer:
 
     def _told(self, error: KafkaError | None, _: Message) -> None:
         self._acknowledged += 1
+        now = time.monotonic()
+        self.written.heard(now - self._heard_at)
+        self._heard_at = now
         if error is not None:
             self.written.fault(f"not acknowledged: {error}")
 
@@ -104,7 +108,9 @@ def read(bootstrap: str, records: int, name: str, stop: Event, report: Any) -> N
         for message in messages:
             _take(found, message)
         now = time.monotonic()
-        heard = now if messages else heard
+        if messages:
+            found.heard(now - heard)
+            heard = now
         if now - heard > SILENCE_SECONDS:
             found.fault(f"nothing came for {SILENCE_SECONDS} s, after {found.records} records")
     found.seconds = time.monotonic() - began

@@ -51,6 +51,8 @@ class Contents:
     size_bytes: int = 0
     """Of keys and values."""
     seconds: float = 0.0
+    longest_gap: float = 0.0
+    """The longest time, in seconds, in which nothing was acknowledged, or came."""
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -82,6 +84,10 @@ class Contents:
         self.sums[partition] = crc32c(value, crc32c(key, so_far))
         self.ends[partition] = offset + 1
         self.size_bytes += len(key) + len(value)
+
+    def heard(self, seconds: float) -> None:
+        """Something was acknowledged, or came, so long after what was before it."""
+        self.longest_gap = max(self.longest_gap, seconds)
 
     def fault(self, text: str) -> None:
         """Something that must not be."""

@@ -98,14 +98,16 @@ class CompactedCrashWorld(TierCrashWorld):
         super().kill()
         self.promised_end = self.log.snapshot.log_end_offset
 
-    def copy_next(self) -> None:
+    def copy_next(self) -> bool:
         cleaned = self.manager.cleaner_offsets.clean_part(("t", 0))
+        before = self.copies
         while self.tiered.mirror_next(lambda size: None, cleaned) is not None:
             self.copies += 1
         self.tiered.show()
         gone = self.tiered.take_replaced()
         self.tiered.forget(gone)
         self.store.delete([key for row in gone for key in self.tiered.objects_of(row)])
+        return self.copies > before
 
     def clean(self, map_entries: int = FULL_MAP) -> None:
         """A run of the cleaner, and what the broker does after it."""
@@ -130,7 +132,7 @@ class CompactedCrashWorld(TierCrashWorld):
             tiered.fence()
         while leaving := tiered.leave(below):
             self.dropped += len(leaving)
-            manager.bury(log, leaving)
+            manager.bury_copied(log, leaving)
 
     def _cleaned(
         self, manager: LogManager, log: Log, remote: RemoteLogs, map_entries: int = FULL_MAP

@@ -77,7 +77,7 @@ class TierCrashWorld(CrashWorld):
         self.objects = MemoryStore()
         self.store = WatchedStore(self.objects, self._look_at_store)
         self.remote: RemoteLogs | None = None
-        self.copies = self.dropped = self.withdrawn = self.orphans = 0
+        self.copies = self.dropped = self.withdrawn = self.orphans = self.emptied = 0
         self._starts = 0
         self._is_looking = False
         self._store_calls = 0
@@ -108,10 +108,13 @@ class TierCrashWorld(CrashWorld):
 
     # --- what a life does ---
 
-    def copy_next(self) -> None:
+    def copy_next(self) -> bool:
+        """One segment, if one is due; True when one was."""
         tiered = self.tiered
-        self.copies += tiered.copy_next(lambda size: None) is not None
+        row = tiered.copy_next(lambda size: None)
+        self.copies += row is not None
         tiered.show()
+        return row is not None
 
     def drop(self) -> None:
         tiered = self.tiered
@@ -121,7 +124,17 @@ class TierCrashWorld(CrashWorld):
             tiered.fence()
         while leaving := tiered.leave(below):
             self.dropped += len(leaving)
-            self.manager.bury(self.log, leaving)
+            self.manager.bury_copied(self.log, leaving)
+
+    def leave_at_once(self) -> None:
+        """As on a disk short of space: all ends, what has a copy leaves, its files with it."""
+        self.log.roll()
+        self.sync()
+        while self.copy_next():
+            self.drop()
+            while self.manager.remove_copied():
+                continue
+            self.emptied += 1
 
     def expire(self) -> None:
         tiered = self.tiered
@@ -311,3 +324,5 @@ def _time_passes(world: TierCrashWorld) -> None:
             world.end_tier()
         case 7:
             world.sweep()
+        case 8:
+            world.leave_at_once()

@@ -154,7 +154,7 @@ class TierLife:
         if tiered.has_leaving:
             tiered.fence()
         while leaving := tiered.leave(offset if below is None else min(offset, below)):
-            self.manager.bury(self.log, leaving)
+            self.manager.bury_copied(self.log, leaving)
 
     def expire(self) -> None:
         """Segments before the log start leave the store, and replaced ones. StorageError."""

@@ -1,7 +1,7 @@
 """A log that goes on in a store, both simulated, and the steps that a broker takes with it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from storage.log.lifecycle import learn_times
 from storage.log.log import Log
 from storage.recovery.loading import LoadHints
 from storage.retention.plan import RetentionLimits
+from storage.segment.segment import Segment
 from storage.tier import local_state
 from storage.tier.manifest import RemoteSegment
 from storage.tier.names import PartitionKeys
@@ -93,13 +94,18 @@ class TierWorld:
             self.tiered.show()
         return rows
 
-    def drop_all(self, limits: RetentionLimits = NOW) -> int:
-        """Local segments that may leave do; how many did."""
+    def drop_all(
+        self,
+        limits: RetentionLimits = NOW,
+        bury: Callable[[Sequence[Segment]], None] = lambda gone: None,
+    ) -> int:
+        """Local segments that may leave do; how many did. `bury` gets those whose files may go."""
         assert learn_times(self.log, 1000)
         below = self.tiered.droppable(limits, self.env.clock.now_ms())
         count = 0
         while leaving := self.tiered.leave(below):
             count += len(leaving)
+            bury(leaving)
         return count
 
     def read_from(self, offset: int, max_bytes: int = 1 << 20) -> bytes:

@@ -6,24 +6,9 @@ from broker.guards.disk_space import DiskSpace
 from config.broker import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from storage.directory.ballast import Ballast
-from storage.errors import DiskError
-from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.filled_disk import FilledDisk as Disk
 
 MIB, GIB = 1 << 20, 1 << 30
-
-
-class Disk(SimFileSystem):
-    """One that others fill."""
-
-    def __init__(self, capacity_bytes: int) -> None:
-        super().__init__(capacity_bytes=capacity_bytes)
-        self.by_others = 0
-        self.is_gone = False
-
-    def free_bytes(self, path: str) -> int:
-        if self.is_gone:
-            raise DiskError(path, "statvfs", "Stale file handle")
-        return super().free_bytes(path) - self.by_others
 
 
 def space_of(disk: Disk, reserve: int = -1, ballast: int = -1) -> DiskSpace:
@@ -131,8 +116,7 @@ def test_the_ballast_comes_with_room_goes_without_and_comes_back() -> None:
     assert ballast is not None
     sizes = []
     for free in (10 * MIB, 1001, 999, 10_000, 10 * MIB):
-        disk.by_others = 0
-        disk.by_others = disk.free_bytes("/") - free
+        disk.leave(free)
         space.look()
         space.trim_ballast()
         sizes.append(ballast.size_bytes)
@@ -144,3 +128,61 @@ def test_the_default_ballast_is_a_hundredth() -> None:
     space.trim_ballast()
     assert space.ballast is not None
     assert space.ballast.size_bytes == 2 * MIB
+
+
+def short_of(free_of_margin: float, disk: Disk) -> DiskSpace:
+    """A disk of which this part of the margin is free."""
+    space = space_of(disk, reserve=MIB)
+    disk.leave(space.reserve_bytes + int(space.margin_bytes * free_of_margin))
+    space.look()
+    return space
+
+
+@pytest.mark.parametrize(
+    ("capacity", "margin"), [(40 * MIB, 10 * MIB), (4 * GIB, GIB), (1000 * GIB, GIB)]
+)
+def test_space_is_scarce_within_a_margin_above_the_reserve(capacity: int, margin: int) -> None:
+    disk = Disk(capacity)
+    assert short_of(1.0, disk).margin_bytes == margin
+    found = [short_of(part, disk) for part in (1.01, 1.0, 0.99, 0.0, -0.001)]
+    assert [each.is_scarce for each in found] == [False, False, True, True, True]
+    assert [each.is_low for each in found] == [False, False, False, False, True]
+
+
+def test_producers_may_send_less_the_less_of_the_margin_is_left() -> None:
+    disk = Disk(400 * MIB)
+    rates = [short_of(part, disk).bytes_per_second for part in (0, 0.1, 0.5, 0.9, 0.999, 1.0, 2.0)]
+    assert rates[0] == 0
+    assert rates == sorted(rates)
+    assert rates[2] == pytest.approx(25 * MIB, rel=0.01), "half of it, for a quarter a second"
+    assert rates[4] > 1000 * MIB
+    assert rates[5:] == [float("inf")] * 2
+    assert short_of(-0.5, disk).bytes_per_second == 0
+
+
+@pytest.mark.parametrize("relief", [MIB, 20 * MIB, 60 * MIB])
+def test_a_producer_that_is_too_fast_comes_to_the_rate_at_which_room_is_made(relief: int) -> None:
+    """In steps of a look; room is made by segments of 8 MiB. No second passes without records."""
+    disk, step = Disk(256 * MIB), 0.25
+    space = short_of(1.0, disk)
+    waiting, may_leave, by_second = 0.0, 0.0, [0.0] * 60
+    for tick in range(240):
+        came = min(space.bytes_per_second, 150 * MIB) * step
+        by_second[int(tick * step)] += came
+        waiting += came
+        may_leave = min(may_leave + relief * step, waiting)
+        gone = int(may_leave) // (8 * MIB) * 8 * MIB
+        waiting, may_leave = waiting - gone, may_leave - gone
+        disk.by_others += int(came) - gone
+        space.look()
+        assert not space.is_low
+    late = by_second[30:]
+    assert sum(late) / 30 == pytest.approx(relief, rel=0.3)
+    assert min(late) > relief / 8
+
+
+def test_the_nearer_the_reserve_the_more_often_it_is_looked_at() -> None:
+    disk = Disk(40 * MIB)
+    waits = [short_of(part, disk).next_look_seconds for part in (0.5, -0.01)]
+    assert waits == [0.25, 0.1]
+    assert space_of(Disk(100 * GIB)).next_look_seconds == 1.0

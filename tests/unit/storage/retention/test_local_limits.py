@@ -4,7 +4,7 @@ import pytest
 
 from config.topic import TopicConfig
 from storage.retention.limits import limits_of
-from storage.retention.local_limits import is_copied, local_limits_of
+from storage.retention.local_limits import is_copied, local_limits_of, rounded_down
 from storage.retention.plan import LogFacts, SegmentFacts, plan
 
 NOW = 1_000_000
@@ -66,3 +66,16 @@ def test_only_what_is_in_the_tier_leaves_the_disk() -> None:
     decided = plan(segments, LogFacts(0, uploaded_end, 40), limits, NOW)
     assert [each.base_offset for each in decided.leaving] == [0, 10]
     assert decided.start_offset == 20
+
+
+@pytest.mark.parametrize(
+    ("limit", "stay"),
+    [(-1, 4), (0, 0), (1, 0), (10, 1), (11, 1), (35, 2), (69, 3), (70, 4), (99, 4)],
+)
+def test_on_a_short_disk_what_stays_is_at_most_the_limit(limit: int, stay: int) -> None:
+    """Segments of 10, 25, 25 and 10 bytes, and an active one that has nothing yet."""
+    sizes = [10, 25, 25, 10, 0]
+    config = tiered(local_retention_bytes=limit, local_retention_ms=-1, retention_ms=-1)
+    limits = rounded_down(local_limits_of(config), sizes)
+    segments = [SegmentFacts(base, size, NOW, NOW, NOW) for base, size in enumerate(sizes)]
+    assert len(plan(segments, LogFacts(0, 4, 4), limits, NOW).leaving) == 4 - stay

@@ -2,14 +2,17 @@
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from protocol.checksum import crc32c
 from storage.errors import CorruptLog, DiskError
+from storage.posix import PosixFileSystem
 from storage.tier.manifest import FilePart
 from storage.tier.object_cache import BLOCK_BYTES, ObjectCache, sums_of
 from storage.tier.remote_object import Reach, RemoteObject, sums_anew
+from tests.support.disk.mounts import tmpfs
 from tests.support.disk.simdisk import SimFileSystem
 from tests.support.tier.faulty_store import Fault, FaultyStore, in_order, of_calls
 from tests.support.tier.memory_store import MemoryStore
@@ -135,3 +138,29 @@ def test_what_two_threads_bring_is_counted_once() -> None:
         world.cache.fill(cached, 0, CONTENT[: 2 * BLOCK_BYTES])
     world.cache.fill(cached, 5 * BLOCK_BYTES, CONTENT[5 * BLOCK_BYTES :])
     assert world.cache.bytes_here == 2 * BLOCK_BYTES + 12_345
+
+
+def test_an_object_is_read_through_a_smaller_cache() -> None:
+    world = World(2 * BLOCK_BYTES)
+    large = world.object()
+    for at in range(0, SIZE, BLOCK_BYTES // 2):
+        size = min(BLOCK_BYTES // 2, SIZE - at)
+        assert large.read_at(at, size) == CONTENT[at : at + size]
+        assert world.cache.bytes_here <= 2 * BLOCK_BYTES
+    assert len(world.renewed) > 2, "what was known of its bytes is known of these alone"
+
+
+def test_an_object_is_read_through_a_smaller_disk(tmp_path: Path) -> None:
+    """A sparse file takes what it has: a real file system is needed to see it."""
+    with tmpfs(tmp_path / "disk", f"{3 * BLOCK_BYTES}") as disk:
+        cache = ObjectCache(PosixFileSystem(), str(disk.path / "cache"), 1 << 30)
+        cache.open()
+        store = MemoryStore()
+        store.objects["a"] = CONTENT
+        large = RemoteObject(Reach(store, cache), "a", SIZE, sums=lambda: SUMS)
+        for at in range(0, SIZE, BLOCK_BYTES // 2):
+            size = min(BLOCK_BYTES // 2, SIZE - at)
+            assert large.read_at(at, size) == CONTENT[at : at + size]
+        assert 0 < cache.bytes_here < 3 * BLOCK_BYTES
+        with pytest.raises(DiskError, match="no room"):
+            large.read_at(0, 4 * BLOCK_BYTES)

@@ -11,6 +11,7 @@ from storage.tier.local_state import REMOTE_FILE
 from storage.tier.port import StoreError
 from storage.tier.single_writer import LatePut, WriterReplaced
 from storage.tier.tiered_log import TierMismatch
+from tests.support.disk.simdisk import SimFile
 from tests.support.records.aborting_logs import Author
 from tests.support.records.logs import (
     LOG_PATH,
@@ -52,6 +53,18 @@ def test_what_left_the_directory_is_read_from_the_store() -> None:
     after = [(each.offset, each.timestamp, bytes(each.value or b"")) for each in world.records()]
     assert after == before
     assert [(time, offset) for offset, time, _ in after] == wanted
+
+
+def test_a_file_system_that_does_not_tell_what_is_in_memory_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As tmpfs: without that, no fetch from the store would ever be answered."""
+    monkeypatch.setattr(SimFile, "read_into_if_cached", lambda self, position, buffer: None)
+    world = TierWorld()
+    wanted = fill(world)
+    world.copy_all()
+    world.drop_all()
+    assert [each.offset for each in world.records()] == [offset for _, offset in wanted]
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

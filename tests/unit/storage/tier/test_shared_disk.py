@@ -1,0 +1,105 @@
+"""The cache on a disk that the logs need as well: it takes what is left, and gives it back."""
+
+import pytest
+
+from storage.tier.object_cache import BLOCK_BYTES, ObjectCache, least_bytes
+from tests.support.disk.simdisk import SimFileSystem
+
+DISK_BLOCKS, FREE_BLOCKS = 64, 16
+
+
+class SharedDisk:
+    """A disk of 64 blocks, of which 16 are to be left free, and a cache of any size."""
+
+    def __init__(self, limit_blocks: int = 1000) -> None:
+        self.fs = SimFileSystem(capacity_bytes=DISK_BLOCKS * BLOCK_BYTES)
+        self.fs.make_dir("/data")
+        self.logs = self.fs.open("/data/log", create=True)
+        self.cache = ObjectCache(self.fs, "/cache", limit_blocks * BLOCK_BYTES)
+        self.cache.open()
+        self.look()
+
+    def look(self, disk_bytes: int = DISK_BLOCKS * BLOCK_BYTES) -> None:
+        self.cache.leave_free(FREE_BLOCKS * BLOCK_BYTES, disk_bytes)
+
+    def read(self, *keys: int) -> None:
+        """Brings objects of a block."""
+        for key in keys:
+            cached = self.cache.make(str(key), BLOCK_BYTES)
+            self.cache.fill(cached, 0, b"x" * BLOCK_BYTES)
+
+    def write(self, blocks: int) -> None:
+        """The logs grow."""
+        self.logs.write_at(self.logs.size(), b"x" * (blocks * BLOCK_BYTES))
+
+    @property
+    def here(self) -> list[int]:
+        return [key for key in range(200) if self.cache.find(str(key)) is not None]
+
+    @property
+    def free_blocks(self) -> int:
+        return self.fs.free_bytes("/") // BLOCK_BYTES
+
+
+def test_it_takes_no_more_than_is_to_spare() -> None:
+    disk = SharedDisk()
+    disk.read(*range(100))
+    assert disk.free_blocks == FREE_BLOCKS
+    assert disk.here == list(range(100 - DISK_BLOCKS + FREE_BLOCKS, 100)), "the oldest went first"
+
+
+def test_it_gives_back_what_the_logs_come_to_need() -> None:
+    disk = SharedDisk()
+    disk.read(*range(40))
+    disk.cache.find("0")
+    disk.write(20)
+    disk.look()
+    assert disk.free_blocks == FREE_BLOCKS
+    assert disk.here == [0, *range(13, 40)], "the one that was used last stays"
+
+
+@pytest.mark.parametrize(
+    ("disk_mib", "least_mib"), [(32, 8), (64, 16), (100, 16), (128, 16), (256, 32), (8000, 1000)]
+)
+def test_an_eighth_of_the_disk_is_for_readers_but_of_a_small_one_more(
+    disk_mib: int, least_mib: int
+) -> None:
+    assert least_bytes(disk_mib << 20) == least_mib << 20
+
+
+def test_it_keeps_some_of_the_disk_for_its_readers() -> None:
+    disk = SharedDisk()
+    disk.read(*range(20))
+    disk.write(42)
+    disk.look()
+    least = least_bytes(DISK_BLOCKS * BLOCK_BYTES) // BLOCK_BYTES
+    assert len(disk.here) == least
+    disk.read(50, 51)
+    assert len(disk.here) == least
+    assert {50, 51} <= set(disk.here)
+
+
+def test_its_own_limit_holds_as_well() -> None:
+    disk = SharedDisk(limit_blocks=4)
+    disk.read(*range(9))
+    assert disk.here == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_a_disk_of_its_own_is_filled_to_the_limit(is_shared: bool) -> None:
+    disk = SharedDisk(limit_blocks=60)
+    disk.look(DISK_BLOCKS * BLOCK_BYTES + (0 if is_shared else 4096))
+    disk.read(*range(70))
+    assert len(disk.here) == (DISK_BLOCKS - FREE_BLOCKS if is_shared else 60)
+
+
+def test_an_object_that_is_being_read_stays_whatever_others_need() -> None:
+    disk = SharedDisk()
+    cached = disk.cache.make("large", 20 * BLOCK_BYTES)
+    disk.read(1)
+    disk.cache.fill(cached, 0, b"x" * (20 * BLOCK_BYTES))
+    disk.cache.find("large")
+    disk.write(43)
+    disk.look()
+    assert disk.here == []
+    assert disk.cache.find("large") is cached
