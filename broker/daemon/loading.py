@@ -8,7 +8,8 @@ from broker.security.delegation.tokens_file import FILE_NAME as TOKENS_FILE
 from broker.security.users_file import FILE_NAME as USERS_FILE
 from config.errors import ConfigError
 from storage.env import FileSystem
-from storage.errors import StorageError
+from storage.errors import DiskError, StorageError
+from storage.tier.object_cache import ObjectCache
 
 SECRET_FILES = (USERS_FILE, TOKENS_FILE)
 
@@ -44,6 +45,18 @@ def check_private(fs: FileSystem, directory: str) -> None:
             )
 
 
+def _open_cache(cache: ObjectCache) -> None:
+    """ConfigError for a place where the broker cannot make its directory."""
+    try:
+        cache.open()
+    except DiskError as error:
+        raise ConfigError(
+            "horolog.tier.cache.dir",
+            f"{error}: choose a directory that the broker may make and empty "
+            "(horolog.tier.cache.dir)",
+        ) from error
+
+
 def _load(services: Services) -> None:
     logs = services.logs
     audit_file = services.config.broker_config.horolog_security_audit_file
@@ -57,7 +70,7 @@ def _load(services: Services) -> None:
     check_somebody_may_enter(services)
     services.authority.load()
     if services.tier is not None:
-        services.tier.cache.open()
+        _open_cache(services.tier.cache)
     logs.load()
     if logs.upgraded_segments:
         event("old_segments_upgraded", segments=logs.upgraded_segments, format=2)

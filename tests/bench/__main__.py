@@ -43,7 +43,7 @@ from tests.bench.cell import FULL, QUICK, TINY, Cell, Scale
 from tests.bench.peers import Peer
 from tests.bench.results import CellResults, Verdict, as_json, verdict
 from tests.bench.table import table
-from tests.bench.tier import time_in_tier_cells
+from tests.bench.tier import loss_cells, time_in_tier_cells
 from tests.bench.warm_up import warm_up
 from tests.bench.wire import BenchFailed
 
@@ -66,6 +66,7 @@ FAMILIES = (
     rights_cells,
     tls_cells,
     time_in_tier_cells,
+    loss_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}

@@ -53,6 +53,19 @@ def test_a_wrong_setting_is_told_with_its_remedy(tmp_path: Path, setting: str, r
 TIER = ("remote.log.storage.system.enable=true", "horolog.tier.url=s3://bucket/prefix")
 
 
+def test_a_place_that_cannot_have_the_cache_of_the_tier_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    (tmp_path / "file").touch()
+    cache = f"horolog.tier.cache.dir={tmp_path}/file/cache"
+    status, line = refused(tmp_path / "data", *TIER, cache)
+    assert status == BAD_SETTINGS
+    assert f"{tmp_path}/file/cache: " in line
+    assert line.endswith("that the broker may make and empty (horolog.tier.cache.dir)")
+
+
 @pytest.mark.parametrize(
     ("endpoint", "remedy"),
     [

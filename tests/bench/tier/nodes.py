@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import Final
 
 from broker.http.port.shared_scrape import KEPT_SECONDS
+from protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from protocol.apis.metadata import MetadataRequest
+from tests.bench import process
+from tests.bench.lookup_cells import SET, TOPIC_RESOURCE
 from tests.bench.peers import Peer, remove
+from tests.bench.pump import refuse
 from tests.bench.wire import Wire
 from tests.support.clients.scraped import metric_of
 from tests.support.kafka.kafka_oracle import start_kafka
@@ -97,15 +105,43 @@ class TieredNode:
             names = [each.key.rpartition("/")[2] for each in found if each.key.endswith(".log")]
         return sorted({int(name[:BASE_DIGITS]) for name in names})
 
+    def stored_bytes(self, topic: str) -> int:
+        """Bytes of the segments in the store that are whole."""
+        if self.server is None:
+            files = (self.directory.parent / "tier").glob(f"*/{topic}-0-*/*.log")
+            return sum(_size(each) for each in files)
+        found = self.server.open("bench").list(f"topics/{topic}/")
+        return sum(each.size_bytes for each in found if each.key.endswith(".log"))
+
+    def closed_bytes(self, topic: str) -> int:
+        """Bytes of the segments on the disk, but for the one that is written."""
+        files = sorted((self.directory / f"{topic}-0").glob("*.log"))
+        return sum(_size(each) for each in files[:-1])
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds so far of the broker, and of the store where that is a process."""
+        spent = {"broker": process.cpu_seconds(self.process.pid)}
+        if self.server is not None and self.server.process is not None:
+            spent["store"] = process.cpu_seconds(self.server.process.pid)
+        return spent
+
+    def change(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Changes settings of a topic."""
+        configs = [
+            AlterableConfig(name=k, config_operation=SET, value=v) for k, v in settings.items()
+        ]
+        resource = AlterConfigsResource(
+            resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        with Wire(self.bootstrap) as wire:
+            refuse(wire.call("IncrementalAlterConfigs", 1, request).responses[0].error_code)
+
     def asked_of_store(self) -> "StoreBill":
         """Requests and bytes of reads so far; of ours alone."""
         time.sleep(KEPT_SECONDS)  # a scrape may be so old
         names = ("horolog_tier_requests_total", "horolog_tier_transferred_bytes_total")
         return StoreBill(*(metric_of(self.process, f"{each}{READS}") for each in names))
-
-    def copied_bytes(self) -> float:
-        """Bytes of segments that were copied so far; of ours alone."""
-        return metric_of(self.process, "horolog_tier_copied_bytes_total")
 
 
 READS = r'\{[^}]*purpose="read"[^}]*\}'
@@ -121,6 +157,14 @@ class StoreBill:
     def since(self, before: "StoreBill") -> "StoreBill":
         """Those that came behind another bill."""
         return StoreBill(self.requests - before.requests, self.size_bytes - before.size_bytes)
+
+
+def _size(file: Path) -> int:
+    """0 when it is gone meanwhile."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 @contextmanager
