@@ -166,6 +166,7 @@ def test_the_kernel_tells_about_a_process() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(270)
 def test_every_cell_runs_and_measures_something(tmp_path: Path) -> None:
     """All of it in the smallest size against our broker; figures are looked at, never judged."""
     report = tmp_path / "bench.json"

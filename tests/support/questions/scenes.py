@@ -31,8 +31,8 @@ POOLS = {
 
 
 def _of_the_broker(name: str) -> list[Question]:
-    asked = steps(BROKER, name, "num.io.threads", "16", "0", "x", own_words=True)
-    asked += steps(BROKER, name, "num.io.threads", "3", differs=NO_POOLS)
+    asked = steps(BROKER, name, "num.io.threads", "3", differs=NO_POOLS)  # as Kafka starts with 8
+    asked += steps(BROKER, name, "num.io.threads", "16", "0", "x", own_words=True)
     asked += steps(BROKER, name, "num.io.threads", "8", None, None)
     for pool, size in POOLS.items():
         asked += steps(BROKER, name, pool, "0", size, None, own_words=True)

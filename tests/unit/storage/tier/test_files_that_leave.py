@@ -51,7 +51,7 @@ class LeavingWorld(TierWorld):
 
     def race(self) -> None:
         """They do while the next reader is about to open one."""
-        self.log.files.pool.clear()
+        self.log.files.forget_all()
         self.disk.race = self.leave
 
 
@@ -80,14 +80,14 @@ def test_a_check_of_bytes_that_have_left_lets_the_fetch_find_that(world: Leaving
     world.reopen()
     data = world.log.read(0, 1 << 20, up_to=60, min_one_batch=True)
     assert data.unverified is not None, "the bytes are of an earlier process"
-    world.log.files.pool.clear()
+    world.log.files.forget_all()
     world.leave()
     data.unverified.settle()
     assert [each.offset for each in world.records(0)] == list(range(60))
 
 
 def test_a_file_that_is_lost_otherwise_is_an_error(world: LeavingWorld) -> None:
-    world.log.files.pool.clear()
+    world.log.files.forget_all()
     world.disk.remove(f"{LOG_PATH}/{segment_name(0, LOG)}")
     with pytest.raises(FileMissing):
         world.log.read(0, 1 << 20, up_to=60, min_one_batch=True)
