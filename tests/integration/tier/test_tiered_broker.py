@@ -39,6 +39,8 @@ TOPIC_SETTINGS = {
 }
 SET = AlterConfigOpType.SET
 T0 = 1_790_000_000_000
+REST_SECONDS = 1.0
+"""Of a tier without work: five of its rounds."""
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +116,21 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def wait_until_away(bootstrap: str, topic: str) -> int:
-    """The local start offset, once most of the topic is only in the store."""
-    until(lambda: offset_of(bootstrap, topic, EARLIEST_LOCAL)[1] >= RECORDS // 2, "nothing leaves")
-    return offset_of(bootstrap, topic, EARLIEST_LOCAL)[1]
+    """The local start offset, once most of the topic is only in the store, and no more leaves."""
+
+    def places() -> tuple[int, int]:
+        asked = EARLIEST_LOCAL, LATEST_TIERED
+        local, copied = (offset_of(bootstrap, topic, each)[1] for each in asked)
+        return local, copied
+
+    def is_at_rest() -> bool:
+        before = places()
+        time.sleep(REST_SECONDS)
+        return places() == before
+
+    until(lambda: places()[0] >= RECORDS // 2, "nothing leaves")
+    until(is_at_rest, "more leaves all the time")
+    return places()[0]
 
 
 def test_a_topic_outgrows_its_disk(server: S3Server, tmp_path: Path) -> None:
