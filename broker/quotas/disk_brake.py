@@ -75,8 +75,7 @@ class DiskBrake:
 
     def _tell(self, context: RequestContext[Any], rest_ms: int) -> None:
         """Counts one rest; a line in the log at most once a minute."""
-        self._throttled.requests[DISK_SPACE] += 1
-        self._throttled.milliseconds[DISK_SPACE] += rest_ms
+        self._throttled.add(DISK_SPACE, rest_ms)
         now = self._monotonic()
         if now - self._logged_at >= LOGGED_EVERY_SECONDS:
             self._logged_at = now

@@ -41,6 +41,11 @@ class Throttled:
         self.requests: Counter[str] = Counter()
         self.milliseconds: Counter[str] = Counter()
 
+    def add(self, limit: str, throttle_ms: int) -> None:
+        """One more request whose client is asked to rest so long."""
+        self.requests[limit] += 1
+        self.milliseconds[limit] += throttle_ms
+
 
 class Enforcement:
     """The rates of all clients that have a limit."""
@@ -154,8 +159,7 @@ class Enforcement:
 
     def _tell(self, key: str, context: RequestContext[Any], throttle_ms: int) -> None:
         """Counts one throttling; a line in the log for each limit at most once a minute."""
-        self._throttled.requests[key] += 1
-        self._throttled.milliseconds[key] += throttle_ms
+        self._throttled.add(key, throttle_ms)
         now_ms = self._now_ms()
         if now_ms - self._logged_ms.get(key, -LOGGED_EVERY_MS) >= LOGGED_EVERY_MS:
             self._logged_ms[key] = now_ms

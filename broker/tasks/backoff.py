@@ -5,6 +5,7 @@ A store may be back at any time: for it the first wait and the limit are short.
 
 from typing import NamedTuple
 
+from broker.runtime.growing_wait import growing_wait
 from protocol.errors import KafkaError
 from storage.errors import CorruptLog, DiskError, StorageError
 from storage.tier.copying import NotAsSent
@@ -13,8 +14,6 @@ from storage.tier.port import StoreError
 DAMAGE, DISK, STORE, REFUSED, BUG = KINDS = "damage", "disk", "store", "refused", "bug"
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3600.0
 STORE_RETRY_SECONDS, LONGEST_STORE_RETRY_SECONDS = 2.0, 60.0
-MOST_DOUBLINGS = 20
-"""Beyond all limits here; without a bound the number would be too large one day."""
 
 
 class SetAside(NamedTuple):
@@ -33,7 +32,7 @@ class SetAside(NamedTuple):
         first, longest = RETRY_SECONDS, LONGEST_RETRY_SECONDS
         if self.kind == STORE:
             first, longest = STORE_RETRY_SECONDS, LONGEST_STORE_RETRY_SECONDS
-        return min(first * 2.0 ** min(self.failures - 1, MOST_DOUBLINGS), longest)
+        return growing_wait(first, longest, self.failures)
 
 
 def set_aside(before: SetAside | None, error: Exception, now: float) -> SetAside:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
+from broker.runtime.growing_wait import growing_wait
 from storage.tier.port import ObjectStore
 
 AT_ONCE = 1000
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 60.0
-MOST_DOUBLINGS = 10
-"""Beyond the longest wait; without a bound the number would be too large one day."""
 
 
 class Removal(NamedTuple):
@@ -28,8 +27,7 @@ class Removal(NamedTuple):
     @property
     def retry_seconds(self) -> float:
         """The wait before the next request."""
-        doublings = min(self.failures - 1, MOST_DOUBLINGS)
-        return min(FIRST_RETRY_SECONDS * 2.0**doublings, LONGEST_RETRY_SECONDS)
+        return growing_wait(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS, self.failures)
 
 
 class Trash:

@@ -72,10 +72,13 @@ class PartitionBackup:
         self.path = f"{source.log_dir}/{partition_dir_name(keys.topic, keys.partition)}"
         self.sent = CopyCount()
 
-    def run(self, known: Callable[[], KnownOffsets], below: int | None) -> None:
+    def run(
+        self, known: Callable[[], KnownOffsets], below: int | None, at_first: KnownOffsets
+    ) -> None:
         """Has the place know the log up to the offset `below`; None: all that is synced.
 
-        `known` reads the directory's checkpoints, before each look at the partition.
+        `known` reads the directory's checkpoints, before each look at the partition; `at_first` is
+        what it gave when the back-up had begun, which is enough where nothing has changed.
         PartitionGone; CorruptLog for a damaged log, TieredElsewhere; DirectoryChanged when its
         files do not rest; WriterReplaced, TierMismatch, StoreError, DiskError: what was sent is
         not sent again.
@@ -83,14 +86,14 @@ class PartitionBackup:
         order = StillOrder(known, below, self._source.pause)
         for _ in range(TRIES - 1):
             try:
-                return self._attempt(order)
+                return self._attempt(order, at_first)
             except DirectoryChanged:
                 self._source.pause(REST_SECONDS)
-        return self._attempt(order)
+        return self._attempt(order, at_first)
 
-    def _attempt(self, order: StillOrder) -> None:
+    def _attempt(self, order: StillOrder, at_first: KnownOffsets) -> None:
         source = self._source
-        if self._is_there(order):
+        if self._is_there(at_first):
             return
         still = open_still(source.env, self.path, self._keys, order)
         try:
@@ -99,14 +102,14 @@ class PartitionBackup:
         finally:
             still.log.abandon()
 
-    def _is_there(self, order: StillOrder) -> bool:
+    def _is_there(self, known: KnownOffsets) -> bool:
         """True when nothing has changed since the last back-up."""
         source, keys = self._source, self._keys
         if source.before_ms is None:
             return False
         check_topic(source.env, self.path, keys)
         name = PartitionName(keys.topic, keys.partition)
-        state = state_if_old(source.env, self.path, name, order, source.before_ms)
+        state = state_if_old(source.env, self.path, name, known, source.before_ms)
         if state is None:
             return False
         manifest = read_newest(source.store, keys)

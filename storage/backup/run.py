@@ -162,27 +162,32 @@ class _Run:
         self._order.progress.partitions(len(partitions))
         state = [each for each in partitions if each.topic in STATE_TOPICS]
         others = [each for each in partitions if each.topic not in STATE_TOPICS]
-        done = [self._copy(keys, None) for keys in state]
-        moment = self._synced(others)
-        done += [self._copy(keys, moment.get(_name(keys))) for keys in others]
+        known = self._known()
+        done = [self._copy(keys, None, known) for keys in state]
+        known = self._known()
+        moment = self._synced(others, known)
+        done += [self._copy(keys, moment.get(_name(keys)), known) for keys in others]
         return tuple(each for each in done if each is not None)
 
-    def _synced(self, partitions: Sequence[PartitionKeys]) -> Mapping[PartitionName, int]:
+    def _synced(
+        self, partitions: Sequence[PartitionKeys], known: KnownOffsets
+    ) -> Mapping[PartitionName, int]:
         """Ends of what is synced of all logs, within moments of each other."""
-        source = self._source
-        points = self._known().recovery_points
+        source, points = self._source, known.recovery_points
         return {
             name: synced_below(source.env, PartitionBackup(source, keys).path, points.get(name, 0))
             for keys in partitions
             for name in (_name(keys),)
         }
 
-    def _copy(self, keys: PartitionKeys, below: int | None) -> PartitionCopy | None:
+    def _copy(
+        self, keys: PartitionKeys, below: int | None, known: KnownOffsets
+    ) -> PartitionCopy | None:
         """None: the topic was deleted meanwhile."""
         self._order.progress.partition(keys)
         work = PartitionBackup(self._source, keys)
         try:
-            self._again(lambda: work.run(self._known, below))
+            self._again(lambda: work.run(self._known, below, known))
         except PartitionGone:
             return None
         except (NotAsSent, TieredElsewhere, ObjectMissing):

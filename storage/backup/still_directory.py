@@ -9,7 +9,7 @@ A name that is gone, or has become another file's, is no missing file, which loa
 again, but `DirectoryChanged`: whoever reads looks again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 from storage.backup.still_file import DirectoryChanged, StillFile, StillNode
@@ -60,9 +60,10 @@ def is_replaced(before: Names, now: Names, clean_end: int) -> bool:
     *closed, last = staying
     if any(_identity(now[name]) != _identity(before[name]) for name in closed):
         return True
+    (base_offset,) = logs_by_base((last,))
     has_ended = any(is_log(name) and name > last for name in now)
     return now[last].size_bytes < before[last].size_bytes or (
-        has_ended and (clean_end > _base_of(last) or _has_traces_from(now, last))
+        has_ended and (clean_end > base_offset or _has_traces_from(now, last))
     )
 
 
@@ -84,16 +85,18 @@ def _has_traces_from(names: Names, first: str) -> bool:
     )
 
 
-def _base_of(name: str) -> int:
-    parsed = parse_segment_name(name)
-    assert parsed is not None, name
-    return parsed.base_offset
-
-
 def is_log(name: str) -> bool:
     """True for the name of a `.log`."""
     parsed = parse_segment_name(name)
     return parsed is not None and parsed.suffix == LOG
+
+
+def logs_by_base(names: Iterable[str]) -> dict[int, str]:
+    """Names of the `.log` files among these, by base offset."""
+    parsed = ((name, parse_segment_name(name)) for name in names)
+    return {
+        each.base_offset: name for name, each in parsed if each is not None and each.suffix == LOG
+    }
 
 
 def _identity(entry: DirEntry) -> tuple[int, int]:

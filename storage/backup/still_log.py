@@ -16,6 +16,7 @@ from storage.backup.still_directory import (
     has_traces,
     is_log,
     is_replaced,
+    logs_by_base,
     look,
 )
 from storage.backup.still_file import DirectoryChanged
@@ -23,7 +24,6 @@ from storage.env import Env
 from storage.errors import CorruptCheckpoint, CorruptLog, FileMissing
 from storage.files import synced_mark
 from storage.files.layout import (
-    LOG,
     PARTITION_METADATA_FILE,
     REMOTE_FILE,
     SYNCED_MARK,
@@ -194,8 +194,7 @@ def _check_is_here(env: Env, path: str, names: Names, start_offset: int) -> None
     if REMOTE_FILE not in names:
         return
     state = local_state.load(env.fs, path)
-    parsed = (parse_segment_name(name) for name in names)
-    bases = [each.base_offset for each in parsed if each is not None and each.suffix == LOG]
+    bases = logs_by_base(names)
     if state is None or not state.manifest.segments:
         return
     start = max(start_offset, state.manifest.log_start_offset)
@@ -236,11 +235,7 @@ class _Opening:
     def _cut(self, below: int) -> Names:
         """The names without segments from the offset on; the last one ends before it."""
         names = dict(self._names)
-        bases = {
-            parsed.base_offset: name
-            for name in names
-            if (parsed := parse_segment_name(name)) is not None and parsed.suffix == LOG
-        }
+        bases = logs_by_base(names)
         first = min(bases, default=0)
         behind = {base for base in bases if base >= below and base > first}
         for name in self._names:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from storage.errors import CorruptCheckpoint, NewerFormat
-from storage.tier.cluster_picture import Files, Picture, parse
+from storage.tier.cluster_picture import Files, Picture, pictures
 from storage.tier.manifest import Manifest, apply
-from storage.tier.manifest_chain import FULL_EVERY
-from storage.tier.names import CLUSTER, PartitionKeys, is_probe, number_of, numbered, object_of
+from storage.tier.manifest_chain import is_full
+from storage.tier.names import CLUSTER, PartitionKeys, is_probe, number_of, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 
 DELETED_AT_ONCE = 1000
@@ -46,11 +46,11 @@ class Swept(NamedTuple):
 
 def sweep(store: ObjectStore, partitions_of: PartitionsOf, limits: SweepLimits) -> Swept:
     """Removes what is not needed. CorruptCheckpoint for a picture; StoreError: a part is gone."""
-    pictures = _pictures(store)
-    oldest = _oldest_kept(pictures, limits.keep_since_ms)
+    found = list(pictures(store))
+    oldest = _oldest_kept(found, limits.keep_since_ms)
     if oldest is None:
         return Swept()
-    kept = [each for each in pictures if each.number >= oldest.number]
+    kept = [each for each in found if each.number >= oldest.number]
     live = frozenset(keys.topic_id for each in kept for keys in partitions_of(each.content.files))
     work = _Sweep(store, oldest, live, limits)
     work.look()
@@ -62,18 +62,11 @@ def sweep(store: ObjectStore, partitions_of: PartitionsOf, limits: SweepLimits) 
     return Swept(len(gone), size_bytes, oldest, tuple(work.unreadable))
 
 
-def _pictures(store: ObjectStore) -> list[Picture]:
-    """All pictures, the oldest first."""
-    numbers = sorted(
-        number for each in store.list(CLUSTER) if (number := number_of(each.key)) is not None
+def _oldest_kept(found: Sequence[Picture], since_ms: int) -> Picture | None:
+    """The newest one from before that, else the oldest of all; `found`: the newest first."""
+    return next(
+        (each for each in found if each.written_ms <= since_ms), next(reversed(found), None)
     )
-    keys = [numbered(CLUSTER, number) for number in numbers]
-    return [parse(key, store.get(key)) for key in keys]
-
-
-def _oldest_kept(pictures: Sequence[Picture], since_ms: int) -> Picture | None:
-    before = [each for each in pictures if each.written_ms <= since_ms]
-    return before[-1] if before else next(iter(pictures), None)
 
 
 class _Sweep:
@@ -145,11 +138,7 @@ class _Chain:
         self.named = _uniques(each for each in states if each.number >= since)
         self.named_before = _uniques(each for each in states if each.number < since)
         needed_from = max(
-            (
-                each.number
-                for each in states
-                if each.number <= since and each.number % FULL_EVERY == 1
-            ),
+            (each.number for each in states if each.number <= since and is_full(each.number)),
             default=0,
         )
         self.not_needed = [by_number[each] for each in numbers if each < needed_from]

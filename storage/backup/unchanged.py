@@ -6,11 +6,11 @@ its files is older than the back-up before, and its offsets are what the place h
 
 from typing import NamedTuple
 
-from storage.backup.still_directory import Names, has_traces, is_log, look
-from storage.backup.still_log import StillOrder, synced_below
+from storage.backup.still_directory import Names, has_traces, logs_by_base, look
+from storage.backup.still_log import KnownOffsets, synced_below
 from storage.env import Env
 from storage.errors import FileMissing
-from storage.files.layout import REMOTE_FILE, PartitionName, parse_segment_name
+from storage.files.layout import REMOTE_FILE, PartitionName
 from storage.log.compaction_state import CleanPart
 from storage.tier.manifest import Manifest
 
@@ -28,21 +28,20 @@ class PartitionState(NamedTuple):
 
 
 def state_if_old(
-    env: Env, path: str, name: PartitionName, order: StillOrder, before_ms: int
+    env: Env, path: str, name: PartitionName, known: KnownOffsets, before_ms: int
 ) -> PartitionState | None:
     """The state of a partition of which no file is younger than a moment; None if one is.
 
+    `known`: as of any time since this back-up began; what is later is for the next one.
     `before_ms`: when the last complete back-up began. DiskError.
     """
-    known = order.known()
     try:
         names = look(env.fs, path)
     except FileMissing:
         return None
     if has_traces(names) or REMOTE_FILE in names or _newest_ms(names) >= before_ms - SLACK_MS:
         return None
-    parsed = (parse_segment_name(each) for each in names if is_log(each))
-    bases = [each.base_offset for each in parsed if each is not None]
+    bases = logs_by_base(names)
     if not bases:
         return None
     return PartitionState(

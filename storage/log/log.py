@@ -26,7 +26,7 @@ from storage.log.segment_tiers import SegmentTiers
 from storage.producers.leader_epochs import LeaderEpochs
 from storage.producers.producer_state import ProducerStates, RememberedBatch
 from storage.recovery.loading import LoadedLog
-from storage.search.log_search import LogSearch, has_left
+from storage.search.log_search import LogSearch
 from storage.segment.log_snapshot import AppendResult, LogSnapshot, Tail, TimestampOffset
 from storage.segment.removal import STEP_SEGMENTS, RemovalStep, rename_away, wholly_before
 from storage.segment.segment import Segment
@@ -302,19 +302,22 @@ class Log:
         when the log is damaged there. While `unverified` is set the bytes must not be served:
         settle it, then ask again.
         """
-        while True:
-            snapshot = self.snapshot
-            try:
-                return read(
-                    snapshot, *self.search.lookup, offset, max_bytes,
-                    up_to=up_to, min_one_batch=min_one_batch,
-                )  # fmt: skip
-            except (DiskError, CorruptLog) as error:
-                if offset < self._start_offset:  # removed while we looked
-                    reason = f"Offset {offset} is before the log start {self._start_offset}"
-                    raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason) from error
-                if self.snapshot is snapshot or not has_left(snapshot):
-                    raise  # else it is where the snapshot of now says
+        try:
+            return self.search.on_snapshot(
+                lambda snapshot: read(
+                    snapshot,
+                    *self.search.lookup,
+                    offset,
+                    max_bytes,
+                    up_to=up_to,
+                    min_one_batch=min_one_batch,
+                )
+            )
+        except (DiskError, CorruptLog) as error:
+            if offset < self._start_offset:  # removed while we looked
+                reason = f"Offset {offset} is before the log start {self._start_offset}"
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason) from error
+            raise
 
     @property
     def epochs(self) -> LeaderEpochs:

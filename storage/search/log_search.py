@@ -51,7 +51,7 @@ class LogSearch:
         self._log = log
         self.reconfigure(log.config)
 
-    def _on_snapshot(self, ask: Callable[[LogSnapshot], T]) -> T:
+    def on_snapshot(self, ask: Callable[[LogSnapshot], T]) -> T:
         """The answer on the snapshot of this moment.
 
         Once more, on the one that is then, when segments of this one have left the directory or
@@ -62,7 +62,7 @@ class LogSearch:
             try:
                 return ask(snapshot)
             except StorageError:
-                if self._log.snapshot is snapshot or not has_left(snapshot):
+                if self._log.snapshot is snapshot or not _has_left(snapshot):
                     raise
 
     def reconfigure(self, config: TopicConfig) -> None:
@@ -97,7 +97,7 @@ class LogSearch:
         work: Work | None = None,
     ) -> TimestampOffset | None:
         """The smallest offset with a time of at least `timestamp_ms`, and its time by the clock."""
-        return self._on_snapshot(
+        return self.on_snapshot(
             lambda snapshot: first_at_or_after(
                 snapshot,
                 self.look(may_wait=may_wait, work=work),
@@ -111,7 +111,7 @@ class LogSearch:
         self, *, may_wait: bool = True, work: Work | None = None
     ) -> TimestampOffset | None:
         """The first record with the log's largest record time (KIP-734)."""
-        return self._on_snapshot(
+        return self.on_snapshot(
             lambda snapshot: first_with_largest(snapshot, self.look(may_wait=may_wait, work=work))
         )
 
@@ -129,11 +129,11 @@ class LogSearch:
             end = snapshot.high_watermark if below is None else below
             return range_between(snapshot, self.look(), from_ms, to_ms, clock or self._clock, end)
 
-        return self._on_snapshot(ask)
+        return self.on_snapshot(ask)
 
     def times_at(self, offset: int) -> OffsetTimes | None:
         """Both times of the first record at or after `offset`; None when there is none."""
-        return self._on_snapshot(lambda snapshot: times_at(snapshot, self.look(), offset))
+        return self.on_snapshot(lambda snapshot: times_at(snapshot, self.look(), offset))
 
     def lag_at(self, offset: int, *, below: int | None = None, may_wait: bool = True) -> TimeLag:
         """Lag of a reader whose next offset is `offset`: a group's committed one."""
@@ -142,11 +142,11 @@ class LogSearch:
             end = snapshot.high_watermark if below is None else below
             return lag_at(snapshot, self.look(may_wait=may_wait), offset, end)
 
-        return self._on_snapshot(ask)
+        return self.on_snapshot(ask)
 
     def skew(self) -> TimeSkew:
         """Delays of the log's records: arrival - record time."""
-        return self._on_snapshot(lambda snapshot: skew_of(snapshot, self.look()))
+        return self.on_snapshot(lambda snapshot: skew_of(snapshot, self.look()))
 
     def segment_starts(self, timestamp_ms: int, at_most: int, now_ms: int) -> list[int]:
         """Starts of segments by the times of their files, the latest first (semantics.md 5.5)."""
@@ -164,14 +164,14 @@ class LogSearch:
 
         An abort is noted at its marker, which may be far behind `up_to`.
         """
-        return self._on_snapshot(lambda snapshot: _aborted(snapshot, offset, up_to))
+        return self.on_snapshot(lambda snapshot: _aborted(snapshot, offset, up_to))
 
     def aborted_in(self, offset: int, data: FetchData) -> list[AbortedTxn]:
         """Aborted transactions to leave out of the data of a READ_COMMITTED fetch from `offset`.
 
         Perhaps some more, which readers allow for.
         """
-        return self._on_snapshot(
+        return self.on_snapshot(
             lambda snapshot: _aborted(snapshot, offset, self._end_of(snapshot, offset, data))
         )
 
@@ -196,7 +196,7 @@ class LogSearch:
         return up_to
 
 
-def has_left(snapshot: LogSnapshot) -> bool:
+def _has_left(snapshot: LogSnapshot) -> bool:
     """True when a segment of it is no longer where it was: in the directory, or in the store."""
     return any(each.is_removed for each in snapshot.segments)
 

@@ -10,7 +10,7 @@ A back-up puts its picture last: it counts with the manifests that are not later
 no later ones, whatever a back-up that was cut off has put behind it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from storage.env import Clock, FileSystem
@@ -147,15 +147,19 @@ def newest(store: ObjectStore, at_ms: int | None = None) -> Picture | None:
     `at_ms`: only those that were put until then. CorruptCheckpoint for one that is not what was
     put; NewerFormat, StoreError.
     """
+    found = pictures(store)
+    return next((each for each in found if at_ms is None or each.written_ms <= at_ms), None)
+
+
+def pictures(store: ObjectStore) -> Iterator[Picture]:
+    """All pictures, the newest first, each read when it is asked for. As `newest`."""
     numbers = [number_of(each.key) for each in store.list(CLUSTER)]
     for number in sorted((each for each in numbers if each is not None), reverse=True):
         key = numbered(CLUSTER, number)
         picture = parse(key, store.get(key))
         if picture.number != number:
             raise CorruptCheckpoint(key, f"it is picture {picture.number}")
-        if at_ms is None or picture.written_ms <= at_ms:
-            return picture
-    return None
+        yield picture
 
 
 def render(picture: Picture) -> bytes:

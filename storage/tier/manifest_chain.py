@@ -61,8 +61,8 @@ class ManifestChain:
         self.settle()
         before = self.load()
         after = changed(before, change, self._name, self._clock.now_ms())
-        is_full = after.number % FULL_EVERY == 1
-        self._pending = after, render_full(after) if is_full else render_delta(after, change)
+        data = render_full(after) if is_full(after.number) else render_delta(after, change)
+        self._pending = after, data
         self.settle()
         return after
 
@@ -78,6 +78,11 @@ class ManifestChain:
             self.newest = self._pending = None
             raise
         self.newest, self._pending = after, None
+
+
+def is_full(number: int) -> bool:
+    """True of manifests that have the whole state; the others have what changed."""
+    return number % FULL_EVERY == 1
 
 
 def read_newest(

@@ -130,8 +130,7 @@ class TieredLog:
         with self._changing:
             self._settle()
             if not self._chain.has_put:
-                start = self.log.snapshot.log_start_offset
-                self._change(Change((), frozenset(), start, self.log.epochs.entries))
+                self._restate(self.log.snapshot.log_start_offset)
 
     def copy_next(self, pace: Pace) -> RemoteSegment | None:
         """Copies the oldest segment that is due; None when none is. `show` makes it count.
@@ -269,8 +268,7 @@ class TieredLog:
         with self._changing:
             self._settle()
             gone = self._gone(start)
-            removed = frozenset(each.unique for each in gone)
-            self._change(Change((), removed, start, self.log.epochs.entries))
+            self._restate(start, gone)
         return gone
 
     def note_start(self) -> None:
@@ -283,7 +281,7 @@ class TieredLog:
             return
         with self._changing:
             self._settle()
-            self._change(Change((), frozenset(), start, self.log.epochs.entries))
+            self._restate(start)
 
     def withdraw(self) -> tuple[RemoteSegment, ...]:
         """Takes all segments out of the manifest, once each of them is in the directory too.
@@ -297,9 +295,13 @@ class TieredLog:
             self._settle()
             gone = self.manifest.segments
             if gone:
-                removed, start = frozenset(each.unique for each in gone), self.log.snapshot
-                self._change(Change((), removed, start.log_start_offset, self.log.epochs.entries))
+                self._restate(self.log.snapshot.log_start_offset, gone)
         return gone
+
+    def _restate(self, start_offset: int, gone: Sequence[RemoteSegment] = ()) -> None:
+        """Puts a manifest with this start, the epochs of now, and without these segments."""
+        removed = frozenset(each.unique for each in gone)
+        self._change(Change((), removed, start_offset, self.log.epochs.entries))
 
     def _gone(self, start_offset: int) -> tuple[RemoteSegment, ...]:
         return tuple(each for each in self.manifest.segments if each.end_offset <= start_offset)

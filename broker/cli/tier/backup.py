@@ -4,20 +4,19 @@ The work is `storage.backup`'s; here the place is opened, progress shown, and sa
 what the back-up has.
 """
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from broker.cli.tier.backed_up import print_backup, print_json
+from broker.cli.tier.partition_bar import partition_bar
 from broker.cli.tier.places import place_to_write
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from config.quantities import parse_duration
 
 if TYPE_CHECKING:
+    from broker.cli.tier.partition_bar import PartitionBar
     from storage.backup.run import BackupOrder, BackupProgress
     from storage.backup.sweep import SweepLimits
     from storage.env import Env
@@ -77,8 +76,8 @@ def command(
     env = real_env()
     try:
         with place_to_write(env, place, directory, allow_http=allow_http) as store:
-            with _progress() as progress:
-                order = _order(env, directory, progress, without_users=without_users)
+            with partition_bar() as bar:
+                order = _order(env, directory, _progress(bar), without_users=without_users)
                 done = back_up(env, store, order)
             swept = sweep(store, order.partitions_of, _limits(env, keep_ms))
     except (TierRefused, StorageError) as error:
@@ -112,20 +111,9 @@ def _limits(env: "Env", keep_ms: int) -> "SweepLimits":
     return SweepLimits(now_ms - keep_ms, now_ms - DAY_MS)
 
 
-@contextmanager
-def _progress() -> "Iterator[BackupProgress]":
-    """A bar on standard error while that is a terminal."""
+def _progress(bar: "PartitionBar | None") -> "BackupProgress":
     from storage.backup.run import BackupProgress
 
-    if not sys.stderr.isatty():
-        yield BackupProgress()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    text, columns = TextColumn("{task.description}"), (BarColumn(), MofNCompleteColumn())
-    with Progress(text, *columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("partitions", total=None)
-        yield BackupProgress(
-            lambda total: bar.update(task, total=total), lambda _: bar.advance(task)
-        )
+    if bar is None:
+        return BackupProgress()
+    return BackupProgress(bar.partitions, bar.partition)

@@ -5,19 +5,18 @@ back, how old it is and what did not.
 """
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from broker.cli.tier.partition_bar import partition_bar
 from broker.cli.tier.places import is_directory, place_to_read
 from broker.cli.tier.restored import content_of, print_restored
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
-from config.quantities import parse_instant, size
+from config.quantities import parse_instant
 
 if TYPE_CHECKING:
+    from broker.cli.tier.partition_bar import PartitionBar
     from storage.env import Env
     from storage.tier.restore import Order, RestoreProgress
 
@@ -77,8 +76,10 @@ def command(
     env = real_env()
     try:
         store = place_to_read(env, url, allow_http=allow_http)
-        with _progress() as progress:
-            order = _order(env, directory, at, progress, download=download or is_directory(url))
+        with partition_bar() as bar:
+            order = _order(
+                env, directory, at, _progress(bar), download=download or is_directory(url)
+            )
             done = restore(env, store, order)
     except (TierRefused, StorageError) as error:
         click.echo(f"horolog restore: {error}", err=True)
@@ -108,28 +109,9 @@ def _instant(at: str, now_ms: int) -> int:
         raise click.BadParameter(str(error), param_hint="--at") from None
 
 
-@contextmanager
-def _progress() -> "Iterator[RestoreProgress]":
-    """A bar on standard error while that is a terminal."""
+def _progress(bar: "PartitionBar | None") -> "RestoreProgress":
     from storage.tier.restore import RestoreProgress
 
-    if not sys.stderr.isatty():
-        yield RestoreProgress()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    text, columns = TextColumn("{task.description}"), (BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(text, *columns, console=console, transient=True) as bar:
-        task = bar.add_task("partitions", total=None)
-        came = 0
-
-        def fetched(count: int) -> None:
-            nonlocal came
-            came += count
-            bar.update(task, description=f"partitions ({size(came)} fetched)")
-
-        yield RestoreProgress(
-            lambda total: bar.update(task, total=total), lambda _: bar.advance(task), fetched
-        )
+    if bar is None:
+        return RestoreProgress()
+    return RestoreProgress(bar.partitions, bar.partition, bar.fetched)

@@ -8,6 +8,8 @@ up to five seconds; after a minute without one the address begins again. Success
 from collections import OrderedDict
 from collections.abc import Callable
 
+from broker.runtime.growing_wait import growing_wait
+
 MOST_ADDRESSES = 10_000
 LONGEST_SECONDS = 5.0
 FORGOTTEN_SECONDS = 60.0
@@ -28,9 +30,8 @@ class FailureDelays:
         count, last = self._failures.pop(host, (0, now))
         if now - last > FORGOTTEN_SECONDS:
             count = 0
-        doublings = min(count, 20)
         self._failures[host] = count + 1, now
         if len(self._failures) > MOST_ADDRESSES:
             self._failures.popitem(last=False)
         longest = max(LONGEST_SECONDS, self._first_seconds)
-        return min(longest, self._first_seconds * (1 << doublings))
+        return growing_wait(self._first_seconds, longest, count + 1)

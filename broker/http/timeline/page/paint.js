@@ -6,7 +6,6 @@ export const ROW_HEIGHT = 52, SCALE_HEIGHT = 38;
 const TOP = 14, BASE = 38; // bars stand between the two
 const LEAST_HEIGHT = 5, MARK = 5;
 const STATES = ["closed", "active", "goes", "overdue", "compacted"];
-export const PLACES = ["local", "store", "both"];
 const STRIP = 3; // the height of the line below a bar that the store has
 const COLOURS = [...STATES, "store", "text", "quiet", "line", "shade", "now", "horizon", "bad", "found", "page"];
 
@@ -101,10 +100,10 @@ function paintBar(pen, bar, row, axis, colours, times, now, marks) {
   const height = LEAST_HEIGHT + (BASE - TOP - LEAST_HEIGHT) * share;
   const state = STATES[bar.state];
   pen.fillStyle = colours.hatched[state] ?? colours[state];
-  pen.globalAlpha = PLACES[bar.place] === "store" ? 0.25 : 1;
+  pen.globalAlpha = bar.place === "store" ? 0.25 : 1;
   pen.fillRect(left, BASE - height, width, height);
   pen.globalAlpha = 1;
-  if (bar.place > 0) stored(pen, left, width, colours);
+  if (bar.place !== "local") stored(pen, left, width, colours);
   pen.strokeStyle = colours[state];
   pen.lineWidth = 1;
   if (width > 3) pen.strokeRect(left + 0.5, BASE - height + 0.5, width - 1, height - 1);

@@ -1,9 +1,10 @@
 // The rows of the timeline: one partition each, in the order of the broker, painted while they are in sight.
 
 import { el, fill, named } from "/page/dom.js";
-import { barAt, paintRow, PLACES } from "/page/paint.js";
+import { barAt, paintRow } from "/page/paint.js";
 import { at, counted, distance, msOf, place, size, span, when } from "/page/words.js";
 
+const PLACES = ["local", "store", "both"];
 const WHERE = { local: "on the disk", store: "in the object store alone", both: "on the disk and in the object store" };
 const WHAT = { removal: "goes", roll: "rolls", compaction: "compacts" };
 
@@ -23,7 +24,7 @@ function understood(state, columns, before) {
 function barOf(numbers, columns) {
   const of = Object.fromEntries(columns.map((each, index) => [each, numbers[index]]));
   return {
-    base: of.base_offset, segments: of.segments, size: of.size_bytes, state: of.state, place: of.place,
+    base: of.base_offset, segments: of.segments, size: of.size_bytes, state: of.state, place: PLACES[of.place],
     firstRecord: of.first_record_ms, lastRecord: of.last_record_ms,
     firstArrival: of.first_arrival_ms, lastArrival: of.last_arrival_ms,
   };
@@ -162,7 +163,7 @@ export class Rows {
 
 function told(bar) {
   const many = bar.segments > 1 ? `${bar.segments} segments from offset ${bar.base}` : `Segment ${bar.base}`;
-  return `${many}, ${size(bar.size)}\nrecords ${when(bar.firstRecord)} – ${when(bar.lastRecord)}\ncame ${when(bar.firstArrival)} – ${when(bar.lastArrival)}\n${WHERE[PLACES[bar.place]]}`;
+  return `${many}, ${size(bar.size)}\nrecords ${when(bar.firstRecord)} – ${when(bar.lastRecord)}\ncame ${when(bar.firstArrival)} – ${when(bar.lastArrival)}\n${WHERE[bar.place]}`;
 }
 
 /** What the picture shows, in words. */
