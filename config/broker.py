@@ -667,6 +667,38 @@ class BrokerConfig:
         5_242_880,
         doc="Bytes of __consumer_offsets that are read at one time after the start.",
     )
+    share_coordinator_state_topic_num_partitions: int = broker_key(
+        "share.coordinator.state.topic.num.partitions",
+        count(1, 10_000),
+        50,
+        importance="high",
+        doc="Partitions of __share_group_state when it is made; never changed afterwards.",
+    )
+    share_coordinator_state_topic_segment_bytes: int = broker_key(
+        "share.coordinator.state.topic.segment.bytes",
+        size(1_048_576),
+        104_857_600,
+        doc="Segment size of __share_group_state when it is made: small, so that old ones go soon.",
+    )
+    share_coordinator_state_topic_compression_codec: int = broker_key(
+        "share.coordinator.state.topic.compression.codec",
+        count(0, 4),
+        0,
+        doc="Codec of records of __share_group_state: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    )
+    share_coordinator_load_buffer_size: int = broker_key(
+        "share.coordinator.load.buffer.size",
+        size(1),
+        5_242_880,
+        doc="Bytes of __share_group_state that are read at one time after the start.",
+    )
+    share_coordinator_snapshot_update_records_per_snapshot: int = broker_key(
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        count(0, 500),
+        500,
+        doc="Updates of a share partition after which all that is remembered of it is stored "
+        "again.",
+    )
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms",
         count(1, INT_MAX),

@@ -76,6 +76,7 @@ class Broker:
             await services.lane.run(load_directory, services)
             await self._take_offline_audit()
             self._trust_the_clock()
+            services.share_states.begin_load()
             services.groups.begin_load()
             services.transactions.begin_load()
             backlog = services.config.broker_config.socket_listen_backlog_size
@@ -199,7 +200,11 @@ class Broker:
     async def _load_coordinators(self) -> None:
         """Groups first: offsets that wait for their transaction's end are known when it ends."""
         services = self.services
-        loads = (("groups", services.groups.load), ("transactions", services.transactions.load))
+        loads = (
+            ("share_states", services.share_states.load),
+            ("groups", services.groups.load),
+            ("transactions", services.transactions.load),
+        )
         for name, load in loads:
             try:
                 await load()

@@ -38,6 +38,7 @@ def ready_checks(services: Services) -> list[Check]:
         Check("security_audit", audit_fault, audit_note),
         _loading_check("groups", services.groups.loading),
         _loading_check("transactions", services.transactions.loading),
+        _loading_check("share_groups", services.share_states.loading),
     ]
 
 

@@ -65,6 +65,7 @@ from broker.server.doors import Lobby
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
+from broker.share.state.coordinator import ShareCoordinator
 from broker.state.services import StateServices
 from broker.tasks.cleaner import Cleaner
 from broker.tasks.disk_watch import DiskWatch
@@ -274,6 +275,7 @@ class Services:
         state = StateServices(
             self.topics, self.rules, self.config, self.clock, self.lane, self.probes
         )
+        self.share_states = ShareCoordinator(state, self.loop)
         self.groups = GroupCoordinator(
             state,
             self.clock_watch,

@@ -47,8 +47,8 @@ PAGES: Mapping[str, Page] = {
         "Offsets that are past offsets.retention.minutes could not be removed; it is tried again."
     ),
     "state_topic_not_made": Page(
-        "__consumer_offsets or __transaction_state could not be made, so groups or transactions "
-        "cannot be served. It is tried again with the next request.",
+        "__consumer_offsets, __transaction_state or __share_group_state could not be made, so "
+        "groups or transactions cannot be served. It is tried again with the next request.",
         "error says why: horolog.max.partitions leaves no room for it, or the disk refuses.",
     ),
     "consumer_group_epoch": Page("A group of the new protocol (KIP-848) has a new assignment."),
@@ -97,6 +97,19 @@ PAGES: Mapping[str, Page] = {
     "transaction_records_unreadable": Page(
         "Some records of __transaction_state are unknown to this version; they were left out.",
         "A newer broker has written them: compare the versions.",
+    ),
+    "share_states_not_loaded": Page(
+        "A partition of __share_group_state could not be read after the start, so its share "
+        "partitions are not served.",
+        _COORDINATOR_LOG,
+    ),
+    "share_records_unreadable": Page(
+        "Some records of __share_group_state are unknown to this version; they were left out.",
+        "A newer broker has written them: compare the versions.",
+    ),
+    "share_state_left_behind": Page(
+        "A topic was deleted, but what share groups remembered of it could not be. The next start "
+        "removes it."
     ),
     "transactional_id_not_expired": Page(
         "A transactional id that is not used any more could not be removed; it is tried again."

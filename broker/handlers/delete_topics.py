@@ -10,6 +10,7 @@ from broker.record_times.offenders import DirtyClients
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.wire_error import wire_error
+from broker.share.state.coordinator import ShareCoordinator
 from broker.topics.metadata_image import TopicImage
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
@@ -35,6 +36,7 @@ class Services(NamedTuple):
     topics: TopicCatalog
     config: ConfigStore
     groups: GroupCoordinator
+    share_states: ShareCoordinator
     probes: BrokerProbes
     dirty_clients: DirtyClients
 
@@ -52,13 +54,15 @@ async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopics
         results = [
             _judge(each, asked, context, may_delete=may_delete_any) for each in distinct.values()
         ]
-        doomed = [each.name for each in results if not each.error_code and each.name is not None]
+        done = [each for each in results if not each.error_code]
+        doomed = [each.name for each in done if each.name is not None]
         try:
             await context.services.topics.delete(doomed)
             for name in doomed:
                 context.services.probes.topic_deleted(name)
                 context.services.dirty_clients.topic_deleted(name)
             context.services.groups.topics_deleted(doomed)
+            context.services.share_states.topics_deleted(each.topic_id for each in done)
         except StorageError as error:
             refusal = wire_error(error)
             results = [

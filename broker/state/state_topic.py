@@ -1,4 +1,4 @@
-"""The topics in which coordinators remember: compacted topics of our own log.
+"""The topics in which coordinators remember: topics of our own log, compacted unless planned else.
 
 One is made when it is first needed. What belongs to one id (of a group, of a transactional
 producer) all goes to the partition that Java's hash of the id gives, so a real Kafka finds it. A
@@ -39,6 +39,8 @@ class StateTopicPlan(NamedTuple):
     compression_type: str
     codec: Codec = Codec.NONE
     """Codec of its records."""
+    cleanup: Sequence[tuple[str, str]] = (("cleanup.policy", "compact"),)
+    """Settings that say which records go."""
 
 
 class TransactionalProducer(NamedTuple):
@@ -175,7 +177,7 @@ class StateTopic:
             if self.partitions:
                 return
             overrides = {
-                "cleanup.policy": "compact",
+                **dict(plan.cleanup),
                 "compression.type": plan.compression_type,
                 "segment.bytes": str(plan.segment_bytes),
             }

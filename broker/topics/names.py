@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
-INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
-SERVED_INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+SHARE_GROUP_STATE = "__share_group_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
 
 def check_name(name: str) -> None:
@@ -55,8 +55,3 @@ def check_not_internal(name: str | None, internal: Collection[str]) -> None:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' can be changed by the broker only."
         )
-
-
-def is_left_alone(name: str) -> bool:
-    """True for a topic of Kafka's own that this broker does not use."""
-    return name in INTERNAL_TOPICS and name not in SERVED_INTERNAL_TOPICS

@@ -26,7 +26,7 @@ from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import DiskLane
 from broker.topics.adoption import doomed_logs, reconciled
 from broker.topics.metadata_image import MetadataImage, TopicImage, image_of
-from broker.topics.names import internal_topics, is_left_alone
+from broker.topics.names import internal_topics
 from broker.topics.new_topic import NewTopic
 from broker.topics.replaced_file import ReplacedFile
 from broker.topics.stored_settings import FILE_NAME as CONFIG_FILE_NAME
@@ -253,7 +253,7 @@ class TopicCatalog:
     def _logs_by_topic(self) -> dict[str, dict[int, Log]]:
         found: dict[str, dict[int, Log]] = defaultdict(dict)
         for (topic, index), log in self._logs.logs.items():
-            if not is_left_alone(topic) and fault_in_name(topic) is None:
+            if fault_in_name(topic) is None:
                 found[topic][index] = log
         return found
 

@@ -40,8 +40,8 @@ from storage.tier.marked_directory import RestoreRefused, marked_directory
 from storage.tier.names import CLUSTER, PartitionKeys
 from storage.tier.port import ObjectStore
 
-STATE_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
-"""Topics of committed offsets and of transactions."""
+STATE_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+"""Topics of committed offsets, of transactions and of share groups."""
 
 
 def stays_local(topic: str) -> bool:

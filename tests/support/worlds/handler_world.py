@@ -39,6 +39,7 @@ from broker.security.authority import Authority
 from broker.security.delegation.tokens import Tokens
 from broker.security.users import Users
 from broker.server.services import bound
+from broker.share.state.coordinator import ShareCoordinator
 from broker.state.services import StateServices
 from broker.topics.config_resources import ConfigResources
 from broker.topics.creation import TopicRules
@@ -210,6 +211,7 @@ class World:
         state = StateServices(
             broker.topics, broker.rules, broker.config, self.clock, broker.lane, broker.probes
         )
+        broker.share_states = ShareCoordinator(state, broker.loop)
         broker.groups = GroupCoordinator(
             state,
             broker.clock_watch,
@@ -257,6 +259,7 @@ class World:
         broker.topics.load(lambda log: Partition(log, shared))
         broker.producer_ids.load()
         self.commit.on_durable = self._became_durable
+        broker.share_states.begin_load()
         broker.groups.begin_load()
         broker.transactions.begin_load()
 

@@ -12,7 +12,7 @@ from broker.cli.main import horolog
 from broker.quotas.quota_file import FILE_NAME as QUOTAS
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from broker.security.acl_file import FILE_NAME as ACLS
-from broker.topics.names import SERVED_INTERNAL_TOPICS
+from broker.topics.names import INTERNAL_TOPICS
 from broker.topics.stored_settings import FILE_NAME as SETTINGS
 from broker.transactions.producer_ids import FILE_NAME as PRODUCER_IDS
 from storage.directory.topics_file import FILE_NAME as TOPICS
@@ -138,4 +138,4 @@ def test_one_that_is_cut_off_is_run_once_more(store: CountingStore, tmp_path: Pa
 def test_names_that_storage_repeats_are_those_of_their_owners() -> None:
     assert cluster_picture.FILES == (TOPICS, SETTINGS, QUOTAS, ACLS, PRODUCER_IDS)
     assert (cluster_picture.TOPICS_FILE, cluster_picture.SETTINGS_FILE) == (TOPICS, SETTINGS)
-    assert restore.STATE_TOPICS == SERVED_INTERNAL_TOPICS
+    assert restore.STATE_TOPICS == INTERNAL_TOPICS

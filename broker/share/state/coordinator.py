@@ -1,0 +1,257 @@
+"""The share coordinator (KIP-932): state of share partitions, and its changes.
+
+Requests 83-87 and this broker's own share partitions go through the same functions. A change is in
+memory at once and answered when it is durable; one that could not be written is taken back. It
+answers COORDINATOR_LOAD_IN_PROGRESS (14) for what is still being read after the start, and
+COORDINATOR_NOT_AVAILABLE (15) for what cannot be read. Used from the event loop only.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from broker.share.state.key import ShareKey
+from broker.share.state.loading import RememberedShareStates, remembered
+from broker.share.state.merge import merge
+from broker.share.state.records import ShareUpdate, snapshot_row, tombstone_row, update_row
+from broker.share.state.remembered import UNKNOWN, SharePartitionState
+from broker.share.state.topic import share_state_topic
+from broker.share.state.turn_writes import TurnWrites
+from broker.share.states import StateBatch
+from broker.state.loading import StateLoading
+from broker.state.reading import LeftOut
+from broker.state.state_topic import Row
+from protocol.errors import ErrorCode, KafkaError
+from protocol.wire import ZERO_UUID
+
+if TYPE_CHECKING:
+    from broker.partitions.partition import Partition
+    from broker.state.services import StateServices
+
+NOTHING = SharePartitionState(0, 0, 0, UNKNOWN, UNKNOWN, [], 0)
+"""Summary of a share partition of which nothing is remembered."""
+
+
+class ShareChange(NamedTuple):
+    """A change of a share partition. -1: without a check of that epoch, and the start stays."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    finished: int
+    batches: Sequence[StateBatch]
+
+
+class ShareCoordinator:
+    """All that share groups remember of records."""
+
+    def __init__(self, services: "StateServices", loop: asyncio.AbstractEventLoop) -> None:
+        """Knows nothing until `load`."""
+        self._topics = services.topics
+        self._clock = services.clock
+        self._config = services.config
+        self.states: dict[ShareKey, SharePartitionState] = {}
+        self.topic = share_state_topic(services)
+        self._writes = TurnWrites(loop, self.topic)
+        self.loading: StateLoading[RememberedShareStates] = StateLoading(
+            services.lane,
+            self.topic,
+            remembered,
+            self._restore,
+            on_failed=_not_loaded,
+            on_unreadable=_unreadable,
+        )
+
+    # --- requests; each raises KafkaError, or fails with it, as Kafka's coordinator ---
+
+    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Deferred[None]:
+        """Begins a share partition, or begins it again; -1: its start is decided later.
+
+        FENCED_STATE_EPOCH (124) for an older epoch than the one remembered.
+        """
+        self._check_named(key)
+        before = self.states.get(key)
+        if before is not None and UNKNOWN != state_epoch < before.state_epoch:
+            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
+        self._check_exists(key)
+        now_ms = self._clock.now_ms()
+        epoch = 0 if before is None else before.snapshot_epoch + 1
+        state = SharePartitionState(epoch, state_epoch, 0, start_offset, UNKNOWN, [], now_ms)
+        return self._put(key, state, snapshot_row(key, state, now_ms))
+
+    def read(
+        self, key: ShareKey, leader_epoch: int
+    ) -> SharePartitionState | Deferred[SharePartitionState]:
+        """Remembered state; the leader's epoch is remembered when it is new.
+
+        INVALID_REQUEST (42) where there is none, FENCED_LEADER_EPOCH (74) for an older leader.
+        """
+        self._check_named(key)
+        state = self._known(key, "Read")
+        if state.leader_epoch > leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        self._check_exists(key)
+        if leader_epoch in {UNKNOWN, state.leader_epoch}:
+            return state
+        change = ShareChange(UNKNOWN, leader_epoch, state.start_offset, state.finished, ())
+        read: Deferred[SharePartitionState] = Deferred()
+        self._change(key, state, change, leader_epoch).listen(partial(_pass, read, state))
+        return read
+
+    def write(self, key: ShareKey, change: ShareChange) -> Deferred[None]:
+        """Changes what is remembered.
+
+        INVALID_REQUEST (42) where there is nothing; for old ones FENCED_LEADER_EPOCH (74) or
+        FENCED_STATE_EPOCH (124).
+        """
+        self._check_named(key)
+        state = self._known(key, "Write")
+        if UNKNOWN != change.leader_epoch < state.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        if UNKNOWN != change.state_epoch < state.state_epoch:
+            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
+        self._check_exists(key)
+        return self._change(key, state, change, state.leader_epoch)
+
+    def delete(self, key: ShareKey) -> Deferred[None]:
+        """Forgets a share partition; nothing where it is not known."""
+        self._check_named(key)
+        self._check_exists(key)
+        return self._forget(key)
+
+    def summary(self, key: ShareKey) -> SharePartitionState:
+        """Remembered state; NOTHING where there is none."""
+        self._check_named(key)
+        self._check_exists(key)
+        return self.states.get(key, NOTHING)
+
+    def topics_deleted(self, topic_ids: Iterable[UUID]) -> None:
+        """Forgets the share partitions of topics that are gone."""
+        gone = set(topic_ids)
+        for key in [each for each in self.states if each.topic_id in gone]:
+            self._forget(key).listen(partial(_left_behind, key))
+
+    # --- start ---
+
+    def begin_load(self) -> None:
+        """Before clients are let in: what partitions with records remember is not served yet."""
+        self.loading.begin()
+
+    async def load(self) -> None:
+        """Reads what is remembered, partition by partition, on a lane."""
+        await self.loading.run(self._config.broker_config.share_coordinator_load_buffer_size)
+
+    def _restore(self, found: RememberedShareStates) -> None:
+        self.states.update(found.states)
+        known = self._topics.image.by_id
+        self.topics_deleted({key.topic_id for key in found.states if key.topic_id not in known})
+
+    # --- checks ---
+
+    def _check_named(self, key: ShareKey) -> None:
+        if key.topic_id == ZERO_UUID:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic id cannot be null.")
+        if key.partition < 0:
+            text = "The partition id cannot be a negative number."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        self.loading.check(key.owner)
+
+    def _check_exists(self, key: ShareKey) -> None:
+        topic = self._topics.image.by_id.get(key.topic_id)
+        if topic is None or key.partition >= len(topic.partitions):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _known(self, key: ShareKey, operation: str) -> SharePartitionState:
+        state = self.states.get(key)
+        if state is None:
+            text = f"{operation} operation on uninitialized share partition not allowed."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        return state
+
+    # --- changes ---
+
+    def _change(
+        self, key: ShareKey, before: SharePartitionState, change: ShareChange, leader_epoch: int
+    ) -> Deferred[None]:
+        batches = merge((), change.batches, change.start_offset)
+        state = before.changed(leader_epoch, change.start_offset, change.finished, batches)
+        settings = self._config.broker_config
+        if before.updates >= settings.share_coordinator_snapshot_update_records_per_snapshot:
+            now_ms = self._clock.now_ms()
+            state = state.as_snapshot(now_ms)
+            return self._put(key, state, snapshot_row(key, state, now_ms))
+        update = ShareUpdate(
+            before.snapshot_epoch, leader_epoch, change.start_offset, change.finished, batches
+        )
+        return self._put(key, state, update_row(key, update))
+
+    def _put(self, key: ShareKey, state: SharePartitionState, row: Row) -> Deferred[None]:
+        before = self.states.get(key)
+        self.states[key] = state
+        answer: Deferred[None] = Deferred()
+        self._writes.add(key.owner, row).listen(
+            partial(self._written, key, (before, state), answer)
+        )
+        return answer
+
+    def _forget(self, key: ShareKey) -> Deferred[None]:
+        answer: Deferred[None] = Deferred()
+        before = self.states.pop(key, None)
+        if before is None:
+            answer.resolve(None)
+            return answer
+        written = self._writes.add(key.owner, tombstone_row(key))
+        written.listen(partial(self._written, key, (before, None), answer))
+        return answer
+
+    def _written(
+        self,
+        key: ShareKey,
+        change: tuple[SharePartitionState | None, SharePartitionState | None],
+        answer: Deferred[None],
+        _: None,
+        error: BaseException | None,
+    ) -> None:
+        """Takes back what could not be written, unless it has changed since."""
+        if error is None:
+            answer.resolve(None)
+            return
+        before, after = change
+        if self.states.get(key) is after:
+            if before is None:
+                del self.states[key]
+            else:
+                self.states[key] = before
+        answer.fail(error)
+
+
+def _pass(
+    read: Deferred[SharePartitionState],
+    state: SharePartitionState,
+    _: None,
+    error: BaseException | None,
+) -> None:
+    if error is None:
+        read.resolve(state)
+    else:
+        read.fail(error)
+
+
+def _left_behind(key: ShareKey, _: None, error: BaseException | None) -> None:
+    if error is not None:
+        event("share_state_left_behind", "warning", share=key.owner, error=error)
+
+
+def _not_loaded(partition: "Partition", error: Exception) -> None:
+    event("share_states_not_loaded", "error", partition=partition, error=error)
+
+
+def _unreadable(partition: "Partition", left_out: LeftOut) -> None:
+    event(
+        "share_records_unreadable", "warning",
+        partition=partition, records=left_out.count, first="; ".join(left_out.named),
+    )  # fmt: skip

@@ -1,0 +1,42 @@
+"""State of a share partition as the coordinator remembers it, and how a change alters it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from broker.share.state.merge import merge
+from broker.share.states import StateBatch
+
+UNKNOWN = -1
+
+
+class SharePartitionState(NamedTuple):
+    """All that is stored of a share partition. Values are never changed in place."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    """The first offset that is not finished; -1 while that was not decided."""
+    finished: int
+    """Number of finished offsets from the start on; -1 while that is not known."""
+    batches: list[StateBatch]
+    created_ms: int
+    updates: int = 0
+    """Updates since the snapshot."""
+
+    def changed(
+        self, leader_epoch: int, start_offset: int, finished: int, batches: Sequence[StateBatch]
+    ) -> "SharePartitionState":
+        """After one more update; -1 leaves a number as it is."""
+        start = self.start_offset if start_offset == UNKNOWN else start_offset
+        return self._replace(
+            leader_epoch=self.leader_epoch if leader_epoch == UNKNOWN else leader_epoch,
+            start_offset=start,
+            finished=self.finished if finished == UNKNOWN else finished,
+            batches=merge(self.batches, batches, start),
+            updates=self.updates + 1,
+        )
+
+    def as_snapshot(self, now_ms: int) -> "SharePartitionState":
+        """The same, to be stored as a snapshot of its own."""
+        return self._replace(snapshot_epoch=self.snapshot_epoch + 1, created_ms=now_ms, updates=0)
