@@ -604,6 +604,72 @@ class BrokerConfig:
         600_000,
         doc="Longest interval between two matches of the regular expressions of subscriptions.",
     )
+    group_share_session_timeout_ms: int = broker_key(
+        "group.share.session.timeout.ms",
+        millis(1, INT_MAX),
+        45_000,
+        doc="Session time-out of members of share groups (KIP-932).",
+    )
+    group_share_min_session_timeout_ms: int = broker_key(
+        "group.share.min.session.timeout.ms",
+        millis(1, INT_MAX),
+        45_000,
+        doc="Shortest session time-out that a share group may have.",
+    )
+    group_share_max_session_timeout_ms: int = broker_key(
+        "group.share.max.session.timeout.ms",
+        millis(1, INT_MAX),
+        60_000,
+        doc="Longest session time-out that a share group may have.",
+    )
+    group_share_heartbeat_interval_ms: int = broker_key(
+        "group.share.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        5000,
+        doc="Interval of heartbeats that members of share groups are asked for.",
+    )
+    group_share_min_heartbeat_interval_ms: int = broker_key(
+        "group.share.min.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        5000,
+        doc="Shortest interval of heartbeats that a share group may have.",
+    )
+    group_share_max_heartbeat_interval_ms: int = broker_key(
+        "group.share.max.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        15_000,
+        doc="Longest interval of heartbeats that a share group may have.",
+    )
+    group_share_assignment_interval_ms: int = broker_key(
+        "group.share.assignment.interval.ms",
+        millis(0, INT_MAX),
+        1000,
+        doc="Shortest time between two assignments of a share group.",
+    )
+    group_share_min_assignment_interval_ms: int = broker_key(
+        "group.share.min.assignment.interval.ms",
+        millis(0, INT_MAX),
+        0,
+        doc="Least that a share group may have between two assignments.",
+    )
+    group_share_max_assignment_interval_ms: int = broker_key(
+        "group.share.max.assignment.interval.ms",
+        millis(0, INT_MAX),
+        15_000,
+        doc="Most that a share group may have between two assignments.",
+    )
+    group_share_max_size: int = broker_key(
+        "group.share.max.size",
+        count(1, 1000),
+        200,
+        doc="Members of one share group.",
+    )
+    group_share_assignors: str = broker_key(
+        "group.share.assignors",
+        Choice(("simple",)),
+        "simple",
+        doc="The assignor of share groups.",
+    )
     horolog_max_groups: int = broker_key(
         "horolog.max.groups",
         count(1),
@@ -973,3 +1039,24 @@ class BrokerConfig:
         """
         protocols = {self.protocol_of(each.name) or PLAINTEXT for each in self.client_listeners}
         return self.listener_security_protocol_map != KAFKAS_MAP or protocols != {PLAINTEXT}
+
+    @property
+    def share_group_bounds(self) -> Mapping[str, tuple[int, int, int]]:
+        """Least, default and most of settings of share groups in ms, by the ends of their names."""
+        return {
+            "session.timeout.ms": (
+                self.group_share_min_session_timeout_ms,
+                self.group_share_session_timeout_ms,
+                self.group_share_max_session_timeout_ms,
+            ),
+            "heartbeat.interval.ms": (
+                self.group_share_min_heartbeat_interval_ms,
+                self.group_share_heartbeat_interval_ms,
+                self.group_share_max_heartbeat_interval_ms,
+            ),
+            "assignment.interval.ms": (
+                self.group_share_min_assignment_interval_ms,
+                self.group_share_assignment_interval_ms,
+                self.group_share_max_assignment_interval_ms,
+            ),
+        }

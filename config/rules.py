@@ -35,8 +35,24 @@ def check_broker(config: BrokerConfig) -> None:
     _check_admin_listener(config)
     _check_passwords_are_hidden(config)
     _check_oauth(config)
+    _check_share_groups(config)
     for published in config.horolog_published_listeners:
         _check_can_be_dialled("horolog.published.listeners", published)
+
+
+def _check_share_groups(config: BrokerConfig) -> None:
+    """Kafka's rules for `group.share.*`: each default within its bounds."""
+    for name, (least, value, most) in config.share_group_bounds.items():
+        low, key, high = (f"group.share.{bound}{name}" for bound in ("min.", "", "max."))
+        if least > most:
+            raise ConfigError(high, f"{high} must be greater than or equal to {low}")
+        if value < least:
+            raise ConfigError(key, f"{key} must be greater than or equal to {low}")
+        if value > most:
+            raise ConfigError(key, f"{key} must be less than or equal to {high}")
+    if config.group_share_heartbeat_interval_ms >= config.group_share_session_timeout_ms:
+        key = "group.share.heartbeat.interval.ms"
+        raise ConfigError(key, f"{key} must be less than group.share.session.timeout.ms")
 
 
 def check_listener_keys(config: BrokerConfig) -> None:

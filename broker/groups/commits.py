@@ -41,8 +41,9 @@ class Commits:
         """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if isinstance(group.consumer, ConsumerGroup):
-            check_commit(group.consumer, claim, asked)
+        group.check_is_of_consumers()
+        if isinstance(group.modern, ConsumerGroup):
+            check_commit(group.modern, claim, asked)
             return
         if claim.generation <= NO_GENERATION and group.state is GroupState.EMPTY:
             return

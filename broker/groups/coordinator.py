@@ -18,7 +18,7 @@ from broker.groups.consumer.classic_members import ClassicMembers
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.migration import Migration
-from broker.groups.consumer.topic_matching import Surroundings, match_all
+from broker.groups.consumer.topic_matching import match_all
 from broker.groups.expiry import expired_offsets
 from broker.groups.loading import RememberedGroups, remembered
 from broker.groups.membership import Membership
@@ -26,6 +26,7 @@ from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
 from broker.groups.records.classic import group_key
 from broker.groups.restoring import restore_classic, restore_consumers
+from broker.groups.surroundings import Surroundings
 from broker.groups.transactional_commits import TransactionalCommits
 from broker.runtime.deadlines import Deadlines, GroupTime
 from broker.runtime.deferred import Deferred
@@ -149,7 +150,7 @@ class GroupCoordinator:
     def require_classic(self, group_id: str) -> Group:
         """A group of the classic protocol that must be there: GROUP_ID_NOT_FOUND (69)."""
         group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.consumer is not None:
+        if group.modern is not None:
             text = f"Group {group_id} is not a classic group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
         return group
@@ -157,10 +158,10 @@ class GroupCoordinator:
     def require_consumer(self, group_id: str) -> tuple[Group, ConsumerGroup]:
         """A consumer group that must be there: GROUP_ID_NOT_FOUND (69)."""
         group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if not isinstance(group.consumer, ConsumerGroup):
+        if not isinstance(group.modern, ConsumerGroup):
             text = f"Group {group_id} is not a consumer group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
-        return group, group.consumer
+        return group, group.modern
 
     def find_or_make(self, group_id: str) -> Group:
         """A group; a new one, without members, when there is none. INVALID_GROUP_ID (24)."""
@@ -190,7 +191,7 @@ class GroupCoordinator:
 
     def drop_unused(self, group: Group) -> None:
         """A group that was made for a request which came to nothing is no group."""
-        if group.generation == 0 and group.consumer is None and _is_over(group):
+        if group.generation == 0 and group.modern is None and _is_over(group):
             self.rebalances.close(group)
             del self.groups[group.group_id]
 
@@ -232,8 +233,8 @@ class GroupCoordinator:
         """An Empty group goes, its offsets with it; settled when that is durable."""
         self.commits.take_back(group, self._places(group))
         rows: list[Row] = [(group_key(group.group_id), None)]
-        if isinstance(group.consumer, ConsumerGroup):
-            rows = group.consumer.tombstones()
+        if isinstance(group.modern, ConsumerGroup):
+            rows = group.modern.tombstones()
         self.rebalances.close(group)
         del self.groups[group.group_id]
         return self.topic.write(group.group_id, rows)

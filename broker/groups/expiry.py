@@ -13,8 +13,8 @@ from broker.groups.records.classic import NONE
 
 def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[Place]:
     """The offsets whose time is over."""
-    if group.consumer is not None:
-        read = group.consumer.topics
+    if group.modern is not None:
+        read = group.modern.topics
         old = _older(group, now_ms, retention_ms, since_ms=None)
         return [place for place in old if place[0] not in read]
     if group.is_simple:

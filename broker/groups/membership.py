@@ -40,8 +40,10 @@ class Membership:
         """A client wants to be a member, or to stay one. Raises KafkaError."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if isinstance(group.consumer, ConsumerGroup):
-            return self._classic.join(group, group.consumer, joining)
+        if isinstance(group.modern, ConsumerGroup):
+            return self._classic.join(group, group.modern, joining)
+        if group.modern is not None:
+            return JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
         if not group.takes(joining.member_id, self._max_members):
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not group.can_share(joining):
@@ -156,8 +158,8 @@ class Membership:
         """A member asks for its part; the leader brings everybody's. Raises KafkaError."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if isinstance(group.consumer, ConsumerGroup):
-            return self._classic.sync(group, group.consumer, claim, protocol)
+        if isinstance(group.modern, ConsumerGroup):
+            return self._classic.sync(group, group.modern, claim, protocol)
         member = group.claimed_member(claim)
         for wanted, present in zip(
             protocol, (group.protocol_type, group.protocol_name), strict=True
@@ -184,8 +186,8 @@ class Membership:
         """A member lives. REBALANCE_IN_PROGRESS (27) sends it to join."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if isinstance(group.consumer, ConsumerGroup):
-            self._classic.heartbeat(group, group.consumer, claim)
+        if isinstance(group.modern, ConsumerGroup):
+            self._classic.heartbeat(group, group.modern, claim)
             return
         member = group.claimed_member(claim)
         if group.state is GroupState.EMPTY:
@@ -198,8 +200,8 @@ class Membership:
         """A member goes; a static one perhaps by its instance id alone. Raises KafkaError."""
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if isinstance(group.consumer, ConsumerGroup):
-            self._classic.leave(group, group.consumer, member_id, instance_id)
+        if isinstance(group.modern, ConsumerGroup):
+            self._classic.leave(group, group.modern, member_id, instance_id)
             return
         if not member_id:
             if instance_id is None or instance_id not in group.instances:

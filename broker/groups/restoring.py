@@ -31,7 +31,7 @@ def restore_consumers(
 ) -> None:
     """A consumer group goes on."""
     consumer = found.made(group.group_id, footprint)
-    group.consumer = consumer
+    group.modern = consumer
     for member in consumer.members.values():
         consumers.alive(group, consumer, member)
 

@@ -37,8 +37,9 @@ class TransactionalCommits:
         """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if isinstance(group.consumer, ConsumerGroup):
-            self._check_consumer(group.consumer, claim, places)
+        group.check_is_of_consumers()
+        if isinstance(group.modern, ConsumerGroup):
+            self._check_consumer(group.modern, claim, places)
             return
         is_named = bool(claim.member_id) or claim.instance_id is not None
         if claim.generation <= NO_GENERATION and (not is_named or group.state is GroupState.EMPTY):

@@ -78,6 +78,7 @@ def _heard(beat: ConsumerHeartbeat, context: Context) -> HeartbeatOutcome:
         return groups.consumers.heartbeat(group, consumer, beat)
     group = groups.find_or_make(beat.group_id)
     _check_serves(group)
+    group.check_is_of_consumers()
     try:
         _check_room(group, beat, context)
         check_expression(beat, _consumer(group))
@@ -96,7 +97,7 @@ def _check_rights(beat: ConsumerHeartbeat, context: Context) -> None:
 
 
 def _consumer(group: Group) -> ConsumerGroup | None:
-    return group.consumer if isinstance(group.consumer, ConsumerGroup) else None
+    return group.modern if isinstance(group.modern, ConsumerGroup) else None
 
 
 def _check_serves(group: Group) -> None:

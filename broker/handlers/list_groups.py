@@ -1,17 +1,14 @@
-"""ListGroups: all groups, or those of some states and types (classic, consumer)."""
+"""ListGroups: all groups, or those of some states and types (classic, consumer, share)."""
 
 from typing import NamedTuple
 
 from broker.groups.classic.group import Group
-from broker.groups.classic.subscription import CONSUMER
 from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.errors import ErrorCode
-
-CLASSIC = "classic"
 
 
 class Services(NamedTuple):
@@ -37,13 +34,13 @@ def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
         groups=[
             ListedGroup(
                 group_id=group.group_id,
-                protocol_type=group.protocol_type or "" if group.consumer is None else CONSUMER,
+                protocol_type=group.wire_protocol_type,
                 group_state=group.state_name,
-                group_type=type_of(group),
+                group_type=group.group_type,
             )
             for group in groups.groups.values()
             if (not states or group.state_name.lower() in states)
-            and (not types or type_of(group) in types)
+            and (not types or group.group_type in types)
             and (hears_all or _is_shown(group, context))
         ]
     )
@@ -51,8 +48,3 @@ def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
 
 def _is_shown(group: Group, context: Context) -> bool:
     return context.sees(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
-
-
-def type_of(group: Group) -> str:
-    """The group type: "classic" (a member assigns) or "consumer" (the broker assigns)."""
-    return CLASSIC if group.consumer is None else CONSUMER

@@ -64,7 +64,8 @@ def _group(group_id: str, context: Context) -> Group:
     context.require(AclOperation.DELETE, ResourceType.GROUP, group_id)
     check_group_id(group_id)
     group = context.services.groups.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.consumer is None and not group.is_empty and group.protocol_type != CONSUMER:
+    group.check_is_of_consumers()
+    if group.modern is None and not group.is_empty and group.protocol_type != CONSUMER:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     return group
 

@@ -139,8 +139,10 @@ def _topics(
     context.require(AclOperation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
     groups.check_loaded(wanted.group_id)
     group = groups.groups.get(wanted.group_id)
-    if group is not None and isinstance(group.consumer, ConsumerGroup):
-        check_fetch(group.consumer, wanted.member_id, wanted.member_epoch)
+    if group is not None:
+        group.check_is_of_consumers()
+    if group is not None and isinstance(group.modern, ConsumerGroup):
+        check_fetch(group.modern, wanted.member_id, wanted.member_epoch)
     offsets = group.offsets if group is not None else {}
     if wanted.topics is None:
         room.take(len(offsets) // 8)  # for the list of all

@@ -105,7 +105,11 @@ _WITHOUT_EFFECT = (
         _ANY,
         _GROUP_TIMES,
     ),
-    (r"group\.(share|streams)\..*", _ANY, _NEW_GROUPS),
+    (
+        r"group\.streams\..*|group\.share\.(?!((min|max)\.)?(session|heartbeat|assignment)\.|max\.size|assignors).*",
+        _ANY,
+        _NEW_GROUPS,
+    ),
     (
         r"share\.coordinator\.(threads|append\..*|write\..*|cold\..*|cached\..*|state\.topic\.prune\..*)",
         _ANY,

@@ -177,9 +177,9 @@ class ConsumerGroups(RuleBasedStateMachine):
     def the_books_are_right(self) -> None:
         groups = self.world.broker.groups
         group = groups.groups.get(GROUP)
-        if group is None or group.consumer is None:
+        if group is None or group.modern is None:
             return
-        consumer = group.consumer
+        consumer = group.modern
         members = consumer.members
         assert groups.footprint.total_bytes == sum(m.size_bytes for m in members.values())
         assert consumer.instances == {
@@ -201,7 +201,7 @@ class ConsumerGroups(RuleBasedStateMachine):
             if self._is_at_rest():
                 return
             self.all_beat(1, 2000)
-        assert self._is_at_rest(), self.world.broker.groups.groups[GROUP].consumer
+        assert self._is_at_rest(), self.world.broker.groups.groups[GROUP].modern
 
     def _is_at_rest(self) -> bool:
         living = [each for each in self.clients if each.lives]

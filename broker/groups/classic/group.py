@@ -11,6 +11,7 @@ from typing import Protocol
 
 from broker.groups.classic.members import Footprint, Joining, Member, MemberClaim, MemberView
 from broker.groups.classic.subscription import CONSUMER, union_of
+from broker.groups.group_type import GroupType
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from broker.runtime.deadlines import Deadline
 from protocol.errors import ErrorCode, KafkaError
@@ -30,7 +31,11 @@ class GroupState(Enum):
 
 
 class ModernGroup(Protocol):
-    """The part of a group that follows a later protocol; its room knows the rest (KIP-848)."""
+    """The part of a group that follows a later protocol; its room knows the rest."""
+
+    @property
+    def group_type(self) -> GroupType:
+        """Its protocol."""
 
     @property
     def members(self) -> Sized:
@@ -76,10 +81,8 @@ class Group:
         """True when the present rebalance is the group's first one."""
         self.was_joined = False
         """A member came while the first rebalance was delayed."""
-        self.consumer: ModernGroup | None = None
-        """The group's modern form when the broker assigns (KIP-848); it has no classic members
-        then.
-        """
+        self.modern: ModernGroup | None = None
+        """The group's modern form when the broker assigns; it has no classic members then."""
         self.offsets: dict[Place, OffsetCommitValue] = {}
         self.offset_bytes = 0
         """About what `offsets` take in memory."""
@@ -212,6 +215,22 @@ class Group:
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
 
     @property
+    def group_type(self) -> GroupType:
+        """Its type."""
+        return GroupType.CLASSIC if self.modern is None else self.modern.group_type
+
+    @property
+    def wire_protocol_type(self) -> str:
+        """Its protocol type as on the wire: `consumer`, `share`, or a name of classic members."""
+        return self.protocol_type or "" if self.modern is None else self.group_type
+
+    def check_is_of_consumers(self) -> None:
+        """GROUP_ID_NOT_FOUND (69) for a share group, whose members commit no offsets."""
+        if self.group_type is GroupType.SHARE:
+            text = f"Group {self.group_id} is not a consumer group."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+
+    @property
     def is_simple(self) -> bool:
         """True when it has never had a member: it is but a name for offsets."""
         return self.protocol_type is None
@@ -219,27 +238,27 @@ class Group:
     @property
     def is_empty(self) -> bool:
         """True when it has no members, of whatever protocol."""
-        if self.consumer is not None:
-            return not self.consumer.members
+        if self.modern is not None:
+            return not self.modern.members
         return self.state is GroupState.EMPTY
 
     @property
     def member_count(self) -> int:
         """Number of members, of whatever protocol."""
-        return len(self.members if self.consumer is None else self.consumer.members)
+        return len(self.members if self.modern is None else self.modern.members)
 
     @property
     def state_name(self) -> str:
         """Its state as on the wire."""
-        state: Enum = self.state if self.consumer is None else self.consumer.state
+        state: Enum = self.state if self.modern is None else self.modern.state
         return str(state.value)
 
     def end(self, now_ms: int) -> None:
         """It is no more, here; its members are not counted any longer."""
         self.turn(GroupState.DEAD, now_ms)
         self._stop()
-        if self.consumer is not None:
-            self.consumer.end()
+        if self.modern is not None:
+            self.modern.end()
 
     def dissolve(self, now_ms: int) -> list[Member]:
         """It is no classic group any more: without members or a generation. Those that it had."""
@@ -314,8 +333,8 @@ class Group:
 
     def reads(self, topic: str) -> bool:
         """True when a member reads this topic, or may."""
-        if self.consumer is not None:
-            return topic in self.consumer.topics
+        if self.modern is not None:
+            return topic in self.modern.topics
         if self._topics is None:
             return self.protocol_type == CONSUMER
         return topic in self._topics

@@ -23,8 +23,8 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups, named_static
 from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Owned
-from broker.groups.consumer.topic_matching import Surroundings
 from broker.groups.records.consumer import ClassicMember, ClassicProtocol
+from broker.groups.surroundings import Surroundings
 from broker.runtime.deferred import Deferred
 from broker.runtime.gathering import after
 from broker.topics.metadata_image import MetadataImage
@@ -67,7 +67,7 @@ class ClassicMembers:
         )
         if joining.instance_id is not None and self._groups.on_fence(group, consumer):
             return result  # it took the place of the last member of the new protocol
-        written = self._groups.store(group, consumer)
+        written = self._groups.rows.store(consumer)
         if written is None:
             return result
         return after(
@@ -126,8 +126,8 @@ class ClassicMembers:
             member = consumer.member(member_id)
             _classic_of(member)
         self._groups.fence(group, consumer, [member])
-        if group.consumer is consumer:
-            self._groups.store_later(group, consumer)
+        if group.modern is consumer:
+            self._groups.rows.store_later(consumer)
 
     def _expect_join(self, group: Group, consumer: ConsumerGroup, member: ConsumerMember) -> None:
         if consumer.timers[member.member_id].rebalance.at is None:

@@ -15,6 +15,7 @@ from broker.groups.classic.members import Footprint
 from broker.groups.consumer.assignors import ASSIGNORS
 from broker.groups.consumer.member import Assigned, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Goal, Owned, reconciled
+from broker.groups.group_type import GroupType
 from broker.groups.records.consumer import (
     GroupValue,
     RecordKind,
@@ -51,6 +52,8 @@ class Timers(NamedTuple):
 
 class ConsumerGroup:
     """One group. Used from the event loop only."""
+
+    group_type = GroupType.CONSUMER
 
     def __init__(self, group_id: str, footprint: Footprint) -> None:
         """Without members; what they take is counted in `footprint`."""

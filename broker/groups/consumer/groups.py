@@ -1,11 +1,10 @@
 """Consumer groups at work (KIP-848): heartbeats move them, time moves them, topics move them.
 
-A change is made in memory at once and is answered when it is durable. What could not be written is
-owed, and goes with the next write of the group. Rules, and their order: Kafka's
-`GroupMetadataManager`. Used from the event loop only.
+A change is made in memory at once and is answered when it is durable. Rules, and their order:
+Kafka's `GroupMetadataManager`. Used from the event loop only.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -15,15 +14,13 @@ from broker.groups.consumer.group import ConsumerGroup, Timers
 from broker.groups.consumer.heartbeat import ConsumerHeartbeat, Heard, check_expression
 from broker.groups.consumer.member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
 from broker.groups.consumer.reconciliation import Owned
-from broker.groups.consumer.topic_matching import LookUp, Surroundings, TopicMatching
+from broker.groups.consumer.topic_matching import LookUp, TopicMatching
+from broker.groups.row_writer import RowWriter
+from broker.groups.surroundings import Surroundings
 from broker.runtime.deadlines import Deadline, Deadlines
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.runtime.gathering import gather
-from broker.state.state_topic import Row
 from protocol.errors import ErrorCode, KafkaError
-
-ROW_BYTES = 32  # of a record beside its key and value, at most
 
 HeartbeatOutcome = tuple[Heard, Deferred[None] | None]
 """Answer to a member, and the write that has to be durable before."""
@@ -37,7 +34,7 @@ class ConsumerGroups:
     ) -> None:
         """`look_up` matches expressions with names of topics, away from the loop."""
         self._deadlines = deadlines
-        self._log = log
+        self.rows = RowWriter(log)
         self._around = around
         self._matching = TopicMatching(around, look_up, self._topics_matched)
         self.on_fence: Callable[[Group, ConsumerGroup], bool] = _stays
@@ -61,7 +58,7 @@ class ConsumerGroups:
         wants_all = beat.joins or beat.is_full
         is_new = _partitions(after) != _partitions(member)
         heard = Heard(after.member_id, after.epoch, after.assigned if wants_all or is_new else None)
-        return heard, self.store(group, consumer)
+        return heard, self.rows.store(consumer)
 
     def _member_of(self, consumer: ConsumerGroup, beat: ConsumerHeartbeat) -> ConsumerMember:
         """The member, or a new one that is not in the group yet; a static one may be replaced."""
@@ -113,7 +110,7 @@ class ConsumerGroups:
             consumer.put(replace(member, epoch=LEFT_FOR_A_WHILE, revoking={}))
         else:
             self.fence(group, consumer, [member])
-        return Heard(member.member_id, beat.epoch), self.store(group, consumer)
+        return Heard(member.member_id, beat.epoch), self.rows.store(consumer)
 
     # --- the steps of every change ---
 
@@ -170,40 +167,6 @@ class ConsumerGroups:
         consumer.sees(self._around.image())
         self._begin_epoch(consumer)
 
-    def store(self, group: Group, consumer: ConsumerGroup) -> Deferred[None] | None:
-        """Writes what changed; None when nothing did."""
-        rows, consumer.rows = consumer.rows, []
-        if not rows:
-            return None
-        owed, consumer.owed = consumer.owed, {}
-        return self.write(group, consumer, [*owed.items(), *rows])
-
-    def write(self, group: Group, consumer: ConsumerGroup, rows: list[Row]) -> Deferred[None]:
-        """Writes rows, in as many batches as they need; what cannot be written is owed.
-
-        A start finds all batches, or the first ones: a group on its way, whose rest is owed.
-        """
-        answer: Deferred[None] = Deferred()
-
-        def written(_: None, error: BaseException | None) -> None:
-            if error is None:
-                answer.resolve(None)
-                return
-            event("group_not_stored", "error", group=group.group_id, error=error)
-            consumer.owed = {**dict(rows), **consumer.owed}
-            answer.fail(error)
-
-        batches: list[Deferred[None] | None] = [
-            self._log.write(group.group_id, some)
-            for some in in_batches(rows, self._log.batch_bytes // 2)
-        ]
-        whole = gather(batches, lambda _: None)
-        if isinstance(whole, Deferred):
-            whole.listen(written)
-        else:
-            written(None, None)
-        return answer
-
     # --- time ---
 
     def alive(self, group: Group, consumer: ConsumerGroup, member: ConsumerMember) -> None:
@@ -232,51 +195,27 @@ class ConsumerGroups:
 
     def _is_over(self, group: Group, consumer: ConsumerGroup, member_id: str) -> None:
         member = consumer.members.get(member_id)
-        if member is not None and group.consumer is consumer:
+        if member is not None and group.modern is consumer:
             event("consumer_member_silent", "debug", group=group.group_id, member=member_id)
             self.fence(group, consumer, [member])
-            self.store_later(group, consumer)
+            self.rows.store_later(consumer)
 
     def _is_late(self, group: Group, consumer: ConsumerGroup, member_id: str, epoch: int) -> None:
         member = consumer.members.get(member_id)
-        if member is not None and member.epoch == epoch and group.consumer is consumer:
+        if member is not None and member.epoch == epoch and group.modern is consumer:
             event("consumer_member_late", group=group.group_id, member=member_id, epoch=epoch)
             self.fence(group, consumer, [member])
-            self.store_later(group, consumer)
+            self.rows.store_later(consumer)
 
-    def store_later(self, group: Group, consumer: ConsumerGroup) -> None:
-        """Writes what changed; nobody waits for it."""
-        written = self.store(group, consumer)
-        if written is not None:
-            written.listen(_heard)
-
-    def _topics_matched(self, group: Group, consumer: ConsumerGroup, *, changed: bool) -> None:
+    def _topics_matched(self, consumer: ConsumerGroup, *, changed: bool) -> None:
         """Expressions were looked up; `changed`: some match other topics than before."""
         if consumer.sees(self._around.image()) or changed:
             self._begin_epoch(consumer)
-        self.store_later(group, consumer)
-
-
-def in_batches(rows: list[Row], most_bytes: int) -> Iterator[list[Row]]:
-    """The rows in their order, in lists that take about so many bytes at most."""
-    some: list[Row] = []
-    size = 0
-    for row in rows:
-        row_bytes = len(row[0]) + len(row[1] or b"") + ROW_BYTES
-        if some and size + row_bytes > most_bytes:
-            yield some
-            some, size = [], 0
-        some.append(row)
-        size += row_bytes
-    yield some
+        self.rows.store_later(consumer)
 
 
 def _stays(_: Group, __: ConsumerGroup) -> bool:
     return False
-
-
-def _heard(_: None, __: BaseException | None) -> None:
-    """Ignores the result: rows not written stay owed, and the log of events has the error."""
 
 
 def named_static(static: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:

@@ -18,8 +18,8 @@ from broker.groups.consumer.embedded import (
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.member import ConsumerMember
-from broker.groups.consumer.topic_matching import Surroundings
 from broker.groups.records.classic import group_key, group_value
+from broker.groups.surroundings import Surroundings
 from broker.runtime.event_log import event
 from protocol.errors import DecodeError, ErrorCode, KafkaError
 
@@ -49,8 +49,8 @@ class Migration:
 
         A group without members simply begins again; its offsets stay.
         """
-        if isinstance(group.consumer, ConsumerGroup):
-            return group.consumer
+        if isinstance(group.modern, ConsumerGroup):
+            return group.modern
         consumer = ConsumerGroup(group.group_id, self._footprint)
         if group.state is not GroupState.EMPTY:
             self._check_upgrade(group)
@@ -63,7 +63,7 @@ class Migration:
         if group.generation:
             consumer.rows.insert(0, (group_key(group.group_id), None))
         self._rebalances.dissolve(group)
-        group.consumer = consumer
+        group.modern = consumer
         return consumer
 
     def _check_upgrade(self, group: Group) -> None:
@@ -145,9 +145,9 @@ class Migration:
         group.turn(GroupState.STABLE, self._around.now_ms())
         group.read_topics()
         consumer.end()
-        group.consumer = None
+        group.modern = None
         rows.append((group_key(group.group_id), group_value(group.remembered())))
-        self._groups.write(group, consumer, rows).listen(_heard)
+        self._groups.rows.write(consumer, rows).listen(_heard)
         event("group_downgraded", group=group.group_id, members=len(members))
         for member in group.members.values():
             self._rebalances.alive(member)

@@ -9,19 +9,17 @@ seconds. The broker's own topics are left out. (A Kafka has them in, so that `.*
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Protocol
 
 from broker.groups.classic.group import Group, GroupState
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeat import ShowsTopic
 from broker.groups.consumer.regex import matching
 from broker.groups.records.consumer import RegexValue
+from broker.groups.surroundings import Surroundings
 from broker.runtime.event_log import event
 from broker.topics.metadata_image import MetadataImage
 from broker.topics.names import internal_topics
-
-if TYPE_CHECKING:
-    from config.broker import BrokerConfig
 
 MIN_INTERVAL_MS = 10_000
 
@@ -29,18 +27,10 @@ Matched = dict[str, frozenset[str]]
 LookUp = Callable[[frozenset[str], tuple[str, ...]], "asyncio.Future[Matched]"]
 
 
-class Surroundings(NamedTuple):
-    """Services of the look-up: the wall clock, the topics, the settings in force."""
-
-    now_ms: Callable[[], int]
-    image: Callable[[], MetadataImage]
-    settings: "Callable[[], BrokerConfig]"
-
-
 class Then(Protocol):
     """Callback after a group's expressions were looked up."""
 
-    def __call__(self, group: Group, consumer: ConsumerGroup, *, changed: bool) -> None:
+    def __call__(self, consumer: ConsumerGroup, *, changed: bool) -> None:
         """`changed`: some match other topics than before."""
 
 
@@ -92,7 +82,7 @@ class TopicMatching:
         future: "asyncio.Future[Matched]",
     ) -> None:
         consumer.is_matching = False
-        is_over = group.consumer is not consumer or group.state is GroupState.DEAD
+        is_over = group.modern is not consumer or group.state is GroupState.DEAD
         if is_over or future.cancelled():
             return
         if (error := future.exception()) is not None:
@@ -105,7 +95,7 @@ class TopicMatching:
                 now_ms = self._around.now_ms()
                 value = RegexValue(topics=sorted(topics), version=0, timestamp=now_ms)
                 changed |= consumer.set_expression(text, value)
-        self._then(group, consumer, changed=changed)
+        self._then(consumer, changed=changed)
 
 
 def match_all(patterns: frozenset[str], names: tuple[str, ...]) -> Matched:

@@ -8,12 +8,15 @@ Members that read different topics get their parts topic by topic. Rules: Kafka 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from uuid import UUID
 
 from broker.groups.subscriptions import Place, Subscriptions, Target
 
 Partitions = Mapping[UUID, Sequence[int]]
 """Partitions by topic that may be given to members."""
+ShareAssignor = Callable[[Subscriptions, Mapping[str, Target], Partitions], dict[str, Target]]
+"""Makes targets of: subscriptions, the targets so far, and what may be given."""
 Held = dict[str, dict[Place, None]]
 """Places by member, in the order in which they were given."""
 
@@ -102,3 +105,6 @@ def _target(places: Iterable[Place]) -> Target:
     for topic, index in places:
         found.setdefault(topic, set()).add(index)
     return {topic: frozenset(indexes) for topic, indexes in found.items()}
+
+
+ASSIGNORS: Mapping[str, ShareAssignor] = MappingProxyType({"simple": simple})

@@ -5,14 +5,16 @@ Pure: it knows no clock, no log and no loop. Every change of what is remembered 
 """
 
 from collections import Counter
+from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
 from broker.groups.classic.members import Footprint
+from broker.groups.group_type import GroupType
 from broker.groups.records.assigned import framed_value
 from broker.groups.records.consumer import TargetEpochValue, TargetValue
 from broker.groups.records.share import ShareGroupValue, ShareKind, share_key
-from broker.groups.share.assignor import Partitions, simple
+from broker.groups.share.assignor import ASSIGNORS, Partitions
 from broker.groups.share.member import ShareMember, stored_target
 from broker.groups.share.states import PartitionStates
 from broker.groups.subscriptions import FIRST_EPOCH, Target, hash_of
@@ -31,6 +33,8 @@ class ShareState(Enum):
 
 class ShareGroup:
     """One group. Used from the event loop only."""
+
+    group_type = GroupType.SHARE
 
     def __init__(self, group_id: str, footprint: Footprint) -> None:
         """Without members; what they take is counted in `footprint`."""
@@ -52,6 +56,9 @@ class ShareGroup:
         """Rows that could not be written."""
         self._footprint = footprint
         self._names: Counter[str] = Counter()
+
+        self.is_over = False
+        """True once the group was deleted: nothing is written for it any more."""
 
     # --- members ---
 
@@ -111,6 +118,19 @@ class ShareGroup:
         before, self.metadata_hash = self.metadata_hash, hash_of(self.topics, image)
         return self.metadata_hash != before
 
+    @property
+    def is_assignment_pending(self) -> bool:
+        """True when partitions of which a state is made are not what members are to read."""
+        if not self.members or self.target_epoch < self.epoch:
+            return False
+        topics = self.topics
+        targets = self.targets.values()
+        return any(
+            self.states.names[topic] in topics
+            and indexes != frozenset[int]().union(*(each.get(topic, ()) for each in targets))
+            for topic, indexes in self.states.made.items()
+        )
+
     def set_states(self, states: PartitionStates) -> None:
         """Sets the states of partitions."""
         if states == self.states:
@@ -126,7 +146,7 @@ class ShareGroup:
 
     # --- who is to read what ---
 
-    def assign(self, image: MetadataImage, now_ms: int) -> None:
+    def assign(self, image: MetadataImage, assignor: str, now_ms: int) -> None:
         """Decides who is to read what in this epoch: partitions whose state is made."""
         subscriptions = {name: _ids(member.names, image) for name, member in self.members.items()}
         partitions: Partitions = {
@@ -134,7 +154,8 @@ class ShareGroup:
             for topic, indexes in self.states.made.items()
             if topic in image.by_id
         }
-        for name, target in simple(subscriptions, self.targets, partitions).items():
+        assigned = ASSIGNORS[assignor](subscriptions, self.targets, partitions)
+        for name, target in assigned.items():
             if target != self.targets.get(name):
                 self.targets[name] = target
                 value = TargetValue(topic_partitions=stored_target(target))
@@ -150,7 +171,9 @@ class ShareGroup:
         assigned = {topic: each for topic, each in target.items() if topic in read and each}
         if member.epoch == self.target_epoch and member.assigned == assigned:
             return member
-        after = member.moved(self.target_epoch, assigned)
+        after = replace(member, assigned=assigned)
+        if member.epoch != self.target_epoch:
+            after = member.moved(self.target_epoch, assigned)
         self.put(after)
         return after
 
@@ -163,6 +186,7 @@ class ShareGroup:
 
     def end(self) -> None:
         """It is no more: its timers stop, its members are not counted any longer."""
+        self.is_over = True
         for session in self.sessions.values():
             session.cancel()
         self._footprint.total_bytes -= sum(each.size_bytes for each in self.members.values())

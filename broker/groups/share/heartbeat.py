@@ -8,6 +8,7 @@ from broker.groups.subscriptions import MAX_ID_CHARACTERS, Target, words_bytes
 from protocol.errors import ErrorCode, KafkaError
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+MEMBER_ID_CHARACTERS = 36
 
 
 class ShareHeartbeat(NamedTuple):
@@ -45,6 +46,12 @@ class ShareHeard(NamedTuple):
     assigned: Target | None = None
 
 
+def check_member_id(member_id: str) -> None:
+    """INVALID_REQUEST (42): Kafka's clients make ids of 22 characters."""
+    if not 1 <= len(member_id) <= MEMBER_ID_CHARACTERS:
+        raise _invalid("Invalid member id in the request.")
+
+
 def check(beat: ShareHeartbeat) -> None:
     """INVALID_REQUEST (42): Kafka's checks in Kafka's order."""
     for name, text in (
@@ -52,7 +59,10 @@ def check(beat: ShareHeartbeat) -> None:
         ("GroupId", beat.group_id),
         ("RackId", beat.rack_id),
     ):
-        _check_id(name, text)
+        if text is not None and not text.strip():
+            raise _invalid(f"{name} can't be empty.")
+    if len(beat.rack_id or "") > MAX_ID_CHARACTERS:
+        raise _invalid(f"RackId has more than {MAX_ID_CHARACTERS} characters.")
     if beat.joins and not beat.names:
         raise _invalid("SubscribedTopicNames must be set in first request.")
     if beat.epoch < LEAVE_EPOCH:
@@ -61,22 +71,19 @@ def check(beat: ShareHeartbeat) -> None:
 
 def check_epoch(member: ShareMember, beat: ShareHeartbeat) -> None:
     """FENCED_MEMBER_EPOCH (110), but for an epoch whose answer may have been lost."""
-    if beat.joins or beat.epoch in {member.epoch, member.previous_epoch}:
+    if beat.joins or beat.epoch == member.epoch:
         return
-    side = "greater" if beat.epoch > member.epoch else "smaller"
+    if beat.epoch == member.previous_epoch < member.epoch:
+        return
+    side, known = "greater", f"({member.epoch})"
+    if beat.epoch < member.epoch:
+        side = "smaller"
+        known += f", and it does not match the previous member epoch ({member.previous_epoch})"
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The share group member has a {side} member epoch ({beat.epoch}) than the one known by "
-        f"the group coordinator ({member.epoch}). The member must abandon all its partitions and "
-        "rejoin.",
+        f"the group coordinator {known}. The member must abandon all its partitions and rejoin.",
     )
-
-
-def _check_id(name: str, text: str | None) -> None:
-    if text is not None and not text.strip():
-        raise _invalid(f"{name} can't be empty.")
-    if text is not None and name != "GroupId" and len(text) > MAX_ID_CHARACTERS:
-        raise _invalid(f"{name} has more than {MAX_ID_CHARACTERS} characters.")
 
 
 def _invalid(text: str) -> KafkaError:

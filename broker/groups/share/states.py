@@ -29,7 +29,7 @@ class PartitionStates:
         found: dict[UUID, frozenset[int]] = {}
         for name in names:
             topic = image.topics.get(name)
-            if topic is None or topic.topic_id in self.going:
+            if topic is None:
                 continue
             indexes = frozenset(range(len(topic.partitions)))
             lacking = indexes - self.made.get(topic.topic_id, frozenset())
@@ -38,9 +38,14 @@ class PartitionStates:
         return found
 
     def begun(self, partitions: Target, image: MetadataImage) -> "PartitionStates":
-        """The state of these is being made."""
+        """The state of these is being made, though it was to be deleted."""
         known = {topic: image.by_id[topic].name for topic in partitions}
-        return replace(self, making=joined(self.making, partitions), names={**self.names, **known})
+        return replace(
+            self,
+            making=joined(self.making, partitions),
+            going=self.going.difference(partitions),
+            names={**self.names, **known},
+        )
 
     def finished(self, partitions: Target) -> "PartitionStates":
         """The state of these is made, as far as their topics are still read."""

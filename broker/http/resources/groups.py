@@ -58,7 +58,7 @@ def _summary(services: GroupServices, group: Group, caller: Caller) -> dict[str,
     return {
         "group": group.group_id,
         "state": group.state_name,
-        "type": "classic" if group.consumer is None else CONSUMER,
+        "type": group.group_type,
         "since": instant_or_none(group.since_ms),
         **_protocol(services, group),
         "members": group.member_count,
@@ -81,7 +81,7 @@ def _protocol(services: GroupServices, group: Group) -> dict[str, object]:
     """The group's type and protocol; the generation of a group that the broker assigns is its
     epoch.
     """
-    consumer = group.consumer
+    consumer = group.modern
     if not isinstance(consumer, ConsumerGroup):
         return {
             "protocol_type": group.protocol_type,
@@ -97,7 +97,7 @@ def _protocol(services: GroupServices, group: Group) -> dict[str, object]:
 
 
 def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
-    consumer = group.consumer
+    consumer = group.modern
     if not isinstance(consumer, ConsumerGroup):
         return [
             {

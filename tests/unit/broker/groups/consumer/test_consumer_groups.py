@@ -71,8 +71,8 @@ async def test_what_could_not_be_written_goes_with_the_next_write() -> None:
     join = ask(world, "a", 0)
     world.commit.fail()
     assert join.answer.error_code == E.NOT_COORDINATOR
-    assert world.group().consumer is not None
-    assert world.group().consumer.owed  # type: ignore[union-attr]
+    assert world.group().modern is not None
+    assert world.group().modern.owed  # type: ignore[union-attr]
 
 
 async def test_who_is_silent_is_fenced_when_its_session_is_over() -> None:
@@ -161,7 +161,7 @@ async def test_a_member_that_says_too_much_is_refused_and_leaves_nothing_behind(
         for _ in range(3):
             loud = beat(world, "a", epoch, subscribed_topic_names=names)
             assert loud.error_code == E.GROUP_MAX_SIZE_REACHED
-    consumer = world.group().consumer
+    consumer = world.group().modern
     assert consumer is not None
     assert footprint.total_bytes == before
     assert not consumer.owed
@@ -193,12 +193,12 @@ async def test_a_change_of_many_members_is_written_in_as_many_batches_as_it_need
     for n in range(12):
         heard = beat(world, f"m{n}", 0, subscribed_topic_names=["wide"])
         assert heard.error_code == 0
-    consumer = world.group().consumer
+    consumer = world.group().modern
     assert consumer is not None
     assert not consumer.owed
     again = world.restarted()
     await again.broker.groups.load()
-    restored = again.group().consumer
+    restored = again.group().modern
     assert restored is not None
     assert restored.targets == consumer.targets
     assert restored.members == consumer.members
@@ -281,7 +281,7 @@ async def test_a_group_moves_to_the_new_protocol_and_back(policy: str) -> None:
     assert old.heartbeat() == E.REBALANCE_IN_PROGRESS
     assert beat(again, "new", -1).error_code == 0
     group = again.group()
-    assert (group.consumer, group.state.value) == (None, "PreparingRebalance")
+    assert (group.modern, group.state.value) == (None, "PreparingRebalance")
     assert old.took(old.ask_to_join()).generation_id == 3
 
 
@@ -298,7 +298,7 @@ async def test_a_group_that_no_broker_can_assign_for_is_not_moved() -> None:
         member.sync({member.member_id: part})
         code = beat(world, "new", 0, group=group).error_code
         assert code == (E.GROUP_ID_NOT_FOUND if group == "nonsense" else 0)
-        assert world.group(group).consumer is None or group == "twice"
+        assert world.group(group).modern is None or group == "twice"
     connect = world.member(group_id="connect", protocol_type="connect")
     connect.join()
     assert beat(world, "new", 0, group="connect").error_code == E.GROUP_ID_NOT_FOUND

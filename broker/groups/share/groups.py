@@ -1,0 +1,214 @@
+"""Share groups at work (KIP-932): heartbeats move them, time moves them, topics move them.
+
+A change is made in memory at once and is answered when it is durable. Rules, and their order:
+Kafka's `GroupMetadataManager`; but that a member which joins hears of its partitions at once, where
+their states have to be made first: a Kafka says so with the next heartbeat. Used from the event
+loop only.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from broker.groups.classic.group import Group
+from broker.groups.classic.members import Footprint
+from broker.groups.row_writer import RowWriter
+from broker.groups.share.group import ShareGroup
+from broker.groups.share.heartbeat import ShareHeard, ShareHeartbeat, check_epoch
+from broker.groups.share.initializing import Initializing
+from broker.groups.share.member import ShareMember
+from broker.groups.share.persister import SharePersister
+from broker.groups.subscriptions import Target
+from broker.groups.surroundings import Surroundings
+from broker.runtime.deadlines import Deadline, Deadlines
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from protocol.errors import ErrorCode, KafkaError
+
+ShareOutcome = ShareHeard | Deferred[ShareHeard]
+
+
+class ShareGroups:
+    """Moves share groups."""
+
+    def __init__(
+        self,
+        deadlines: Deadlines,
+        rows: RowWriter,
+        around: Surroundings,
+        persister: SharePersister,
+        footprint: Footprint,
+    ) -> None:
+        """Without groups."""
+        self._deadlines = deadlines
+        self._rows = rows
+        self._around = around
+        self._footprint = footprint
+        self._initializing = Initializing(persister, rows)
+        self.count: int = 0
+        """Epochs that began."""
+
+    def share_of(self, group: Group) -> ShareGroup:
+        """The group as a share group, made one if it is new."""
+        if isinstance(group.modern, ShareGroup):
+            return group.modern
+        group.modern = made = ShareGroup(group.group_id, self._footprint)
+        return made
+
+    # --- heartbeats ---
+
+    def check_room(self, share: ShareGroup | None, member_id: str) -> None:
+        """GROUP_MAX_SIZE_REACHED (81) for a stranger to a group that is full."""
+        members = {} if share is None else share.members
+        limit = self._around.settings().group_share_max_size
+        if member_id not in members and len(members) >= limit:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The share group has reached its maximum capacity of {limit} members.",
+            )
+
+    def heartbeat(self, share: ShareGroup, beat: ShareHeartbeat) -> ShareOutcome:
+        """A member joins, or lives. The group has room. Raises KafkaError."""
+        known = share.members.get(beat.member_id)
+        member = ShareMember(beat.member_id) if known is None and beat.joins else known
+        if member is None:
+            member = share.member(beat.member_id)
+        check_epoch(member, beat)
+        updated = _updated(member, beat)
+        share.put(updated)
+        reads_others = updated.names != member.names
+        after = self._settled(share, updated, bumps=reads_others)
+        self.alive(share, after)
+        wants_all = beat.joins or beat.names is not None or after.assigned != member.assigned
+        heard = ShareHeard(after.member_id, after.epoch, after.assigned if wants_all else None)
+        return self._stored(share, heard, may_wait=beat.joins or reads_others)
+
+    def _settled(
+        self, share: ShareGroup, member: ShareMember, *, bumps: bool, at_once: bool = False
+    ) -> ShareMember:
+        """Decides who is to read what, if that is due, and gives the member its part."""
+        image, now_ms = self._around.image(), self._around.now_ms()
+        bumps = bumps or share.is_assignment_pending
+        if bumps or share.seen_image is not image:
+            topics_changed = share.sees(image)
+            if bumps or topics_changed:
+                self._begin_epoch(share)
+        if share.epoch > share.target_epoch and (at_once or self._may_assign(share, now_ms)):
+            share.assign(image, self._around.settings().group_share_assignors, now_ms)
+        return share.reconcile(member, image)
+
+    def _may_assign(self, share: ShareGroup, now_ms: int) -> bool:
+        """False for a while after the last assignment; a clock that was set back holds none up."""
+        if not share.assigned_ms:
+            return True
+        interval_ms = self._around.settings().group_share_assignment_interval_ms
+        return not 0 <= now_ms - share.assigned_ms < interval_ms
+
+    def _begin_epoch(self, share: ShareGroup) -> None:
+        share.begin_epoch()
+        self.count += 1
+        event(
+            "share_group_epoch", "debug", group=share.group_id, epoch=share.epoch,
+            members=len(share.members),
+        )  # fmt: skip
+
+    def _stored(self, share: ShareGroup, heard: ShareHeard, *, may_wait: bool) -> ShareOutcome:
+        """Writes what changed, and makes the states of partitions that lack them."""
+        missing = self._initializing.begin(share, self._around.image())
+        written = self._rows.store(share)
+        waits = may_wait and self._initializing.is_under_way(share)
+        if written is None and not missing and not waits:
+            return heard
+        answer: Deferred[ShareHeard] = Deferred()
+        then = partial(self._written, share, heard, missing, answer, waits=waits)
+        if written is None:
+            then(None, None)
+        else:
+            written.listen(then)
+        return answer
+
+    def _written(
+        self,
+        share: ShareGroup,
+        heard: ShareHeard,
+        missing: Target,
+        answer: Deferred[ShareHeard],
+        _: None,
+        error: BaseException | None,
+        *,
+        waits: bool,
+    ) -> None:
+        if error is not None:
+            if missing:
+                self._initializing.end(share)
+            answer.fail(error)
+            return
+        waits = waits and self._initializing.is_under_way(share)
+        if waits:
+            again = partial(self._again, share, heard, answer)
+            self._initializing.when_done(share, again)
+        if missing:
+            self._initializing.make(share, missing)
+        if not waits:
+            answer.resolve(heard)
+
+    def _again(self, share: ShareGroup, heard: ShareHeard, answer: Deferred[ShareHeard]) -> None:
+        """States were made: the member that waited receives its part of them."""
+        member = share.members.get(heard.member_id)
+        if member is not None:
+            after = self._settled(share, member, bumps=False, at_once=True)
+            heard = ShareHeard(after.member_id, after.epoch, after.assigned)
+        self._answer(share, heard, answer)
+
+    def _answer(self, share: ShareGroup, heard: ShareHeard, answer: Deferred[ShareHeard]) -> None:
+        written = self._rows.store(share)
+        if written is None:
+            answer.resolve(heard)
+            return
+
+        def stored(_: None, error: BaseException | None) -> None:
+            if error is None:
+                answer.resolve(heard)
+            else:
+                answer.fail(error)
+
+        written.listen(stored)
+
+    # --- members that go ---
+
+    def leave(self, share: ShareGroup, beat: ShareHeartbeat) -> ShareOutcome:
+        """A member goes. UNKNOWN_MEMBER_ID (25)."""
+        self._fence(share, share.member(beat.member_id))
+        answer: Deferred[ShareHeard] = Deferred()
+        self._answer(share, ShareHeard(beat.member_id, beat.epoch), answer)
+        return answer
+
+    def alive(self, share: ShareGroup, member: ShareMember) -> None:
+        """Restarts the session of a member."""
+        session = share.sessions.get(member.member_id)
+        if session is None:
+            session = share.sessions[member.member_id] = Deadline()
+            session.callback = partial(self._is_silent, share, member.member_id)
+        self._deadlines.set(session, self._around.settings().group_share_session_timeout_ms)
+
+    def _is_silent(self, share: ShareGroup, member_id: str) -> None:
+        member = share.members.get(member_id)
+        if member is not None and not share.is_over:
+            event("share_member_silent", "debug", group=share.group_id, member=member_id)
+            self._fence(share, member)
+            self._rows.store_later(share)
+
+    def _fence(self, share: ShareGroup, member: ShareMember) -> None:
+        """A member goes; its part falls to the others with their next heartbeats."""
+        share.remove(member)
+        share.sees(self._around.image())
+        self._begin_epoch(share)
+
+
+def _updated(member: ShareMember, beat: ShareHeartbeat) -> ShareMember:
+    return replace(
+        member,
+        rack_id=member.rack_id if beat.rack_id is None else beat.rack_id,
+        names=member.names if beat.names is None else frozenset(beat.names),
+        client_id=beat.client_id,
+        client_host=beat.client_host,
+    )
