@@ -579,6 +579,30 @@ class BrokerConfig:
         5000,
         doc="Interval of heartbeats that such a member is asked for.",
     )
+    group_consumer_min_session_timeout_ms: int = broker_key(
+        "group.consumer.min.session.timeout.ms",
+        millis(1, INT_MAX),
+        45_000,
+        doc="Shortest session time-out that a group may have as a setting of its own.",
+    )
+    group_consumer_max_session_timeout_ms: int = broker_key(
+        "group.consumer.max.session.timeout.ms",
+        millis(1, INT_MAX),
+        60_000,
+        doc="Longest session time-out that a group may have as a setting of its own.",
+    )
+    group_consumer_min_heartbeat_interval_ms: int = broker_key(
+        "group.consumer.min.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        5000,
+        doc="Shortest interval of heartbeats that a group may have as a setting of its own.",
+    )
+    group_consumer_max_heartbeat_interval_ms: int = broker_key(
+        "group.consumer.max.heartbeat.interval.ms",
+        millis(1, INT_MAX),
+        15_000,
+        doc="Longest interval of heartbeats that a group may have as a setting of its own.",
+    )
     group_consumer_max_size: int = broker_key(
         "group.consumer.max.size",
         count(1, INT_MAX),

@@ -53,6 +53,11 @@ def topic_key(
     )
 
 
+def group_key(name: str, type: ValueType[T], default: T, *, doc: str, broker: str) -> T:  # noqa: A002
+    """Declares a setting of groups, always dynamic; `broker` is the name of its default there."""
+    return topic_key(name, type, default, doc=doc, broker=broker)
+
+
 def broker_key(
     name: str,
     type: ValueType[T],  # noqa: A002
@@ -98,7 +103,10 @@ def described_key(
     on_topic: bool,
     on_broker: bool,
 ) -> ConfigKey:
-    """A dynamic setting that is in no snapshot, since nobody has to read it."""
+    """A dynamic setting that is in no snapshot, since nobody has to read it.
+
+    `on_topic`: it can be set on a resource itself (see `ConfigKey`).
+    """
     spellings = (Spelling(name, type),)
     return ConfigKey(
         name=name,

@@ -4,7 +4,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from config.key import ConfigKey, Spelling
-from config.layers import Candidate, Layer, Setting, SettingSource, candidates, is_pinned
+from config.layers import (
+    OF_A_RESOURCE,
+    Candidate,
+    Layer,
+    Setting,
+    SettingSource,
+    candidates,
+    is_pinned,
+)
 from config.listener_keys import listener_keys
 from config.names import DESCRIBED_BROKER_KEYS, DESCRIBED_TOPIC_KEYS
 from config.values import KafkaType
@@ -59,6 +67,13 @@ def describe_topic(
     return _chosen(entries, names)
 
 
+def describe_resource(
+    keys: Iterable[ConfigKey], layers: Sequence[Layer], names: Collection[str] | None = None
+) -> list[Described]:
+    """Every setting of a group or a subscription, or those of `names`."""
+    return _chosen([_entry(key, key.name, layers) for key in keys], names)
+
+
 def describe_broker(
     layers: Sequence[Layer], names: Collection[str] | None = None
 ) -> list[Described]:
@@ -90,6 +105,7 @@ def _shown(
 
 
 def _entry(key: ConfigKey, name: str, layers: Sequence[Layer]) -> Described:
+    is_resource = layers[0].source in OF_A_RESOURCE  # its own settings are above a flag
     found = list(candidates(key, layers))
     if name not in (key.name, key.broker_name):
         found = [each for each in found if each.setting.name == name]
@@ -106,7 +122,7 @@ def _entry(key: ConfigKey, name: str, layers: Sequence[Layer]) -> Described:
         name=name,
         value=None if key.sensitive else value,
         source=synonyms[0].source if synonyms else SettingSource.DEFAULT,
-        read_only=not key.dynamic or is_pinned(key, layers),
+        read_only=not key.dynamic or (not is_resource and is_pinned(key, layers)),
         sensitive=key.sensitive,
         synonyms=tuple(synonyms),
         kafka_type=key.kafka_type,

@@ -9,6 +9,8 @@ from config.declare import keys_of
 from config.foreign.kept import KEPT_OF_THE_BROKER, KEPT_OF_TOPICS
 from config.key import ConfigKey
 from config.names import BROKER_KEYS, TOPIC_KEYS
+from config.resources.client_metrics import CLIENT_METRICS_KEYS
+from config.resources.group import GROUP_KEYS, bounds_of
 from config.sources import variable_of_key
 from config.topic import TopicConfig
 
@@ -41,6 +43,27 @@ def broker_table() -> str:
         for key in BROKER_KEYS
     )
     return head + "|---|---|---|---|---|\n" + "".join(rows)
+
+
+def group_table() -> str:
+    """Markdown: the settings of a group."""
+    head = "| group setting | default on the broker | default | between | what it does |\n"
+    rows = (
+        f"| `{key.name}` | {_on_broker(key)} | {_default(key)} "
+        f"| {' and '.join(f'`{each}`' for each in bounds_of(key))} | {key.doc} |\n"
+        for key in GROUP_KEYS
+    )
+    return head + "|---|---|---|---|---|\n" + "".join(rows)
+
+
+def client_metrics_table() -> str:
+    """Markdown: the settings of a subscription to the metrics of clients."""
+    head = "| setting | default | allowed | what it does |\n|---|---|---|---|\n"
+    rows = (
+        f"| `{key.name}` | {_default(key)} | {_allowed(key)} | {key.doc} |\n"
+        for key in CLIENT_METRICS_KEYS
+    )
+    return head + "".join(rows)
 
 
 def kept_table() -> str:

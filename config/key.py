@@ -24,7 +24,8 @@ class Spelling:
 class ConfigKey:
     """One setting. Spellings come in order of precedence within one layer of settings.
 
-    `on_topic` is empty for keys of the broker alone, `on_broker` for keys without broker default.
+    `on_topic` has the names on the resource itself: a topic, a group, a subscription. It is empty
+    for keys of the broker alone, `on_broker` for keys without broker default.
     """
 
     name: str

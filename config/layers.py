@@ -23,6 +23,12 @@ class SettingSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+OF_A_RESOURCE = frozenset((SettingSource.TOPIC, SettingSource.CLIENT_METRICS, SettingSource.GROUP))
+"""Sources of what is set on a topic, a subscription or a group itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class Candidate:
 def candidates(key: ConfigKey, layers: Sequence[Layer]) -> Iterator[Candidate]:
     """Every value set for `key`, the one in force first; nothing when only its default is left."""
     for layer in layers:
-        spellings = key.on_topic if layer.source is SettingSource.TOPIC else key.on_broker
+        spellings = key.on_topic if layer.source in OF_A_RESOURCE else key.on_broker
         for spelling in spellings:
             setting = layer.settings.get(spelling.name)
             if setting is not None:

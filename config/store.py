@@ -1,37 +1,36 @@
 """The settings of a running broker: layers, the snapshots they add up to, and their changes.
 
-Order, highest first: topic override, flag, dynamic broker, dynamic default of all brokers,
-environment, file, default. Flags are pinned: a key that has one cannot be changed on the broker at
-run time. A change is checked whole before any of it counts. Nothing is written
-here: a `Change` carries the text to make durable, and counts once it is committed.
+Order, highest first: override of a topic or a group, flag, dynamic broker, dynamic default of all
+brokers, environment, file, default. Flags are pinned: a key that has one cannot be changed on the
+broker at run time. A change is checked whole before any of it counts. Nothing is written here: a
+`Change` carries the text to make durable, and counts once it is committed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from config.alter import Alteration, altered, replaced
+from config.alter import Alteration, Lookup, altered, replaced
 from config.broker import BrokerConfig
-from config.describe import Described, describe_broker, describe_topic, in_force
-from config.errors import ConfigError, ConfigRequestError
-from config.layers import Layer, Setting, SettingSource, candidates, snapshot
-from config.listener_keys import (
-    listener_keys,
-    listener_of,
-    max_connections,
-    oauth_config,
-    reauth_ms,
-    sasl_mechanisms,
-    tls_config,
+from config.describe import (
+    Described,
+    describe_broker,
+    describe_resource,
+    describe_topic,
+    in_force,
 )
+from config.errors import ConfigRequestError
+from config.layers import Layer, Setting, SettingSource, snapshot
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
 from config.reload import Reloaded, reloaded
-from config.rules import check_broker, check_listener_keys, check_topic
-from config.security.oauth import MECHANISM as OAUTHBEARER
-from config.security.protocols import HTTP, SASL, SSL
+from config.resources.group import GroupConfig, clamped
+from config.resources.kinds import ResourceKind
+from config.resources.rules import RULES, check_room
+from config.rules import check_listener_keys, check_topic
+from config.security.listeners import broker_snapshot, checked_broker
 from config.tier.rules import (
     check_stored_topic,
-    check_tier,
     check_tier_defaults,
     check_tiered_topic,
     local_limits,
@@ -45,11 +44,17 @@ EVERY_BROKER = ""
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """A checked change that does not count yet. `topic` is None when it is one of the broker."""
+    """A checked change that does not count yet: of the broker, or of what has this `name`."""
 
     before: Overrides
     after: Overrides
-    topic: str | None
+    kind: ResourceKind
+    name: str
+
+    @property
+    def topic(self) -> str | None:
+        """The topic whose settings change; None when it is another resource."""
+        return self.name if self.kind is ResourceKind.TOPIC else None
 
     def serialise(self) -> str:
         """The durable part as it will be: write this, then commit."""
@@ -67,9 +72,10 @@ class ConfigStore:
         self._static = tuple(static)
         self._overrides = Overrides()
         self._topics: dict[str, TopicConfig] = {}
+        self._groups: dict[str, GroupConfig] = {}
         self._listeners: list[Listener] = []
-        self._node = str(_checked(self._static).node_id)
-        check_listener_keys(_broker_snapshot(self._static))
+        self._node = str(checked_broker(self._static).node_id)
+        check_listener_keys(broker_snapshot(self._static))
         self._compute()
 
     @property
@@ -91,6 +97,20 @@ class ConfigStore:
             config = self._topics[topic] = snapshot(TopicConfig, self._layers_of(topic))
         return config
 
+    def group_config(self, group: str) -> GroupConfig:
+        """The settings of `group`, its own within the bounds of the broker: the same object until
+        one of them changes.
+        """
+        own = self._overrides.of(ResourceKind.GROUP).get(group)
+        if own is None:
+            return self._group_defaults
+        config = self._groups.get(group)
+        if config is None:
+            layer = Layer(SettingSource.GROUP, clamped(own, self._broker_config))
+            config = snapshot(GroupConfig, [layer, *self._broker_layers(self._overrides)])
+            self._groups[group] = config
+        return config
+
     def topic_config_with(self, topic: str, overrides: Mapping[str, str | None]) -> TopicConfig:
         """The settings of `topic` as they would be with these set too. Nothing changes; any thread.
 
@@ -107,7 +127,7 @@ class ConfigStore:
 
     def broker_config_after(self, change: SettingsChange) -> BrokerConfig:
         """The settings of this broker as they would be after `change`. Nothing changes."""
-        return _broker_snapshot(self._broker_layers(change.after))
+        return broker_snapshot(self._broker_layers(change.after))
 
     def topic_overrides(self, topic: str) -> dict[str, str]:
         """The settings of `topic` itself, as text."""
@@ -117,6 +137,11 @@ class ConfigStore:
     def broker_overrides(self, node: str) -> dict[str, str]:
         """Settings made at run time for a broker (`""`: for every one), as text."""
         settings = self._overrides.brokers.get(node, {})
+        return {name: setting.text for name, setting in settings.items()}
+
+    def other_overrides(self, kind: ResourceKind, name: str) -> dict[str, str]:
+        """The settings of a group or a subscription itself, as text."""
+        settings = self._overrides.of(kind).get(name, {})
         return {name: setting.text for name, setting in settings.items()}
 
     def topics_with_overrides(self) -> Collection[str]:
@@ -155,17 +180,44 @@ class ConfigStore:
         result = altered(current, changes, _dynamic_broker_name, self._inherited_by_broker(node))
         return self._broker_change(node, result)
 
+    def prepare(
+        self, kind: ResourceKind, name: str, overrides: Mapping[str, str | None]
+    ) -> SettingsChange:
+        """Checks the overrides of an AlterConfigs; raises as `prepare_topic` and its like."""
+        if kind is ResourceKind.TOPIC:
+            return self.prepare_topic(name, overrides)
+        if kind is ResourceKind.BROKER:
+            return self.prepare_broker(name, overrides)
+        return self._other_change(kind, name, replaced(overrides, RULES[kind].lookup))
+
+    def prepare_alteration(
+        self, kind: ResourceKind, name: str, changes: Iterable[Alteration]
+    ) -> SettingsChange:
+        """Checks an IncrementalAlterConfigs; raises as `prepare_topic` and its like."""
+        if kind is ResourceKind.TOPIC:
+            return self.prepare_topic_alteration(name, changes)
+        if kind is ResourceKind.BROKER:
+            return self.prepare_broker_alteration(name, changes)
+        current = self._overrides.of(kind).get(name, {})
+        lookup, layers = RULES[kind].lookup, self._broker_layers(self._overrides)
+        inherited = partial(_inherited, lookup, layers)
+        return self._other_change(kind, name, altered(current, changes, lookup, inherited))
+
     def commit(self, change: SettingsChange) -> None:
-        """Makes a prepared change count and tells the subscribers.
+        """Makes a prepared change count and tells the subscribers, who ask for those of topics and
+        of the broker.
 
         Changes must be committed in the order in which they were prepared, none between.
         """
         assert change.before is self._overrides, "another change was committed in between"
         self._overrides = change.after
-        if change.topic is None:
+        if change.kind is ResourceKind.BROKER:
             self._compute()
+        elif change.kind is ResourceKind.TOPIC:
+            self._topics.pop(change.name, None)
         else:
-            self._topics.pop(change.topic, None)
+            self._groups.pop(change.name, None)
+            return
         for listener in self._listeners:
             listener(change.topic)
 
@@ -177,7 +229,7 @@ class ConfigStore:
         """Forgets the overrides of a topic that was deleted."""
         if topic in self._overrides.topics:
             after = self._overrides.with_topic(topic, {})
-            self.commit(SettingsChange(self._overrides, after, topic))
+            self.commit(SettingsChange(self._overrides, after, ResourceKind.TOPIC, topic))
 
     def describe_topic(self, topic: str, names: Collection[str] | None = None) -> list[Described]:
         """The entries of DescribeConfigs for a topic; unknown `names` have none."""
@@ -201,6 +253,24 @@ class ConfigStore:
         entries = describe_broker([Layer(SettingSource.DYNAMIC_DEFAULT_BROKER, every)], names)
         return [_set_at_run_time(entry) for entry in entries if entry.name in every]
 
+    def describe(
+        self, kind: ResourceKind, name: str, names: Collection[str] | None = None
+    ) -> list[Described]:
+        """The entries of DescribeConfigs for a resource; unknown `names` have none."""
+        if kind is ResourceKind.TOPIC:
+            return self.describe_topic(name, names)
+        if kind is ResourceKind.BROKER:
+            return self.describe_broker(name, names)
+        if kind not in RULES:
+            return []
+        own = Layer(RULES[kind].source, self._overrides.of(kind).get(name, {}))
+        layers = [own, *self._broker_layers(self._overrides)]
+        return describe_resource(RULES[kind].keys, layers, names)
+
+    def names_with_settings(self, kind: ResourceKind) -> Collection[str]:
+        """The groups, or the subscriptions, that have settings of their own."""
+        return self._overrides.of(kind).keys()
+
     def subscribe(self, listener: Listener) -> None:
         """Calls `listener` after each change: the topic's name, or None when the broker's changed.
 
@@ -215,7 +285,7 @@ class ConfigStore:
     def restore(self, text: str) -> None:
         """Takes over what `serialise` gave; ConfigError when it is damaged or newer."""
         overrides = restore(text)
-        _checked(self._broker_layers(overrides))
+        checked_broker(self._broker_layers(overrides))
         self._overrides = overrides
         self._compute()
 
@@ -231,10 +301,10 @@ class ConfigStore:
         changed then. Not between a `prepare` and its `commit`.
         """
         dynamic = self._dynamic_layers(self._overrides)
-        check_listener_keys(_checked(_ranked(dynamic, static)))
+        check_listener_keys(checked_broker(_ranked(dynamic, static)))
         outcome = reloaded(self._static, static)
         layers = _ranked(dynamic, outcome.layers)
-        _checked(layers)
+        checked_broker(layers)
         self._check_topics(self._overrides, layers)
         self._static = outcome.layers
         self._compute()
@@ -246,7 +316,8 @@ class ConfigStore:
         layers = [Layer(SettingSource.TOPIC, settings), *self._broker_layers(self._overrides)]
         was_tiered = self.topic_config(topic).remote_storage_enable
         self._check_topic(topic, layers, was_tiered=was_tiered)
-        return SettingsChange(self._overrides, self._overrides.with_topic(topic, settings), topic)
+        after = self._overrides.with_topic(topic, settings)
+        return SettingsChange(self._overrides, after, ResourceKind.TOPIC, topic)
 
     def _broker_change(self, node: str, settings: Mapping[str, Setting]) -> SettingsChange:
         self._check_node(node)
@@ -256,12 +327,22 @@ class ConfigStore:
             check_of_every_broker(before, settings)
         after = self._overrides.with_broker(node, settings)
         layers = self._broker_layers(after)
-        check_listener_keys(_checked(layers))
+        check_listener_keys(checked_broker(layers))
         defaults = snapshot(TopicConfig, layers)
         if local_limits(defaults) != local_limits(self._topic_defaults):
             check_tier_defaults(defaults)  # with or without a tier, as Kafka
         self._check_topics(after, layers)
-        return SettingsChange(self._overrides, after, None)
+        return SettingsChange(self._overrides, after, ResourceKind.BROKER, node)
+
+    def _other_change(
+        self, kind: ResourceKind, name: str, settings: Mapping[str, Setting]
+    ) -> SettingsChange:
+        """Of a group or a subscription."""
+        if settings:
+            check_room(kind, name, self._overrides.of(kind))
+        RULES[kind].check(settings, self._broker_layers(self._overrides), self._broker_config)
+        after = self._overrides.with_other(kind, name, settings)
+        return SettingsChange(self._overrides, after, kind, name)
 
     def _check_topic(self, topic: str, layers: Sequence[Layer], *, was_tiered: bool) -> None:
         config = snapshot(TopicConfig, layers)
@@ -277,11 +358,13 @@ class ConfigStore:
             check_topic(snapshot(TopicConfig, [Layer(SettingSource.TOPIC, own), *layers]), topic)
 
     def _compute(self) -> None:
-        """The snapshots of the broker at once; those of topics follow on demand."""
+        """The snapshots of the broker at once; those of topics and groups follow on demand."""
         layers = self._broker_layers(self._overrides)
-        self._broker_config = _broker_snapshot(layers)
+        self._broker_config = broker_snapshot(layers)
         self._topic_defaults = snapshot(TopicConfig, layers)
+        self._group_defaults = snapshot(GroupConfig, layers)
         self._topics.clear()
+        self._groups.clear()
 
     def _broker_layers(self, overrides: Overrides) -> list[Layer]:
         return _ranked(self._dynamic_layers(overrides), self._static)
@@ -320,6 +403,10 @@ def _set_at_run_time(entry: Described) -> Described:
     return replace(entry, synonyms=tuple(is_set))
 
 
+def _inherited(lookup: Lookup, layers: Sequence[Layer], name: str) -> str:
+    return in_force(lookup(name).keys[0], layers)
+
+
 def _dynamic_broker_name(name: str) -> Named:
     named = broker_name(name)
     if not named.is_dynamic:
@@ -331,73 +418,3 @@ def _ranked(dynamic: Sequence[Layer], static: Sequence[Layer]) -> list[Layer]:
     """The layers of a broker, highest first."""
     pinned = [layer for layer in static if layer.pinned]
     return [*pinned, *dynamic, *(layer for layer in static if not layer.pinned)]
-
-
-def _broker_snapshot(layers: Sequence[Layer]) -> BrokerConfig:
-    """The broker's settings, with those of its listeners."""
-    config = snapshot(BrokerConfig, layers)
-    if config.sasl_listeners:
-        config = _with_sasl(config, layers)
-    config = _with_http_tokens(config, layers)
-    with_tls = {each.name: config.protocol_of(each.name) for each in config.tls_listeners}
-    if config.http_has_tls:
-        with_tls[HTTP] = SSL
-    of_listeners = {key.name: listener_of(key) for key in listener_keys(layers)}
-    if not with_tls and not of_listeners:
-        return config
-    return replace(
-        config,
-        listener_max_connections=max_connections(layers),
-        listener_tls={
-            name: tls_config(name, layers, has_sasl=protocol in SASL)
-            for name, protocol in with_tls.items()
-        },
-        listener_of_key=of_listeners,
-    )
-
-
-def _with_sasl(config: BrokerConfig, layers: Sequence[Layer]) -> BrokerConfig:
-    """The same with what each listener with SASL has of its own."""
-    config = replace(config, listener_sasl_mechanisms=sasl_mechanisms(layers))
-    taken = [
-        (each.name, way)
-        for each in config.sasl_listeners
-        for way in config.mechanisms_of(each.name)
-    ]
-    times = {(name, way): reauth_ms(name, way, layers) for name, way in taken}
-    return replace(
-        config,
-        listener_oauth={
-            name: oauth_config(name, layers) for name, way in taken if way == OAUTHBEARER
-        },
-        listener_reauth_ms={key: most for key, most in times.items() if most is not None},
-    )
-
-
-def _with_http_tokens(config: BrokerConfig, layers: Sequence[Layer]) -> BrokerConfig:
-    """The same with the rules for tokens of the HTTP port, which takes none without them."""
-    ways = sasl_mechanisms(layers).get(HTTP)
-    if ways is None or not config.is_of_http_port(HTTP):
-        return config
-    oauth = {HTTP: oauth_config(HTTP, layers)} if OAUTHBEARER in ways else {}
-    return replace(
-        config,
-        listener_sasl_mechanisms={**config.listener_sasl_mechanisms, HTTP: ways},
-        listener_oauth={**config.listener_oauth, **oauth},
-    )
-
-
-def _checked(layers: Sequence[Layer]) -> BrokerConfig:
-    """The broker's snapshot; ConfigError, with the place of the setting, when keys contradict."""
-    config = _broker_snapshot(layers)
-    try:
-        check_broker(config)
-        check_tier(config)
-        defaults = snapshot(TopicConfig, layers)
-        check_topic(defaults)
-        if config.remote_log_storage_system_enable:
-            check_tier_defaults(defaults)
-    except ConfigError as error:
-        found = next(candidates(broker_name(error.key).keys[0], layers), None)
-        raise error.at(found.setting.where if found else "") from error
-    return config

@@ -18,7 +18,13 @@ WIDTH = 100
 def marked_tables() -> dict[str, dict[str, str]]:
     """Tables between the marks of a page: by path from the root, and by mark."""
     from broker.explain.pages import codes_table
-    from config.docs import broker_table, kept_table, topic_table
+    from config.docs import (
+        broker_table,
+        client_metrics_table,
+        group_table,
+        kept_table,
+        topic_table,
+    )
     from config.wire_rules import fixed_table
 
     return {
@@ -26,6 +32,8 @@ def marked_tables() -> dict[str, dict[str, str]]:
         "docs/reference/settings.md": {
             "settings of a topic": topic_table(),
             "settings of the broker": broker_table(),
+            "settings of a group": group_table(),
+            "settings of a subscription": client_metrics_table(),
             "settings without effect": kept_table(),
         },
         "docs/reference/events.md": {"codes": codes_table()},

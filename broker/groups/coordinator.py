@@ -107,6 +107,7 @@ class GroupCoordinator:
             clock.now_ms,
             lambda: services.topics.image,
             lambda: services.config.broker_config,
+            services.config.group_config,
         )
         look_up = partial(self._lane.run, match_all)
         self.consumers = ConsumerGroups(self.deadlines, self.topic, around, look_up)

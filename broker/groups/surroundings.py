@@ -7,6 +7,7 @@ from broker.topics.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
     from config.broker import BrokerConfig
+    from config.resources.group import GroupConfig
 
 
 class Surroundings(NamedTuple):
@@ -15,3 +16,4 @@ class Surroundings(NamedTuple):
     now_ms: Callable[[], int]
     image: Callable[[], MetadataImage]
     settings: "Callable[[], BrokerConfig]"
+    group_settings: "Callable[[str], GroupConfig]"

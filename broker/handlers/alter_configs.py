@@ -6,12 +6,13 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.config_resources import (
-    TOPIC,
     ConfigResources,
     alter_responses,
+    refuse_logger,
     require_on_resource,
     settings_of,
 )
+from config.resources.kinds import ResourceKind
 from config.store import ConfigStore, SettingsChange
 from protocol.acls import AclOperation, ResourceType
 from protocol.apis.alter_configs import (
@@ -40,13 +41,14 @@ async def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigs
     context.asks(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
     def prepare(resource: AlterConfigsResource) -> SettingsChange:
+        refuse_logger(resource, ErrorCode.INVALID_REQUEST)
         configs = settings_of(resource)
         overrides = {each.name: each.value for each in configs}
         if len(overrides) != len(configs):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A key is named twice.")
-        if resource.resource_type == TOPIC:
-            return config.prepare_topic(resource.resource_name, overrides)
-        return config.prepare_broker(resource.resource_name, overrides)
+        return config.prepare(
+            ResourceKind(resource.resource_type), resource.resource_name, overrides
+        )
 
     outcomes = await context.services.resources.alter_each(
         request.resources,

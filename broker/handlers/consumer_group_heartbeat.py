@@ -43,23 +43,23 @@ Context = RequestContext[Services]
 
 def handle(request: ConsumerGroupHeartbeatRequest, context: Context) -> Answer:
     """The member's epoch, and its assignment when that changed; answered when it is durable."""
-    settings = context.services.config.broker_config
+    config = context.services.config
     beat = _beat(request, context)
     try:
         _check_rights(beat, context)
         check(
             beat,
-            settings.group_consumer_assignors.split(","),
+            config.broker_config.group_consumer_assignors.split(","),
             ids_by_clients=context.api_version >= CLIENT_IDS_SINCE_VERSION,
         )
         heard, written = _heard(beat, context)
     except KafkaError as error:
         return _refusal(error, context)
-    is_over = beat.leaves
+    interval_ms = config.group_config(beat.group_id).consumer_heartbeat_interval_ms
     response = ConsumerGroupHeartbeatResponse(
         member_id=heard.member_id,
         member_epoch=heard.epoch,
-        heartbeat_interval_ms=0 if is_over else settings.group_consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=0 if beat.leaves else interval_ms,
         assignment=None if heard.assigned is None else _assignment(heard.assigned),
     )
     if written is None:

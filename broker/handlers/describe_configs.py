@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics and of this broker, with where each value comes from."""
+"""DescribeConfigs: the settings of a resource, with where each value comes from."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -8,8 +8,9 @@ from broker.runtime.answers import AnswerRoom, Answers, asked_once
 from broker.runtime.deferred import Deferred
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
-from broker.topics.config_resources import TOPIC, ConfigResources, require_on_resource
+from broker.topics.config_resources import ConfigResources, require_on_resource
 from config.describe import Described
+from config.resources.kinds import ResourceKind
 from config.store import ConfigStore
 from protocol.acls import AclOperation, ResourceType
 from protocol.apis.describe_configs import (
@@ -65,10 +66,8 @@ def _described(
     room.take(1)
     config = context.services.config
     names = frozenset(resource.configuration_keys or ()) or None  # none asks for all, as in Kafka
-    if resource.resource_type == TOPIC:
-        described = config.describe_topic(resource.resource_name, names)
-    else:
-        described = config.describe_broker(resource.resource_name, names)
+    kind = ResourceKind(resource.resource_type)
+    described = config.describe(kind, resource.resource_name, names)
     for each in described:
         room.take(1 + len(each.synonyms), len(each.documentation) + len(each.value or ""))
     return described

@@ -6,13 +6,14 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.config_resources import (
-    TOPIC,
     ConfigResources,
     alter_responses,
+    refuse_logger,
     require_on_resource,
     settings_of,
 )
 from config.alter import Alteration, Operation
+from config.resources.kinds import ResourceKind
 from config.store import ConfigStore, SettingsChange
 from protocol.acls import AclOperation, ResourceType
 from protocol.apis.incremental_alter_configs import (
@@ -44,10 +45,11 @@ async def handle(
     context.asks(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
     def prepare(resource: AlterConfigsResource) -> SettingsChange:
+        refuse_logger(resource, ErrorCode.INVALID_CONFIG)
         alterations = [_alteration(each) for each in settings_of(resource)]
-        if resource.resource_type == TOPIC:
-            return config.prepare_topic_alteration(resource.resource_name, alterations)
-        return config.prepare_broker_alteration(resource.resource_name, alterations)
+        return config.prepare_alteration(
+            ResourceKind(resource.resource_type), resource.resource_name, alterations
+        )
 
     outcomes = await context.services.resources.alter_each(
         request.resources,

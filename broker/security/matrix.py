@@ -74,6 +74,7 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "InitProducerId": ((_O.WRITE, _X), (_O.IDEMPOTENT_WRITE, _C), (_O.WRITE, _T)),
         "JoinGroup": ((_O.READ, _G),),
         "LeaveGroup": ((_O.READ, _G),),
+        "ListConfigResources": ((_O.DESCRIBE_CONFIGS, _C),),
         "ListGroups": ((_O.DESCRIBE, _C),),
         "ListOffsets": ((_O.DESCRIBE, _T),),
         "ListPartitionReassignments": ((_O.DESCRIBE, _C),),

@@ -16,14 +16,20 @@ from broker.runtime.request_context import RequestContext
 from broker.security.audit.lines import MAX_DETAIL, MAX_NAME, MAX_WHO, AdminChange, Who
 from broker.security.audit.trail import AuditTrail
 from broker.server.route import Handler, Route
-from broker.server.settings_shown import Before, altered_text, settings_text, values_before
+from broker.server.settings_shown import (
+    OTHERS,
+    Before,
+    altered_text,
+    settings_text,
+    values_before,
+)
 from protocol.errors import ErrorCode, KafkaError
 
 Changes = Iterable[AdminChange]
 Described = Callable[[Any, Any], Changes]
 
 TOPIC, BROKER = 2, 4
-_KINDS = {TOPIC: "topic", BROKER: "broker"}
+_KINDS: Mapping[int, str] = {TOPIC: "topic", BROKER: "broker", **OTHERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +214,9 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
             "DescribeCluster", "DescribeConfigs", "DescribeDelegationToken", "DescribeGroups",
             "DescribeLogDirs", "DescribeProducers", "DescribeTopicPartitions",
             "DescribeTransactions", "DescribeUserScramCredentials", "Fetch",
-            "FindCoordinator", "ListGroups", "ListOffsets", "ListPartitionReassignments",
-            "ListTransactions", "OffsetFetch", "OffsetForLeaderEpoch", "SaslAuthenticate",
-            "SaslHandshake",
+            "FindCoordinator", "ListConfigResources", "ListGroups", "ListOffsets",
+            "ListPartitionReassignments", "ListTransactions", "OffsetFetch",
+            "OffsetForLeaderEpoch", "SaslAuthenticate", "SaslHandshake",
         ),
         "it only asks",
     )

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.topics.config_resources import CONFIRM
+from config.alter import Lookup
 from config.errors import ConfigError
 from config.names import broker_name, topic_name
+from config.resources.kinds import ResourceKind
+from config.resources.rules import RULES
 
 if TYPE_CHECKING:
     from config.store import ConfigStore
@@ -14,6 +17,17 @@ HIDDEN = "[hidden]"
 TOPIC, BROKER = 2, 4
 _SET, _DELETE = 0, 1
 _VERBS = {_SET: "=", _DELETE: " deleted", 2: "+=", 3: "-="}
+
+OTHERS: Mapping[int, str] = {
+    ResourceKind.GROUP: "group",
+    ResourceKind.CLIENT_METRICS: "client metrics",
+}
+"""Words for the kinds of resources beside topics and brokers."""
+_LOOKUPS: Mapping[int, Lookup] = {
+    TOPIC: topic_name,
+    BROKER: broker_name,
+    **{kind: rules.lookup for kind, rules in RULES.items()},
+}
 
 Before = Mapping[str, str]
 """Values of a resource's own settings, by name."""
@@ -25,6 +39,8 @@ def values_before(resource: Any, config: "ConfigStore") -> Before:
         return config.topic_overrides(resource.resource_name)
     if resource.resource_type == BROKER:
         return config.broker_overrides(resource.resource_name)
+    if resource.resource_type in OTHERS:
+        return config.other_overrides(ResourceKind(resource.resource_type), resource.resource_name)
     return {}
 
 
@@ -51,8 +67,8 @@ def shown(name: str, value: str | None, kind: int) -> str:
     if name == CONFIRM:
         return str(value)
     try:
-        keys = (topic_name if kind == TOPIC else broker_name)(name).keys
-    except ConfigError:
+        keys = _LOOKUPS[kind](name).keys
+    except (ConfigError, KeyError):
         return HIDDEN
     return HIDDEN if any(key.sensitive for key in keys) else str(value)
 

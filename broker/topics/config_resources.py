@@ -1,17 +1,18 @@
-"""The things that have settings on the wire, topics and this broker, and how theirs are changed.
+"""The resources that have settings on the wire, and how theirs are changed.
 
 Shared by DescribeConfigs, IncrementalAlterConfigs and AlterConfigs, so that the three agree on
 which resource exists and what a wrong one is called.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from broker.runtime.wire_error import wire_error
 from broker.topics.creation import config_refusal
 from broker.topics.names import audit_topics, check_name, check_not_internal
 from config.errors import ConfigError
+from config.resources.kinds import ResourceKind
 from config.store import SettingsChange
 from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.errors import ErrorCode, KafkaError
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
     from broker.topics.topic_catalog import TopicCatalog
     from config.store import ConfigStore
 
-TOPIC, BROKER, GROUP = 2, 4, 32
-OF_THE_CLUSTER = frozenset((BROKER, 8, 16))
+TOPIC, BROKER, GROUP = ResourceKind.TOPIC, ResourceKind.BROKER, ResourceKind.GROUP
+OF_THE_CLUSTER = frozenset((BROKER, ResourceKind.BROKER_LOGGER, ResourceKind.CLIENT_METRICS))
 """Brokers, their loggers and client metrics: rights to the cluster decide over their settings."""
+WITHOUT_NAME: Mapping[int, str] = {
+    GROUP: "Group name must not be empty",
+    ResourceKind.CLIENT_METRICS: "Client metrics subscription name must not be empty",
+    ResourceKind.BROKER_LOGGER: "Broker id must not be empty",
+}
 CONFIRM = "horolog.confirm"
 """Beside settings of a broker, with the value `true`: what topics lose by them is meant to go."""
 
@@ -71,6 +77,13 @@ def is_confirmed(resource: Altered[Any]) -> bool:
     return resource.resource_type == BROKER and any(
         each.name == CONFIRM for each in resource.configs
     )
+
+
+def refuse_logger(resource: Altered[Any], code: ErrorCode) -> None:
+    """An error of this code for levels of loggers: none can be changed on the wire."""
+    if resource.resource_type == ResourceKind.BROKER_LOGGER:
+        names = ", ".join(each.name for each in resource.configs)
+        raise KafkaError(code, f"Logger {names} does not exist!")
 
 
 class Renewal(Protocol):
@@ -158,14 +171,21 @@ class ConfigResources:
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
                 )
         elif resource.resource_type == BROKER:
-            if name not in {"", str(self._node_id)}:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"Unexpected broker id, expected {self._node_id} or empty string, but received "
-                    f"{name}",
-                )
-        else:
+            self._check_node(name, "", " or empty string,")
+        elif resource.resource_type not in WITHOUT_NAME:
             raise _unsupported(resource.resource_type)
+        elif not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, WITHOUT_NAME[resource.resource_type])
+        elif resource.resource_type == ResourceKind.BROKER_LOGGER:
+            self._check_node(name)
+
+    def _check_node(self, name: str, other: str | None = None, or_other: str = "") -> None:
+        """INVALID_REQUEST (42) for another broker's id."""
+        if name not in {str(self._node_id), other}:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {self._node_id}{or_other} but received {name}",
+            )
 
     async def _renewed(self, resource: Altered[Any], change: SettingsChange) -> Callable[[], None]:
         if resource.resource_type != BROKER or self.renewal is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.topics.retention_preview import Leaving, preview
 from config.quantities import instant, size
+from config.resources.kinds import ResourceKind
 from config.store import SettingsChange
 from config.topic import TopicConfig
 from storage.cleaner.cleanable_logs import is_compacted
@@ -49,6 +50,8 @@ class RemovalForecast:
 
     async def loss_warning(self, change: SettingsChange) -> str:
         """Records that `change` would remove, at the next pass or by compaction; empty for none."""
+        if change.kind not in (ResourceKind.BROKER, ResourceKind.TOPIC):
+            return ""
         return await self.removal_warning(change) or self.compaction_warning(change)
 
     async def removal_warning(self, change: SettingsChange) -> str:

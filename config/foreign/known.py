@@ -24,7 +24,7 @@ _BUFFERS = "the system sizes the buffers of each connection by itself"
 _NEW_GROUPS = (
     "both protocols of consumer groups are always served, share and streams groups are not"
 )
-_GROUP_TIMES = "groups have no settings of their own, and are assigned as soon as that is due"
+_GROUP_TIMES = "groups are assigned as soon as that is due"
 _GROUP_THREADS = "groups are coordinated on the event loop, and stored with acks=all"
 _VERIFIED = "a partition takes no batch of a transaction that it has not joined"
 _TWO_PHASES = "two-phase commit (KIP-939) is not served: Kafka has not finished it"
@@ -101,7 +101,7 @@ _WITHOUT_EFFECT = (
     (r"offsets\.commit\..*|group\.coordinator\.(threads|append\..*)", _ANY, _GROUP_THREADS),
     (r"group\.coordinator\.(new\.enable|rebalance\.protocols)", _ANY, _NEW_GROUPS),
     (
-        r"group\.consumer\.((min|max)\.(session|heartbeat)\..*|(min\.|max\.)?assignment\..*|assignor\.offload\..*)",
+        r"group\.consumer\.((min\.|max\.)?assignment\..*|assignor\.offload\..*)",
         _ANY,
         _GROUP_TIMES,
     ),

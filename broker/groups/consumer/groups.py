@@ -178,9 +178,8 @@ class ConsumerGroups:
         if member.classic is not None:
             self._deadlines.set(timers.session, member.classic.session_timeout_ms)
             return
-        self._deadlines.set(
-            timers.session, self._around.settings().group_consumer_session_timeout_ms
-        )
+        settings = self._around.group_settings(group.group_id)
+        self._deadlines.set(timers.session, settings.consumer_session_timeout_ms)
         if member.state is not MemberState.UNREVOKED:
             timers.rebalance.cancel()
         elif timers.rebalance.at is None:

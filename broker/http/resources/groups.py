@@ -110,14 +110,14 @@ def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
             }
             for each in list(group.members.values())
         ]
-    session_timeout_ms = services.config.broker_config.group_consumer_session_timeout_ms
+    settings = services.config.group_config(group.group_id)
     return [
         {
             "member_id": each.member_id,
             "instance_id": each.instance_id,
             "client_id": each.client_id,
             "client_host": each.client_host,
-            "session_timeout_ms": session_timeout_ms
+            "session_timeout_ms": settings.consumer_session_timeout_ms
             if each.classic is None
             else each.classic.session_timeout_ms,
             "leads": False,

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from protocol.apis import create_topics, describe_configs
+from protocol.apis import alter_configs, create_topics, describe_configs
 from protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
+from protocol.apis.list_config_resources import ListConfigResourcesRequest
 from tests.support.questions.question import Question
 from tests.support.worlds.handler_world import altered
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 NODE = "1"
 SET, DELETE, APPEND = range(3)
 
@@ -50,3 +51,23 @@ def show(kind: int, name: str, *keys: str, **how: Any) -> Question:
     request = describe_configs.DescribeConfigsRequest(resources=[resource], include_synonyms=True)
     what = f"describe {kind} {name} {' '.join(keys)}"
     return Question(what.strip(), 4, lambda _: request, shown=keys or None, **how)
+
+
+def replace(kind: int, name: str, **settings: str) -> Question:
+    """These settings of a resource and no others, with underscores for dots."""
+    configs = [
+        alter_configs.AlterableConfig(name=key.replace("_", "."), value=value)
+        for key, value in settings.items()
+    ]
+    resource = alter_configs.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=configs
+    )
+    request = alter_configs.AlterConfigsRequest(resources=[resource])
+    what = f"replace {kind} {name or 'none'} {settings}"
+    return Question(what, 2, lambda _: request, own_words=True)
+
+
+def list_resources(*kinds: int, version: int = 1) -> Question:
+    """The resources of these kinds, or of all."""
+    request = ListConfigResourcesRequest(resource_types=list(kinds))
+    return Question(f"list v{version} {list(kinds)}", version, lambda _: request, in_any_order=True)

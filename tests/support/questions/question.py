@@ -41,6 +41,8 @@ class Question(NamedTuple):
     """Texts of refusals are ours, the codes are Kafka's."""
     differs: str = ""
     """The reason why our answer is another one on purpose."""
+    in_any_order: bool = False
+    """Lists of the answer are compared sorted."""
     shown: tuple[str, ...] | None = None
     """Settings to compare of those that an answer has; None compares all."""
 
@@ -59,12 +61,14 @@ def _plain(question: Question, value: Any, seen: Seen, name: str) -> Any:
             if each not in UNTOLD and getattr(value, each) != field.fresh_default()
         }
         return {key: each for key, each in told.items() if each not in ("", [])}
-    if name == "configs" and value and question.shown is not None:
-        value = sorted(
-            (each for each in value if each.name in question.shown), key=lambda each: each.name
-        )
+    if name == "configs" and value:
+        shown = question.shown
+        listed = [each for each in value if shown is None or each.name in shown]
+        listed.sort(key=lambda each: each.name)
+        return [_plain(question, each, seen, "") for each in listed]
     if isinstance(value, list):
-        return [_plain(question, each, seen, "") for each in value]
+        items = [_plain(question, each, seen, "") for each in value]
+        return sorted(items, key=repr) if question.in_any_order else items
     if isinstance(value, UUID):
         return seen.name_of(value)
     if name == "session_id":

@@ -12,7 +12,20 @@ from tests.support.questions.of_readers import (
     offset_of,
     read,
 )
-from tests.support.questions.of_settings import BROKER, NODE, TOPIC, create, show, step, steps
+from tests.support.questions.of_settings import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    LOGGER,
+    NODE,
+    TOPIC,
+    create,
+    list_resources,
+    replace,
+    show,
+    step,
+    steps,
+)
 from tests.support.questions.question import Question
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -152,8 +165,60 @@ METADATA = (
     look_up(named("__consumer_offsets"), named("__share_group_state")),
     look_up(named("x"), create=True, differs="a topic that is made at once is in the same answer"),
 )
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+MATCH = ("client_id=a,client_software_name=b.*", "", " client_id = a ", "client_id=a,client_id=b")
+NO_MATCH = ("bad=a", "client_id", "client_id=[", "client_id=a=b", "=a")
+LISTS = "metrics and match are lists, which take APPEND and SUBTRACT"
+RESOURCES = (
+    show(GROUP, "g", SESSION, HEARTBEAT),
+    *steps(GROUP, "g", SESSION, "1", "44999", "45000", "60001", "60000", "x", own_words=True),
+    step(GROUP, "g", SESSION, "+1", own_words=True),
+    *steps(GROUP, "g", HEARTBEAT, "4999", "5000", "15001", "15000", "", own_words=True),
+    *steps(GROUP, "g", "no.such", "1", None),
+    show(GROUP, "g", SESSION, HEARTBEAT),
+    show(GROUP, "other", SESSION, HEARTBEAT),
+    *steps(GROUP, "g", SESSION, None, None),
+    *(step(GROUP, "", HEARTBEAT, value, own_words=True) for value in ("7000", None)),
+    show(GROUP, "", SESSION),
+    show(GROUP, "g", SESSION, HEARTBEAT),
+    replace(GROUP, "h", consumer_heartbeat_interval_ms="7000"),
+    replace(GROUP, "h", consumer_heartbeat_interval_ms="1"),
+    replace(GROUP, "", consumer_heartbeat_interval_ms="7000"),
+    show(GROUP, "h", SESSION, HEARTBEAT),
+    show(CLIENT_METRICS, "cm"),
+    *steps(CLIENT_METRICS, "cm", "interval.ms", "7000", "99", "100", "3600001", "3600000"),
+    *steps(CLIENT_METRICS, "cm", "interval.ms", "x", "-1", "+1", own_words=True),
+    *steps(CLIENT_METRICS, "cm", "metrics", "a.b,c", "*", "", "a.b"),
+    step(CLIENT_METRICS, "cm", "metrics", "+c", differs=LISTS),
+    *steps(CLIENT_METRICS, "cm", "match", *NO_MATCH, *MATCH, own_words=True),
+    *steps(CLIENT_METRICS, "cm", "no.such", "b", None),
+    step(CLIENT_METRICS, "", "interval.ms", "200", own_words=True),
+    show(CLIENT_METRICS, "cm", "interval.ms", "match"),
+    show(CLIENT_METRICS, "cn"),
+    show(CLIENT_METRICS, ""),
+    replace(CLIENT_METRICS, "cn", interval_ms="200", metrics="m"),
+    replace(CLIENT_METRICS, "cn", interval_ms="200", no_such="m"),
+    show(CLIENT_METRICS, "cn"),
+    show(LOGGER, NODE, "no.such.logger"),
+    show(LOGGER, "", own_words=True),
+    show(LOGGER, "2", own_words=True),
+    step(LOGGER, NODE, "no.such.logger", "DEBUG"),
+    step(LOGGER, "", "no.such.logger", "DEBUG", own_words=True),
+    step(LOGGER, "2", "no.such.logger", "DEBUG", own_words=True),
+    replace(LOGGER, NODE, root="INFO"),
+    *(show(kind, "x", own_words=True) for kind in (0, 1, 3, 64)),
+    *(step(kind, "x", "a", "b", own_words=True) for kind in (0, 1, 3, 64)),
+    create("t"),
+    *(list_resources(*kinds) for kinds in ((), (2,), (4,), (8,), (16,), (32,), (3,), (0,))),
+    *(list_resources(*kinds) for kinds in ((16, 32, 16), (32, 99))),
+    list_resources(version=0),
+    replace(GROUP, "h"),
+    replace(CLIENT_METRICS, "cm"),
+    list_resources(CLIENT_METRICS, GROUP),
+)
 SCENES: Mapping[str, Sequence[Question]] = {
     "settings": SETTINGS,
+    "resources": RESOURCES,
     "readers": READERS,
     "sessions": SESSIONS,
     "metadata": METADATA,

@@ -75,7 +75,10 @@ class Share:
         self.persister = MemoryPersister()
         self.footprint = Footprint()
         around = Surroundings(
-            world.clock.now_ms, lambda: broker.topics.image, lambda: broker.config.broker_config
+            world.clock.now_ms,
+            lambda: broker.topics.image,
+            lambda: broker.config.broker_config,
+            broker.config.group_config,
         )
         rows = RowWriter(broker.groups.topic)
         self.groups = ShareGroups(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from config.names import BROKER_KEYS, TOPIC_KEYS
+from config.resources.group import BOUNDS, GROUP_KEYS
 
 ROOT = Path(__file__).resolve().parents[3]
 READERS = [
@@ -31,6 +32,20 @@ def attributes_read() -> set[str]:
     return read | set(re.findall(r"\bbroker\.([a-z0-9_]+)\b", RULES.read_text()))
 
 
-@pytest.mark.parametrize("key", [*TOPIC_KEYS, *BROKER_KEYS], ids=lambda key: key.name)
+OF_GROUPS = {key.broker_name for key in GROUP_KEYS}.union(*BOUNDS.values())
+"""Keys of the broker that are read as part of the settings of a group."""
+READ_BY_NAME = [
+    *TOPIC_KEYS,
+    *GROUP_KEYS,
+    *(key for key in BROKER_KEYS if key.name not in OF_GROUPS),
+]
+
+
+@pytest.mark.parametrize("key", READ_BY_NAME, ids=lambda key: key.name)
 def test_a_declared_key_is_read_by_somebody(key, attributes_read: set[str]) -> None:
     assert key.attribute in attributes_read
+
+
+def test_the_keys_of_the_broker_for_groups_are_there() -> None:
+    assert {key.name for key in BROKER_KEYS} >= OF_GROUPS
+    assert {key.name for key in GROUP_KEYS} == BOUNDS.keys()

@@ -67,7 +67,7 @@ def test_each_layer_wins_over_the_one_below_and_its_removal_brings_that_back() -
 
 
 def test_the_sources_carry_the_numbers_of_the_wire() -> None:
-    assert [source.value for source in SettingSource] == [1, 2, 3, 4, 5]
+    assert [source.value for source in SettingSource] == [1, 2, 3, 4, 5, 7, 8]
     assert [operation.value for operation in Operation] == [0, 1, 2, 3]
 
 
@@ -317,7 +317,7 @@ def test_what_was_set_survives_a_restart() -> None:
         "",
         "[]",
         "{}",
-        '{"version": 2, "topics": {}, "brokers": {}}',
+        '{"version": 3, "topics": {}, "brokers": {}}',
         '{"version": 1, "topics": {"t": {"no.such": "1"}}, "brokers": {}}',
         '{"version": 1, "topics": {"t": {"segment.ms": "0"}}, "brokers": {}}',
         '{"version": 1, "topics": {"t": ["a"]}, "brokers": {}}',

@@ -106,7 +106,7 @@ async def test_settings_of_the_broker(world: World) -> None:
         (TOPIC, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "7", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "1", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "7", ErrorCode.INVALID_REQUEST),
         (99, "t", ErrorCode.INVALID_REQUEST),
     ],
 )

@@ -41,7 +41,7 @@ CODES = {
         ("WriteTxnMarkers", "DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeLogDirs",
          "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments",
          "DescribeClientQuotas", "AlterClientQuotas", "AlterUserScramCredentials",
-         "DescribeUserScramCredentials"), CLUSTER,
+         "DescribeUserScramCredentials", "ListConfigResources"), CLUSTER,
     ),
     **dict.fromkeys(
         ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit",

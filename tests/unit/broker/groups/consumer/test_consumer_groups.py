@@ -7,10 +7,12 @@ import pytest
 
 from broker.groups.consumer.embedded import EmbeddedAssignment, MemberPartitions, Subscription
 from protocol.apis import consumer_group_describe, consumer_group_heartbeat, delete_groups
+from protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.apis.offset_commit import OffsetCommitRequest
 from protocol.codec import encode_bytes
 from protocol.errors import ErrorCode as E
 from tests.support.worlds.group_world import DAY_MS, GROUP, GroupWorld, Promise, group_world
+from tests.support.worlds.handler_world import altered
 
 SESSION_MS = 45_000
 LONG = 2**31 - 1
@@ -86,6 +88,24 @@ async def test_who_is_silent_is_fenced_when_its_session_is_over() -> None:
     again = beat(world, "a", 2, topic_partitions=owned(world, 0))
     assert (again.member_epoch, told(again)) == (4, [0, 1])
     assert described(world).group_state == "Stable"
+
+
+async def test_a_group_may_have_a_session_and_an_interval_of_its_own() -> None:
+    world = await group_world()
+    assert beat(world, "a", 0).heartbeat_interval_ms == 5000
+    await set_on_group(world, consumer_session_timeout_ms="50000")
+    await set_on_group(world, consumer_heartbeat_interval_ms="7000")
+    assert beat(world, "a", 2).heartbeat_interval_ms == 7000
+    world.pass_ms(49_999)
+    assert [each.member_id for each in described(world).members] == ["a"]
+    world.pass_ms(2)
+    assert described(world).members == []
+
+
+async def set_on_group(world: GroupWorld, **settings: str) -> None:
+    rows = [(name.replace("_", "."), 0, value) for name, value in settings.items()]
+    request = IncrementalAlterConfigsRequest(resources=[altered(32, GROUP, rows)])
+    assert (await world.call(request, 1)).responses[0].error_code == 0
 
 
 async def test_who_does_not_give_back_in_time_is_fenced() -> None:
