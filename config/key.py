@@ -18,6 +18,8 @@ class Spelling:
     type: ValueType[Any]
     hidden: bool = False
     """Kept out of the documentation and of answers unless it is set (aliases, test keys)."""
+    default_text: str = ""
+    """Of the largest of several units of one time: the default of all of them, in this unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class ConfigKey:
     def kafka_type(self) -> KafkaType:
         """The type that DescribeConfigs reports."""
         return self.type.kafka_type
+
+    @property
+    def units(self) -> tuple[Spelling, ...]:
+        """The names on the broker of one time in several units, the smallest first; or none."""
+        return self.on_broker if self.on_broker and self.on_broker[-1].default_text else ()
 
     @property
     def broker_name(self) -> str:

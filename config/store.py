@@ -27,6 +27,7 @@ from config.reload import Reloaded, reloaded
 from config.resources.group import GroupConfig, clamped
 from config.resources.kinds import ResourceKind
 from config.resources.rules import RULES, check_room
+from config.resources.units import describe_broker_units, describe_topic_units
 from config.rules import check_listener_keys, check_topic
 from config.security.listeners import broker_snapshot, checked_broker
 from config.tier.rules import (
@@ -258,7 +259,10 @@ class ConfigStore:
     ) -> list[Described]:
         """The entries of DescribeConfigs for a resource; unknown `names` have none."""
         if kind is ResourceKind.TOPIC:
-            return self.describe_topic(name, names)
+            return describe_topic_units(self._layers_of(name), names)
+        if kind is ResourceKind.BROKER and name != EVERY_BROKER:
+            self._check_node(name)
+            return describe_broker_units(self._broker_layers(self._overrides), names)
         if kind is ResourceKind.BROKER:
             return self.describe_broker(name, names)
         if kind not in RULES:

@@ -27,6 +27,8 @@ HOUR_MS, MINUTE_MS, WEEK_MS = 3_600_000, 60_000, 604_800_000
 _UNLIMITED_MS = Number(-LONG_MAX, LONG_MAX, "ms", unlimited=True)
 _UNLIMITED_MINUTES = Number(-(2**31), 2**31 - 1, "ms", bare=MINUTE_MS, unlimited=True)
 _UNLIMITED_HOURS = Number(-(2**31), 2**31 - 1, "ms", bare=HOUR_MS, unlimited=True)
+_ROLL_HOURS = Number(1, 2**31 - 1, "ms", HOUR_MS)
+_JITTER_HOURS = Number(0, 2**31 - 1, "ms", HOUR_MS)
 _TIMESTAMP_ALIASES = ("max.message.time.difference.ms", "message.timestamp.difference.max.ms")
 
 
@@ -189,7 +191,7 @@ class TopicConfig:
         broker=(
             Spelling("log.retention.ms", _UNLIMITED_MS),
             Spelling("log.retention.minutes", _UNLIMITED_MINUTES, hidden=True),
-            Spelling("log.retention.hours", _UNLIMITED_HOURS, hidden=True),
+            Spelling("log.retention.hours", _UNLIMITED_HOURS, hidden=True, default_text="168"),
         ),
         importance="high",
         doc="Age above which the oldest segments go, measured as horolog.retention.clock says; -1 "
@@ -217,7 +219,7 @@ class TopicConfig:
         0,
         broker=(
             "log.roll.jitter.ms",
-            Spelling("log.roll.jitter.hours", Number(0, 2**31 - 1, "ms", HOUR_MS), hidden=True),
+            Spelling("log.roll.jitter.hours", _JITTER_HOURS, hidden=True, default_text="0"),
         ),
         doc="Largest random time taken off segment.ms, so that segments do not roll together.",
     )
@@ -227,7 +229,7 @@ class TopicConfig:
         WEEK_MS,
         broker=(
             "log.roll.ms",
-            Spelling("log.roll.hours", Number(1, 2**31 - 1, "ms", HOUR_MS), hidden=True),
+            Spelling("log.roll.hours", _ROLL_HOURS, hidden=True, default_text="168"),
         ),
         doc="Time after which the next segment begins even though this one is not full, also when "
         "nothing is appended.",

@@ -75,3 +75,16 @@ def test_offsets_are_listed_by_kind_and_time(bootstrap: str, make_topic: MakeTop
     }
     for time, offset in wanted.items():
         assert run_tool(OFFSETS_TOOL, *of, time) == f"{topic}:0:{offset}\n"
+
+
+def test_all_settings_of_the_broker_have_the_units_of_times(bootstrap: str) -> None:
+    of = ("--bootstrap-server", bootstrap, "--entity-type", "brokers", "--entity-name", "1")
+    lines = run_tool(CONFIGS_TOOL, *of, "--describe", "--all").splitlines()
+    told = {line.strip().split("=")[0]: line.strip() for line in lines}
+    assert [told[f"log.retention.{unit}"] for unit in ("hours", "minutes", "ms")] == [
+        "log.retention.hours=168 sensitive=false synonyms={DEFAULT_CONFIG:log.retention.hours=168}",
+        "log.retention.minutes=null sensitive=false synonyms={}",
+        "log.retention.ms=null sensitive=false synonyms={}",
+    ]
+    set_at_start = "STATIC_BROKER_CONFIG:log.initial.task.delay.ms=86400000"
+    assert set_at_start in told["log.initial.task.delay.ms"]

@@ -6,13 +6,14 @@ import pytest
 
 from tests.support.questions import table
 from tests.support.questions.question import Seen, plain
-from tests.support.questions.scenes import SCENES
+from tests.support.questions.scenes import FILES, SCENES
 from tests.support.worlds.handler_world import World
 
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_each_question_is_answered_as_by_kafka(name: str) -> None:
-    world, seen = World(auto_create_topics_enable="true"), Seen()
+    file = {key.replace(".", "_"): value for key, value in FILES.get(name, {}).items()}
+    world, seen = World(auto_create_topics_enable="true", **file), Seen()
     different: list[Any] = []
     for question, expected in zip(SCENES[name], table.load(name), strict=True):
         ours = plain(question, await world.call(question.make(seen), question.version), seen)

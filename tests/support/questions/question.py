@@ -43,6 +43,8 @@ class Question(NamedTuple):
     """The reason why our answer is another one on purpose."""
     in_any_order: bool = False
     """Lists of the answer are compared sorted."""
+    without: frozenset[str] = frozenset()
+    """Fields of the answer that are ours alone."""
     shown: tuple[str, ...] | None = None
     """Settings to compare of those that an answer has; None compares all."""
 
@@ -58,7 +60,8 @@ def _plain(question: Question, value: Any, seen: Seen, name: str) -> Any:
         told = {
             each: _plain(question, getattr(value, each), seen, each)
             for each, field in value.__fields__.items()
-            if each not in UNTOLD and getattr(value, each) != field.fresh_default()
+            if each not in UNTOLD | question.without
+            and getattr(value, each) != field.fresh_default()
         }
         return {key: each for key, each in told.items() if each not in ("", [])}
     if name == "configs" and value:

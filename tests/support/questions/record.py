@@ -17,7 +17,7 @@ from tests.support.clients.wire import WireClient
 from tests.support.kafka.kafka_oracle import start_kafka
 from tests.support.questions import table
 from tests.support.questions.question import Question, Seen, plain
-from tests.support.questions.scenes import SCENES
+from tests.support.questions.scenes import FILES, SCENES
 
 SETTLED_SECONDS = 0.5
 SETTINGS = {"auto.create.topics.enable": "true"}
@@ -27,7 +27,7 @@ def asked_of_kafka(directory: Path, names: Collection[str] = tuple(SCENES)) -> d
     """Every answer of a new Kafka for each scene."""
     found = {}
     for name in names:
-        node = start_kafka(directory / name.replace(" ", "-"), SETTINGS)
+        node = start_kafka(directory / name.replace(" ", "-"), {**SETTINGS, **FILES.get(name, {})})
         try:
             host, port = node.bootstrap.split(":")
             with WireClient(host, int(port)) as client:

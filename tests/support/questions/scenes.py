@@ -216,9 +216,40 @@ RESOURCES = (
     replace(CLIENT_METRICS, "cm"),
     list_resources(CLIENT_METRICS, GROUP),
 )
+UNITS = (
+    "log.retention.ms",
+    "log.retention.minutes",
+    "log.retention.hours",
+    "log.roll.hours",
+    "log.roll.ms",
+    "log.roll.jitter.ms",
+    "log.roll.jitter.hours",
+)
+TIMES = ("retention.ms", "segment.ms", "segment.jitter.ms", "max.message.bytes")
+CHANGES_HERE = frozenset(("read_only",))  # Kafka takes minutes and hours at its start alone
+LOST = "once one of them has changed, Kafka shows the others as if they were not set"
+SYNONYMS = (
+    create("t"),
+    create("u", retention_ms="5", segment_ms="6"),
+    show(BROKER, NODE, *UNITS, without=CHANGES_HERE),
+    show(TOPIC, "t", *TIMES),
+    show(TOPIC, "u", *TIMES),
+    *(step(BROKER, NODE, key, "7") for key in ("log.retention.ms", "log.roll.ms")),
+    step(BROKER, "", "log.retention.ms", "9"),
+    show(BROKER, NODE, *(each for each in UNITS if each.endswith("ms")), without=CHANGES_HERE),
+    show(BROKER, NODE, "log.retention.minutes", without=CHANGES_HERE, differs=LOST),
+    show(TOPIC, "t", *TIMES),
+    show(TOPIC, "u", *TIMES),
+)
+FILES: Mapping[str, Mapping[str, str]] = {
+    "synonyms in a file": {"log.retention.minutes": "90", "log.retention.hours": "24"},
+}
+"""Settings of the broker at the start of a scene."""
 SCENES: Mapping[str, Sequence[Question]] = {
     "settings": SETTINGS,
     "resources": RESOURCES,
+    "synonyms": tuple(each for each in SYNONYMS if not each.differs),
+    "synonyms in a file": SYNONYMS,
     "readers": READERS,
     "sessions": SESSIONS,
     "metadata": METADATA,
