@@ -14,6 +14,7 @@ from broker.daemon.routes import routes, served
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
+from broker.groups.share.local_persister import LocalPersister
 from broker.guards.admission import Intake
 from broker.guards.clock_guard import ClockWatch
 from broker.guards.crash_guard import CrashGuard
@@ -283,6 +284,7 @@ class Services:
             rng=self.rng,
             loop=self.loop,
             memory=self.memory,
+            persister=LocalPersister(self.share_states),
         )
         self.producer_ids = ProducerIds(self.env, self.lane, self.logs.producer_ids)
         markers = Markers(self.topics, self.waiters, self.clock, self.groups)

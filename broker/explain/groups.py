@@ -52,6 +52,17 @@ PAGES: Mapping[str, Page] = {
         "error says why: horolog.max.partitions leaves no room for it, or the disk refuses.",
     ),
     "consumer_group_epoch": Page("A group of the new protocol (KIP-848) has a new assignment."),
+    "share_group_epoch": Page("A share group (KIP-932) has a new epoch: it is assigned again."),
+    "share_member_silent": Page(
+        "A member of a share group sent no heartbeat for group.share.session.timeout.ms and was "
+        "removed; its part falls to the others.",
+        "If it happens often, look for long pauses of the client.",
+    ),
+    "share_state_not_made": Page(
+        "The state of a partition that a share group reads could not be made, so the partition is "
+        "not read yet; the next heartbeats try again.",
+        "Look at error, and at the disk of the data directory.",
+    ),
     "consumer_member_silent": Page(
         "A member of a group of the new protocol sent no heartbeat in time, and was removed."
     ),

@@ -20,18 +20,23 @@ from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.migration import Migration
 from broker.groups.consumer.topic_matching import match_all
 from broker.groups.expiry import expired_offsets
+from broker.groups.group_type import GroupType
 from broker.groups.loading import RememberedGroups, remembered
 from broker.groups.membership import Membership
 from broker.groups.offsets_topic import offsets_topic
 from broker.groups.pending import PendingOffsets
 from broker.groups.records.classic import group_key
-from broker.groups.restoring import restore_classic, restore_consumers
+from broker.groups.restoring import restore_classic, restore_consumers, restore_shares
+from broker.groups.row_writer import RowWriter
+from broker.groups.share.group import ShareGroup
+from broker.groups.share.groups import ShareGroups
+from broker.groups.share.persister import SharePersister
 from broker.groups.surroundings import Surroundings
 from broker.groups.transactional_commits import TransactionalCommits
 from broker.runtime.deadlines import Deadlines, GroupTime
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
-from broker.runtime.gathering import wait_for
+from broker.runtime.gathering import chain, wait_for
 from broker.runtime.memory_account import MemoryClass
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
@@ -62,6 +67,7 @@ class GroupCoordinator:
     deadlines: Deadlines
     rebalances: Rebalances
     consumers: ConsumerGroups
+    shares: ShareGroups
     migration: Migration
     membership: Membership
     commits: Commits
@@ -79,8 +85,11 @@ class GroupCoordinator:
         rng: Rng,
         loop: asyncio.AbstractEventLoop,
         memory: "MemoryAccount",
+        persister: SharePersister,
     ) -> None:
-        """Knows nothing until `load`. `machine` is the clock that nobody holds."""
+        """Knows nothing until `load`. `machine` is the clock that nobody holds; `persister` has the
+        states of partitions that share groups read.
+        """
         settings = services.config.broker_config
         self._topics = services.topics
         self._clock = clock = services.clock
@@ -118,6 +127,9 @@ class GroupCoordinator:
             ClassicMembers(self.consumers, around, self._new_id),
             self._new_id,
             settings.group_max_size,
+        )
+        self.shares = ShareGroups(
+            self.deadlines, RowWriter(self.topic), around, persister, self.footprint
         )
         self.pending = PendingOffsets()
         self.commits = Commits(self.rebalances, self.topic, self.pending)
@@ -161,6 +173,14 @@ class GroupCoordinator:
         group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if not isinstance(group.modern, ConsumerGroup):
             text = f"Group {group_id} is not a consumer group."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        return group, group.modern
+
+    def require_share(self, group_id: str) -> tuple[Group, ShareGroup]:
+        """A share group that must be there: GROUP_ID_NOT_FOUND (69)."""
+        group = self.require(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if not isinstance(group.modern, ShareGroup):
+            text = f"Group {group_id} is not a share group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
         return group, group.modern
 
@@ -209,6 +229,21 @@ class GroupCoordinator:
                 "(horolog.group.members.max.bytes)",
             )
 
+    def check_subscription(self, growth: int, stored_bytes: int) -> None:
+        """Room in memory for what a subscription takes more, and in a record for all of it.
+
+        GROUP_MAX_SIZE_REACHED (81), or INVALID_REQUEST (42).
+        """
+        if growth > 0:
+            self.check_memory(growth)
+        limit = self.topic.batch_bytes // 2
+        if stored_bytes > limit:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"A subscription of {stored_bytes} bytes is larger than {limit}: half "
+                "of max.message.bytes of __consumer_offsets",
+            )
+
     def check_offsets_room(self, group: Group, growth: Growth) -> None:
         """Room for what offsets take more: INVALID_COMMIT_OFFSET_SIZE (28)."""
         more, size_bytes = growth
@@ -231,10 +266,22 @@ class GroupCoordinator:
     # --- groups and offsets that go ---
 
     def remove(self, group: Group) -> Deferred[None]:
-        """An Empty group goes, its offsets with it; settled when that is durable."""
+        """An Empty group goes, its offsets with it, or its states of partitions; settled when that
+        is durable. Fails with NON_EMPTY_GROUP (68) when a member joined meanwhile.
+        """
+        if isinstance(group.modern, ShareGroup):
+            states = partial(self.shares.forget_all, group.modern)
+            return chain(states, partial(self._take_out, group))
+        return self._take_out(group)
+
+    def _take_out(self, group: Group) -> Deferred[None]:
+        if self.groups.get(group.group_id) is not group:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} not found.")
+        if not group.is_empty:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         self.commits.take_back(group, self._places(group))
         rows: list[Row] = [(group_key(group.group_id), None)]
-        if isinstance(group.modern, ConsumerGroup):
+        if isinstance(group.modern, ConsumerGroup | ShareGroup):
             rows = group.modern.tombstones()
         self.rebalances.close(group)
         del self.groups[group.group_id]
@@ -279,6 +326,8 @@ class GroupCoordinator:
         for group in self.groups.values():
             places = [place for place in self._places(group) if place[0] in gone]
             self.commits.take_back(group, places).listen(partial(_log_failure, group))
+            if isinstance(group.modern, ShareGroup):
+                self.shares.topics_deleted(group.modern)
 
     # --- start and stop ---
 
@@ -306,6 +355,11 @@ class GroupCoordinator:
                 found=stored,
                 consumers=self.consumers,
                 footprint=self.footprint,
+            )
+            self._restore_group(group_id, restore)
+        for group_id, share in found.shares.items():
+            restore = partial(
+                restore_shares, found=share, shares=self.shares, footprint=self.footprint
             )
             self._restore_group(group_id, restore)
         for group_id, offsets in found.offsets.items():
@@ -339,7 +393,8 @@ class GroupCoordinator:
 
 def _is_over(group: Group) -> bool:
     is_empty = group.is_empty and group.state is not GroupState.DEAD and not group.pending
-    return is_empty and not group.offsets and not group.writes
+    is_for_offsets = group.group_type is not GroupType.SHARE
+    return is_for_offsets and is_empty and not group.offsets and not group.writes
 
 
 def _log_failure(group: Group, _: None, error: BaseException | None) -> None:

@@ -19,6 +19,8 @@ from broker.groups.records.classic import (
     read_row,
 )
 from broker.groups.records.consumer import ConsumerRow
+from broker.groups.records.share import ShareRow
+from broker.groups.share.loading import RememberedShares, apply_share
 from broker.state.reading import LeftOut, batches_of
 from protocol.records.batch import BatchHeader
 from protocol.records.markers import COMMIT, read_marker
@@ -34,6 +36,7 @@ class RememberedGroups:
 
     groups: dict[str, GroupMetadataValue] = field(default_factory=dict)
     consumers: dict[str, RememberedConsumers] = field(default_factory=dict)
+    shares: dict[str, RememberedShares] = field(default_factory=dict)
     offsets: dict[str, dict[Place, OffsetCommitValue]] = field(default_factory=dict)
     pending: PendingOffsets = field(default_factory=PendingOffsets)
     """Offsets of transactions that have not ended."""
@@ -88,6 +91,9 @@ class Replay:
     def _apply(self, row: AnyRow) -> None:
         if isinstance(row, ConsumerRow):
             apply(row, self.remembered.consumers)
+            return
+        if isinstance(row, ShareRow):
+            apply_share(row, self.remembered.shares)
             return
         if isinstance(row, GroupRow):
             if row.value is None:

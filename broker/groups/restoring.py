@@ -6,6 +6,8 @@ from broker.groups.classic.rebalance import Rebalances
 from broker.groups.consumer.groups import ConsumerGroups
 from broker.groups.consumer.loading import RememberedConsumers
 from broker.groups.records.classic import GroupMetadataValue, MemberMetadata
+from broker.groups.share.groups import ShareGroups
+from broker.groups.share.loading import RememberedShares
 
 
 def restore_classic(group: Group, value: GroupMetadataValue, rebalances: Rebalances) -> None:
@@ -34,6 +36,17 @@ def restore_consumers(
     group.modern = consumer
     for member in consumer.members.values():
         consumers.alive(group, consumer, member)
+
+
+def restore_shares(
+    group: Group, found: RememberedShares, shares: ShareGroups, footprint: Footprint
+) -> None:
+    """A share group goes on, without topics that are gone."""
+    share = found.made(group.group_id, footprint)
+    group.modern = share
+    for member in share.members.values():
+        shares.alive(share, member)
+    shares.topics_deleted(share)
 
 
 def _as_it_joined(member: MemberMetadata, value: GroupMetadataValue) -> Joining:

@@ -121,19 +121,10 @@ def _check_words(group: Group, beat: ConsumerHeartbeat, context: Context) -> Non
     """Reserves room in memory, and in a record, for the member's new subscription."""
     if beat.names is None and beat.regex is None:
         return
-    groups = context.services.groups
     consumer = _consumer(group)
     known = None if consumer is None else consumer.members.get(beat.member_id)
     growth = beat.size_bytes - (0 if known is None else known.size_bytes)
-    if growth > 0:
-        groups.check_memory(growth)
-    limit = groups.topic.batch_bytes // 2
-    if beat.stored_bytes > limit:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"A subscription of {beat.stored_bytes} bytes is larger than {limit}: half "
-            "of max.message.bytes of __consumer_offsets",
-        )
+    context.services.groups.check_subscription(growth, beat.stored_bytes)
 
 
 def _beat(request: ConsumerGroupHeartbeatRequest, context: Context) -> ConsumerHeartbeat:

@@ -76,6 +76,30 @@ def gather(answers: Sequence[T | Deferred[T]], join: Callable[[list[T]], R]) -> 
     return whole
 
 
+def chain(*steps: Callable[[], Deferred[None] | None]) -> Deferred[None]:
+    """Steps one after another, each once the one before is done; the first error ends it."""
+    whole: Deferred[None] = Deferred()
+    left = iter(steps)
+
+    def go(_: None, error: BaseException | None) -> None:
+        if error is not None:
+            whole.fail(error)
+            return
+        for step in left:
+            try:
+                begun = step()
+            except Exception as fault:  # noqa: BLE001 - handed on
+                whole.fail(fault)
+                return
+            if begun is not None:
+                begun.listen(go)
+                return
+        whole.resolve(None)
+
+    go(None, None)
+    return whole
+
+
 def _resolve_joined(whole: Deferred[R], join: Callable[[list[T]], R], values: list[T]) -> None:
     try:
         joined = join(values)

@@ -88,6 +88,8 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "RenewDelegationToken": OPEN,  # the HMAC and the names in the token decide
         "SaslAuthenticate": OPEN,
         "SaslHandshake": OPEN,
+        "ShareGroupDescribe": ((_O.DESCRIBE, _G),),
+        "ShareGroupHeartbeat": ((_O.READ, _G),),
         "SyncGroup": ((_O.READ, _G),),
         "TxnOffsetCommit": ((_O.WRITE, _X),),
         "WriteTxnMarkers": ((_O.ALTER, _C), (_O.CLUSTER_ACTION, _C)),

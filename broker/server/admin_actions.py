@@ -216,7 +216,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
             "DescribeTransactions", "DescribeUserScramCredentials", "Fetch",
             "FindCoordinator", "ListConfigResources", "ListGroups", "ListOffsets",
             "ListPartitionReassignments", "ListTransactions", "OffsetFetch",
-            "OffsetForLeaderEpoch", "SaslAuthenticate", "SaslHandshake",
+            "OffsetForLeaderEpoch", "SaslAuthenticate", "SaslHandshake", "ShareGroupDescribe",
         ),
         "it only asks",
     )
@@ -224,7 +224,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
         (
             "Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
             "TxnOffsetCommit", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup",
-            "ConsumerGroupHeartbeat",
+            "ConsumerGroupHeartbeat", "ShareGroupHeartbeat",
         ),
         "it is what clients do all day",
     )

@@ -103,7 +103,7 @@ def test_nothing_unfinished_is_left_behind() -> None:
 
 
 SCHEMAS_WAITING = {
-    "share_group_heartbeat", "share_group_describe", "share_fetch", "share_acknowledge",
+    "share_fetch", "share_acknowledge",
     "initialize_share_group_state", "read_share_group_state", "write_share_group_state",
     "delete_share_group_state", "read_share_group_state_summary", "describe_share_group_offsets",
     "alter_share_group_offsets", "delete_share_group_offsets",

@@ -13,7 +13,7 @@ from broker.groups.share.group import ShareGroup
 from broker.groups.share.persister import SharePersister
 from broker.groups.share.states import PartitionStates, joined
 from broker.runtime.deferred import Deferred
-from broker.runtime.gathering import gather
+from broker.runtime.gathering import chain, gather
 from broker.topics.metadata_image import MetadataImage
 
 
@@ -30,55 +30,25 @@ class Forgetting:
     ) -> Deferred[None]:
         """Deletes the states of topics; settled when that is durable. Fails with KafkaError."""
         places = _places(share.states, topics, image)
+        return chain(
+            partial(self._note, share, topics),
+            partial(self._delete, share.group_id, places),
+            partial(self._take_back, share, topics),
+        )
+
+    def _note(self, share: ShareGroup, topics: Collection[UUID]) -> Deferred[None] | None:
         share.set_states(share.states.ended(topics))
-        answer: Deferred[None] = Deferred()
-        written = self._rows.store(share)
-        noted = partial(self._noted, share, topics, places, answer)
-        if written is None:
-            noted(None, None)
-        else:
-            written.listen(noted)
-        return answer
+        return self._rows.store(share)
 
-    def _noted(
-        self,
-        share: ShareGroup,
-        topics: Collection[UUID],
-        places: list[tuple[UUID, int]],
-        answer: Deferred[None],
-        _: None,
-        error: BaseException | None,
-    ) -> None:
-        if error is not None:
-            answer.fail(error)
-            return
+    def _delete(self, group_id: str, places: list[tuple[UUID, int]]) -> Deferred[None] | None:
         deletions: list[Deferred[None] | None] = [
-            self._persister.delete(share.group_id, topic, index) for topic, index in places
+            self._persister.delete(group_id, topic, index) for topic, index in places
         ]
-        deleted = gather(deletions, lambda _: None)
-        then = partial(self._deleted, share, topics, answer)
-        if isinstance(deleted, Deferred):
-            deleted.listen(then)
-        else:
-            then(None, None)
+        return gather(deletions, lambda _: None)
 
-    def _deleted(
-        self,
-        share: ShareGroup,
-        topics: Collection[UUID],
-        answer: Deferred[None],
-        _: None,
-        error: BaseException | None,
-    ) -> None:
-        if error is not None:
-            answer.fail(error)
-            return
+    def _take_back(self, share: ShareGroup, topics: Collection[UUID]) -> Deferred[None] | None:
         share.set_states(share.states.forgotten(topics))
-        written = self._rows.store(share)
-        if written is None:
-            answer.resolve(None)
-        else:
-            written.listen(lambda _, fault: _settle(answer, fault))
+        return self._rows.store(share)
 
     def drop(self, share: ShareGroup, image: MetadataImage) -> bool:
         """Forgets topics that are gone, with which their states went; False when none is."""
@@ -98,10 +68,3 @@ def _places(
         indexes = range(len(image.by_id[topic].partitions)) if again else ()
         places += [(topic, index) for index in sorted({*known.get(topic, ()), *indexes})]
     return places
-
-
-def _settle(answer: Deferred[None], error: BaseException | None) -> None:
-    if error is None:
-        answer.resolve(None)
-    else:
-        answer.fail(error)

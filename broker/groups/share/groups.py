@@ -6,12 +6,15 @@ their states have to be made first: a Kafka says so with the next heartbeat. Use
 loop only.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from broker.groups.classic.group import Group
 from broker.groups.classic.members import Footprint
 from broker.groups.row_writer import RowWriter
+from broker.groups.share.forgetting import Forgetting
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.heartbeat import ShareHeard, ShareHeartbeat, check_epoch
 from broker.groups.share.initializing import Initializing
@@ -22,6 +25,7 @@ from broker.groups.surroundings import Surroundings
 from broker.runtime.deadlines import Deadline, Deadlines
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
+from broker.runtime.gathering import chain
 from protocol.errors import ErrorCode, KafkaError
 
 ShareOutcome = ShareHeard | Deferred[ShareHeard]
@@ -44,6 +48,7 @@ class ShareGroups:
         self._around = around
         self._footprint = footprint
         self._initializing = Initializing(persister, rows)
+        self._forgetting = Forgetting(persister, rows)
         self.count: int = 0
         """Epochs that began."""
 
@@ -160,18 +165,13 @@ class ShareGroups:
         self._answer(share, heard, answer)
 
     def _answer(self, share: ShareGroup, heard: ShareHeard, answer: Deferred[ShareHeard]) -> None:
-        written = self._rows.store(share)
-        if written is None:
-            answer.resolve(heard)
-            return
-
         def stored(_: None, error: BaseException | None) -> None:
             if error is None:
                 answer.resolve(heard)
             else:
                 answer.fail(error)
 
-        written.listen(stored)
+        chain(lambda: self._rows.store(share)).listen(stored)
 
     # --- members that go ---
 
@@ -202,6 +202,21 @@ class ShareGroups:
         share.remove(member)
         share.sees(self._around.image())
         self._begin_epoch(share)
+
+    # --- topics that go ---
+
+    def forget(self, share: ShareGroup, topics: Collection[UUID]) -> Deferred[None]:
+        """Deletes the group's states in topics. Fails with KafkaError."""
+        return self._forgetting.forget(share, topics, self._around.image())
+
+    def forget_all(self, share: ShareGroup) -> Deferred[None]:
+        """Deletes the group's states in all topics, before the group itself goes."""
+        return self.forget(share, frozenset(share.states.names))
+
+    def topics_deleted(self, share: ShareGroup) -> None:
+        """Forgets topics that are gone; the share coordinator forgets their states."""
+        if self._forgetting.drop(share, self._around.image()):
+            self._rows.store_later(share)
 
 
 def _updated(member: ShareMember, beat: ShareHeartbeat) -> ShareMember:

@@ -37,6 +37,11 @@ class ShareHeartbeat(NamedTuple):
         """About what its words take."""
         return words_bytes(self.names or (), self.rack_id or "", self.client_id)
 
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of its subscription in a record."""
+        return sum(len(each.encode()) + 2 for each in self.names or ())
+
 
 class ShareHeard(NamedTuple):
     """Answer to a member; `assigned` is None where it did not change."""
@@ -44,6 +49,11 @@ class ShareHeard(NamedTuple):
     member_id: str
     epoch: int
     assigned: Target | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """True when the member left."""
+        return self.epoch == LEAVE_EPOCH
 
 
 def check_member_id(member_id: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.groups.classic.group import Group
 from broker.groups.coordinator import GroupCoordinator
+from broker.groups.group_type import GroupType
 from broker.groups.records.classic import NONE, OffsetCommitValue
 from broker.http.port.caller import Caller, Needs, Role
 from broker.http.port.messages import ApiError
@@ -64,12 +65,12 @@ class Step(NamedTuple):
 
 
 def _preview(services: ResetServices, asked: Asked) -> object:
-    group = find_group(services.groups, asked.path["group"], asked.caller)
+    group = _with_offsets(services, asked)
     return _outcome(group, asked, _steps(_targets(services, group, asked), asked), executed=False)
 
 
 async def _reset(services: ResetServices, asked: Asked) -> object:
-    group = find_group(services.groups, asked.path["group"], asked.caller)
+    group = _with_offsets(services, asked)
     _check_empty(group)
     targets = _targets(services, group, asked)
     _check_may_read(asked.caller, {each.topic for each in targets})
@@ -91,6 +92,18 @@ async def _reset(services: ResetServices, asked: Asked) -> object:
     if offsets:
         await wait_for(services.groups.commits.store(group, offsets))
     return _outcome(group, asked, steps, executed=True)
+
+
+def _with_offsets(services: ResetServices, asked: Asked) -> Group:
+    group = find_group(services.groups, asked.path["group"], asked.caller)
+    if group.group_type is GroupType.SHARE:
+        raise ApiError(
+            409,
+            "group_without_offsets",
+            f"Group {group.group_id!r} is a share group, which commits no offsets: "
+            "kafka-share-groups.sh sets where it starts",
+        )
+    return group
 
 
 def _check_empty(group: Group) -> None:

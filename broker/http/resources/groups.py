@@ -11,6 +11,7 @@ from broker.groups.classic.subscription import CONSUMER
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.coordinator import GroupCoordinator
 from broker.groups.lag import Standing, standings_of
+from broker.groups.share.group import ShareGroup
 from broker.http.port.caller import Caller, Needs
 from broker.http.port.messages import ApiError
 from broker.http.port.parameters import Asked, Parameter, ParameterKind, count
@@ -81,14 +82,20 @@ def _protocol(services: GroupServices, group: Group) -> dict[str, object]:
     """The group's type and protocol; the generation of a group that the broker assigns is its
     epoch.
     """
-    consumer = group.modern
+    consumer, settings = group.modern, services.config.broker_config
+    if isinstance(consumer, ShareGroup):
+        return {
+            "protocol_type": consumer.group_type,
+            "protocol": settings.group_share_assignors,
+            "generation": consumer.epoch,
+        }
     if not isinstance(consumer, ConsumerGroup):
         return {
             "protocol_type": group.protocol_type,
             "protocol": group.protocol_name,
             "generation": group.generation,
         }
-    default = services.config.broker_config.group_consumer_assignors.split(",")[0]
+    default = settings.group_consumer_assignors.split(",")[0]
     return {
         "protocol_type": CONSUMER,
         "protocol": consumer.assignor(default),
@@ -98,6 +105,8 @@ def _protocol(services: GroupServices, group: Group) -> dict[str, object]:
 
 def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
     consumer = group.modern
+    if isinstance(consumer, ShareGroup):
+        return _share_members(services, consumer)
     if not isinstance(consumer, ConsumerGroup):
         return [
             {
@@ -123,6 +132,21 @@ def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
             "leads": False,
         }
         for each in list(consumer.members.values())
+    ]
+
+
+def _share_members(services: GroupServices, share: ShareGroup) -> list[dict[str, object]]:
+    session_timeout_ms = services.config.broker_config.group_share_session_timeout_ms
+    return [
+        {
+            "member_id": each.member_id,
+            "instance_id": None,
+            "client_id": each.client_id,
+            "client_host": each.client_host,
+            "session_timeout_ms": session_timeout_ms,
+            "leads": False,
+        }
+        for each in list(share.members.values())
     ]
 
 

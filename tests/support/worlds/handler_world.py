@@ -14,6 +14,7 @@ from broker.daemon.routes import served
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
+from broker.groups.share.local_persister import LocalPersister
 from broker.guards.admission import Intake
 from broker.guards.clock_guard import ClockWatch
 from broker.guards.crash_guard import CrashGuard
@@ -219,6 +220,7 @@ class World:
             rng=self.env.rng,
             loop=broker.loop,
             memory=broker.memory,
+            persister=LocalPersister(broker.share_states),
         )
         self.muted: list[tuple[int, float]] = []
         broker.users = Users(self.fs, broker.lane, self.env.rng)

@@ -35,7 +35,7 @@ CODES = {
     **dict.fromkeys(
         ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup",
          "SyncGroup", "DescribeGroups", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat",
-         "ConsumerGroupDescribe"), GROUP,
+         "ConsumerGroupDescribe", "ShareGroupHeartbeat", "ShareGroupDescribe"), GROUP,
     ),
     **dict.fromkeys(
         ("WriteTxnMarkers", "DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeLogDirs",
