@@ -1,8 +1,8 @@
 """FindCoordinator: on a single node every coordinator is this node.
 
-The state topic of groups, or of transactional ids, is created before the first client receives its
-coordinator, so that its first commit does not wait for that. librdkafka also takes this
-API's presence as a sign that lz4 is understood.
+The state topic of groups, of transactional ids or of share partitions is created before the first
+client receives its coordinator, so that its first commit does not wait for that. librdkafka also
+takes this API's presence as a sign that lz4 is understood.
 """
 
 from collections.abc import Awaitable
@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
 from broker.runtime.probes import BrokerProbes
-from broker.runtime.request_context import DENIED, RequestContext
+from broker.runtime.request_context import RequestContext
 from broker.server.endpoints import AdvertisedEndpoints
+from broker.share.state.coordinator import ShareCoordinator
+from broker.share.state.key import read_owner
 from broker.state.state_topic import StateTopic
 from broker.transactions.coordinator import TransactionCoordinator
-from protocol.acls import AclOperation, ResourceType
+from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -22,8 +24,9 @@ from protocol.apis.find_coordinator import (
 )
 from protocol.errors import ErrorCode, KafkaError
 
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = range(3)
 KEY_LIST_SINCE_VERSION = 4
+SHARE_SINCE_VERSION = 6
 
 
 class Services(NamedTuple):
@@ -31,6 +34,7 @@ class Services(NamedTuple):
 
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    share_states: ShareCoordinator
     probes: BrokerProbes
     node_id: int
     endpoints: AdvertisedEndpoints
@@ -39,6 +43,7 @@ class Services(NamedTuple):
 Context = RequestContext[Services]
 
 KINDS = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
+SHARE_ASKS = AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
 
 
 def handle(
@@ -59,6 +64,8 @@ def _topic(request: FindCoordinatorRequest, context: Context) -> StateTopic | No
             return context.services.groups.topic
         case 1:
             return context.services.transactions.topic
+        case 2 if context.api_version >= SHARE_SINCE_VERSION:
+            return context.services.share_states.topic
         case _:
             return None
 
@@ -80,8 +87,10 @@ def _keys(request: FindCoordinatorRequest, context: Context) -> list[str]:
 
 
 def _allowed(request: FindCoordinatorRequest, context: Context) -> list[str]:
-    kind = KINDS[request.key_type]
     keys = _keys(request, context)
+    if request.key_type == SHARE:
+        return keys if context.sees(*SHARE_ASKS) else []
+    kind = KINDS[request.key_type]
     return context.allowed(AclOperation.DESCRIBE, kind, keys, lambda key: key)
 
 
@@ -104,17 +113,31 @@ def _answer(
 def _coordinator(
     key: str, key_type: int, context: Context, fault: KafkaError | None
 ) -> Coordinator:
-    if key_type not in {GROUP, TRANSACTION}:
-        text = f"There is no coordinator of kind {key_type}"
-        return _refusal(key, KafkaError(ErrorCode.INVALID_REQUEST, text), context)
-    if not context.may(AclOperation.DESCRIBE, KINDS[key_type], key):
-        return _refusal(key, KafkaError(DENIED[KINDS[key_type]]), context)
+    try:
+        _check(key, key_type, context)
+    except KafkaError as refused:
+        return _refusal(key, refused, context)
     if fault is not None:
         return _refusal(key, fault, context)
     host, port = context.services.endpoints.of(context.peer)
     return Coordinator(
         key=key, node_id=context.services.node_id, host=host, port=port, error_message=""
     )
+
+
+def _check(key: str, key_type: int, context: Context) -> None:
+    """KafkaError for a key that has no coordinator, or none for this client."""
+    if key_type in KINDS:
+        context.require(AclOperation.DESCRIBE, KINDS[key_type], key)
+        return
+    if key_type != SHARE or context.api_version < SHARE_SINCE_VERSION:
+        text = f"There is no coordinator of kind {key_type}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    context.require(*SHARE_ASKS)
+    try:
+        read_owner(key)
+    except ValueError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _refusal(key: str, error: KafkaError, context: Context) -> Coordinator:

@@ -44,6 +44,7 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "DeleteAcls": ((_O.ALTER, _C),),
         "DeleteGroups": ((_O.DELETE, _G),),
         "DeleteRecords": ((_O.DELETE, _T),),
+        "DeleteShareGroupState": ((_O.CLUSTER_ACTION, _C),),
         "DeleteTopics": ((_O.DELETE, _C), (_O.DELETE, _T), (_O.DESCRIBE, _T)),
         "DescribeAcls": ((_O.DESCRIBE, _C),),
         "DescribeClientQuotas": ((_O.DESCRIBE_CONFIGS, _C),),
@@ -64,13 +65,14 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "EndTxn": ((_O.WRITE, _X),),
         "ExpireDelegationToken": OPEN,  # the HMAC and the names in the token decide
         "Fetch": ((_O.READ, _T), (_O.CLUSTER_ACTION, _C)),
-        "FindCoordinator": ((_O.DESCRIBE, _G), (_O.DESCRIBE, _X)),
+        "FindCoordinator": ((_O.DESCRIBE, _G), (_O.DESCRIBE, _X), (_O.CLUSTER_ACTION, _C)),
         "Heartbeat": ((_O.READ, _G),),
         "IncrementalAlterConfigs": (
             (_O.ALTER_CONFIGS, _T),
             (_O.ALTER_CONFIGS, _G),
             (_O.ALTER_CONFIGS, _C),
         ),
+        "InitializeShareGroupState": ((_O.CLUSTER_ACTION, _C),),
         "InitProducerId": ((_O.WRITE, _X), (_O.IDEMPOTENT_WRITE, _C), (_O.WRITE, _T)),
         "JoinGroup": ((_O.READ, _G),),
         "LeaveGroup": ((_O.READ, _G),),
@@ -85,6 +87,8 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "OffsetFetch": ((_O.DESCRIBE, _G),),
         "OffsetForLeaderEpoch": ((_O.DESCRIBE, _T), (_O.CLUSTER_ACTION, _C)),
         "Produce": ((_O.WRITE, _T),),
+        "ReadShareGroupState": ((_O.CLUSTER_ACTION, _C),),
+        "ReadShareGroupStateSummary": ((_O.CLUSTER_ACTION, _C),),
         "RenewDelegationToken": OPEN,  # the HMAC and the names in the token decide
         "SaslAuthenticate": OPEN,
         "SaslHandshake": OPEN,
@@ -92,6 +96,7 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "ShareGroupHeartbeat": ((_O.READ, _G),),
         "SyncGroup": ((_O.READ, _G),),
         "TxnOffsetCommit": ((_O.WRITE, _X),),
+        "WriteShareGroupState": ((_O.CLUSTER_ACTION, _C),),
         "WriteTxnMarkers": ((_O.ALTER, _C), (_O.CLUSTER_ACTION, _C)),
     }
 )

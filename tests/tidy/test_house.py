@@ -104,9 +104,7 @@ def test_nothing_unfinished_is_left_behind() -> None:
 
 SCHEMAS_WAITING = {
     "share_fetch", "share_acknowledge",
-    "initialize_share_group_state", "read_share_group_state", "write_share_group_state",
-    "delete_share_group_state", "read_share_group_state_summary", "describe_share_group_offsets",
-    "alter_share_group_offsets", "delete_share_group_offsets",
+    "describe_share_group_offsets", "alter_share_group_offsets", "delete_share_group_offsets",
 }  # fmt: skip
 """APIs of share groups: served together, when all work (clients decide by share.version)."""
 

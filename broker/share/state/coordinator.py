@@ -163,7 +163,8 @@ class ShareCoordinator:
     def _check_exists(self, key: ShareKey) -> None:
         topic = self._topics.image.by_id.get(key.topic_id)
         if topic is None or key.partition >= len(topic.partitions):
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            text = "This server does not host this topic-partition."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
 
     def _known(self, key: ShareKey, operation: str) -> SharePartitionState:
         state = self.states.get(key)

@@ -5,6 +5,7 @@ again and again; AssertionError tells which answer is not the one that a sound b
 """
 
 import asyncio
+from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
@@ -42,6 +43,7 @@ class Checked:
         await self._delegation_tokens()
         await self._group()
         await self._consumer_group()
+        await self._share_states()
         await self._transactions()
         await self._sessions_end()
         await self._farewell()
@@ -290,6 +292,37 @@ class Checked:
         same("ConsumerGroupDescribe", (told.error_code, len(told.members)), (0, 1))
         left = await self._ask("ConsumerGroupHeartbeat", 1, **who, member_epoch=-1)
         same("ConsumerGroupHeartbeat, leaving", left.error_code, 0)
+
+    async def _share_states(self) -> None:
+        group = f"share-{self.mark}"
+        text = urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=").decode()
+        asked = {"coordinator_keys": [f"{group}:{text}:1"], "key_type": 2}
+        (found,) = (await self._ask("FindCoordinator", 6, **asked)).coordinators
+        same("FindCoordinator of a share partition", (found.error_code, found.node_id), (0, 1))
+        batch = {"first_offset": 3, "last_offset": 5, "delivery_state": 2, "delivery_count": 1}
+        begun = {"state_epoch": 4, "start_offset": 3}
+        change: dict[str, Any] = {"state_epoch": 4, "start_offset": 3}
+        change |= {"delivery_complete_count": 3, "state_batches": [batch]}
+        await self._share_state("Initialize", 0, group, begun)
+        await self._share_state("Write", 1, group, change)
+        read = await self._share_state("Read", 0, group, {})
+        batches = [(each.first_offset, each.last_offset) for each in read.state_batches]
+        same("ReadShareGroupState", (read.state_epoch, read.start_offset), (4, 3))
+        same("ReadShareGroupState, batches", batches, [(3, 5)])
+        told = await self._share_state("Read", 1, group, {}, "Summary")
+        found = told.start_offset, told.delivery_complete_count
+        same("ReadShareGroupStateSummary", found, (3, 3))
+        await self._share_state("Delete", 0, group, {})
+
+    async def _share_state(
+        self, verb: str, version: int, group: str, values: dict[str, Any], more: str = ""
+    ) -> Any:
+        topic = {"topic_id": self.topic_id, "partitions": [{"partition": 1, **values}]}
+        name = f"{verb}ShareGroupState{more}"
+        answer = await self._ask(name, version, group_id=group, topics=[topic])
+        (result,) = answer.results[0].partitions
+        same(name, (result.error_code, result.error_message), (0, None))
+        return result
 
     async def _transactions(self) -> None:
         x = self.transactional_id

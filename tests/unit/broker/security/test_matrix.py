@@ -41,7 +41,9 @@ CODES = {
         ("WriteTxnMarkers", "DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeLogDirs",
          "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments",
          "DescribeClientQuotas", "AlterClientQuotas", "AlterUserScramCredentials",
-         "DescribeUserScramCredentials", "ListConfigResources"), CLUSTER,
+         "DescribeUserScramCredentials", "ListConfigResources", "InitializeShareGroupState",
+         "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState",
+         "ReadShareGroupStateSummary"), CLUSTER,
     ),
     **dict.fromkeys(
         ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit",
