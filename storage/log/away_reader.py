@@ -78,8 +78,18 @@ class AwayRange(NamedTuple):
             return
         begin = place.position
         end = min(read.limit, begin + max(place.size_bytes, read.max_bytes))
-        away.fetch(begin, min(read.limit, end + AHEAD_BYTES) - begin)
+        looked_from = self._looked_from(begin)
+        away.fetch(looked_from, min(read.limit, end + AHEAD_BYTES) - looked_from)
         UnverifiedRange(segment, begin, end, read.limit, read.below).settle()
+
+    def _looked_from(self, begin: int) -> int:
+        """Position at which the next read begins to search the batch at `begin`. Bytes from there
+        must be here together with the batch, or in a small cache each would make the other go.
+        """
+        loaded = self.segment.indexes
+        if loaded is None or not loaded.offsets.is_loaded:
+            return begin
+        return min(begin, loaded.offsets.lookup(self.read.offset).position)
 
 
 def away_of(segment: Segment) -> Away:

@@ -4,10 +4,12 @@ import random
 
 import pytest
 
+from protocol.records.batch import read_header
 from protocol.records.builder import build_batch
 from storage.errors import CorruptLog, StorageError
 from storage.search.search_clock import ARRIVAL, EARLIER, RECORD
 from storage.tier.local_state import REMOTE_FILE
+from storage.tier.object_cache import BLOCK_BYTES
 from storage.tier.port import StoreError
 from storage.tier.single_writer import LatePut, WriterReplaced
 from storage.tier.tiered_log import TierMismatch
@@ -216,6 +218,20 @@ def test_a_small_cache_serves_all_the_same() -> None:
     world.drop_all()
     for _ in range(2):
         assert [each.offset for each in world.records()] == [offset for _, offset in wanted]
+
+
+def test_a_batch_that_fills_the_cache_is_served_though_its_index_entry_is_in_another_block() -> (
+    None
+):
+    """The search begins at the index entry: its block is brought with the batch, and stays."""
+    world = TierWorld(cache_bytes=BLOCK_BYTES, segment_bytes=3 * BLOCK_BYTES)
+    for size in (BLOCK_BYTES - 130, 100, 900_000, 900_000, 900_000):
+        append(world.log, T0, value=bytes(size))
+    world.copy_all()
+    world.env.clock.advance(1)  # type: ignore[attr-defined]
+    assert world.drop_all() == 1
+    for offset in (2, 0, 1):
+        assert read_header(world.read_from(offset, 1)).base_offset == offset
 
 
 def test_what_is_before_the_log_start_leaves_the_manifest() -> None:
