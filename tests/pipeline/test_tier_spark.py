@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow.dataset as ds
 import pytest
 
 from broker.cli.main import main
 from pipeline.directories import tier_store
+from pipeline.jobs.archive import open_target, source_of
+from pipeline.sinks.archive.run import Wishes, run_once
+from pipeline.sinks.archive.values import TableKind
 from pipeline.sources.chunks import FileChunk, WireChunk
 from pipeline.sources.options import parse
 from pipeline.sources.planning import plan_tasks
+from pipeline.spark.engine import SparkEngine
 from tests.integration.tier.test_restored_broker import take_picture
 from tests.integration.tier.test_tiered_broker import (
     LATEST_TIERED,
@@ -23,9 +26,11 @@ from tests.integration.tier.test_tiered_broker import (
     offset_of,
     server,
     start,
+    until,
     wait_until_away,
     write,
 )
+from tests.support.spark.archives import FORMATS, rows_of, table_of
 from tests.support.spark.pipeline_logs import read_all
 from tests.support.tier.s3_server import S3Server, only_aws
 from tests.support.worlds.broker_process import HOROLOG
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LATEST = -1
+WISHES = Wishes(round_bytes=2_000_000, ahead_ms=3650 * 24 * 3_600_000)
 __all__ = ["server"]
 
 
@@ -133,13 +139,14 @@ def test_without_the_store_the_broker_is_asked_for_what_has_left(tiered: Tiered)
     assert [row["offset"] for row in read_all(asked, ["offset"])] == list(range(end))
 
 
+@pytest.mark.parametrize("kind", FORMATS)
 def test_an_archive_begins_in_the_store_and_goes_on_beside_the_broker(
-    tiered: Tiered, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tiered: Tiered, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "archive"
 
     asked = ["spark", "archive", "--tier", tiered.url, "--topic", "t", "--out", str(out)]
-    asked += ["--ahead", "3650d", "--json"]
+    asked += ["--format", kind, "--ahead", "3650d", "--json"]
 
     def archived(*where: str) -> Any:
         assert main([*asked, *where]) == 0
@@ -151,5 +158,51 @@ def test_an_archive_begins_in_the_store_and_goes_on_beside_the_broker(
     end = offset_of(tiered.broker.bootstrap, "t", LATEST)[1]
     archived("--bootstrap", tiered.broker.bootstrap)
 
-    table = ds.dataset(out / "records", partitioning="hive").to_table(columns=["offset"])
+    table = table_of(kind, out, TableKind.RECORDS)
     assert sorted(table["offset"].to_pylist()) == list(range(end))
+
+
+def test_workers_of_spark_archive_from_the_store(
+    session: "SparkSession", tiered: Tiered, tmp_path: Path
+) -> None:
+    """Tasks have the source alone; the store's credentials are their own."""
+    where = {"horolog.tier.url": tiered.url}
+    source = source_of(None, None, ["t"], is_committed=True, **where)
+    with open_target("delta", str(tmp_path), WISHES) as target:
+        commits = list(run_once(source, target, SparkEngine(lambda: session), WISHES))
+    assert len(commits) > 1
+
+    offsets = [row["offset"] for _, row in rows_of("delta", tmp_path)]
+    assert sorted(offsets) == list(range(len(offsets)))
+    assert len(offsets) >= tiered.copied
+
+
+def test_a_stream_reads_the_store_and_then_the_broker_each_record_once(
+    session: "SparkSession", tiered: Tiered, tmp_path: Path
+) -> None:
+    """It stops after some batches and goes on from its checkpoint, to the end of the topic."""
+    out, state = tmp_path / "out", tmp_path / "state"
+    where = tiered.options(
+        bootstrap=tiered.broker.bootstrap, startingOffsets="earliest", maxOffsetsPerTrigger="1500"
+    )
+
+    def run(batches: int) -> None:
+        source = session.readStream.format("horolog").options(**where).load()
+        query = (
+            source.select("partition", "offset")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(state))
+            .start(str(out))
+        )
+        try:
+            until(lambda: len(query.recentProgress) >= batches, "no batch ends")
+            if batches == 0:
+                query.processAllAvailable()
+        finally:
+            query.stop()
+
+    run(2)
+    run(0)
+    end = offset_of(tiered.broker.bootstrap, "t", LATEST)[1]
+    rows = session.read.parquet(str(out)).collect()
+    assert sorted(row["offset"] for row in rows) == list(range(end))
