@@ -13,7 +13,7 @@ from broker.cli.tier.backed_up import print_backup, print_json
 from broker.cli.tier.partition_bar import partition_bar
 from broker.cli.tier.places import place_to_write
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
-from config.quantities import parse_duration
+from config.quantities import parse_duration, parse_quantity, size
 
 if TYPE_CHECKING:
     from broker.cli.tier.partition_bar import PartitionBar
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from storage.tier.cluster_picture import Files
 
 DAY_MS = 86_400_000
+LEAST_RATE = 1024
+"""Bytes a second; with fewer a run would be out of date before it ends."""
 
 
 def _duration(_: click.Context, parameter: click.Parameter, text: str) -> int:
@@ -30,6 +32,18 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> int:
         return parse_duration(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param=parameter) from None
+
+
+def _rate(_: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        rate = parse_quantity(text, "bytes")
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+    if rate < LEAST_RATE:
+        raise click.BadParameter(f"{text}: at least {size(LEAST_RATE)}", param=parameter)
+    return rate
 
 
 @click.command("backup", short_help="Copy a data directory to a directory or an object store.")
@@ -45,12 +59,16 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> int:
     "--keep", "keep_ms", metavar="DURATION", default="7d", show_default=True, callback=_duration,
     help="How far back restore --at can go. What older back-ups alone need is removed.",
 )  # fmt: skip
+@click.option(
+    "--max-rate", "bytes_per_second", metavar="SIZE", callback=_rate,
+    help="Most bytes that are sent in a second, as in 20MB: producers share the disk and the line.",
+)  # fmt: skip
 @click.option("--without-users", is_flag=True, help="Leave out what log-ins are compared with.")
 @click.option("--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    place: str, directory: str, *, keep_ms: int, without_users: bool, allow_http: bool,
-    as_json: bool,
+    place: str, directory: str, *, keep_ms: int, bytes_per_second: int | None,
+    without_users: bool, allow_http: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Copy a data directory to another directory or an object store, for horolog restore.
 
@@ -78,7 +96,7 @@ def command(
         with place_to_write(env, place, directory, allow_http=allow_http) as store:
             with partition_bar() as bar:
                 order = _order(env, directory, _progress(bar), without_users=without_users)
-                done = back_up(env, store, order)
+                done = back_up(env, store, _paced(order, bytes_per_second))
             swept = sweep(store, order.partitions_of, _limits(env, keep_ms))
     except (TierRefused, StorageError) as error:
         click.echo(f"horolog backup: {error}", err=True)
@@ -102,6 +120,14 @@ def _order(
         return read_files(env.fs, log_dir, without_secrets, names)
 
     return BackupOrder(log_dir, files, partitions_in, progress, pause=time.sleep)
+
+
+def _paced(order: "BackupOrder", bytes_per_second: int | None) -> "BackupOrder":
+    from broker.tier.pace import Pace
+
+    if bytes_per_second is None:
+        return order
+    return order._replace(pace=Pace(lambda: bytes_per_second))
 
 
 def _limits(env: "Env", keep_ms: int) -> "SweepLimits":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,22 @@ def test_a_store_that_makes_a_name_twice_is_refused(
     assert result.return_value == NOT_USABLE
     assert "makes an object twice" in result.output
     assert issubclass(CreateOnlyIgnored, Exception)
+
+
+def test_a_rate_is_kept(data: Path, tmp_path: Path) -> None:
+    """The first bytes need not wait; those that follow a second's worth do."""
+    assert backed_up(data, tmp_path / "fast").return_value == 0
+    sent = sum(each.stat().st_size for each in (tmp_path / "fast").rglob("*.log"))
+    began = time.monotonic()
+    assert backed_up(data, tmp_path / "slow", "--max-rate", f"{sent}B").return_value == 0
+    assert time.monotonic() - began >= 1.0
+
+
+@pytest.mark.parametrize("rate", ["fast", "1B", "-1"])
+def test_a_rate_is_a_size(data: Path, tmp_path: Path, rate: str) -> None:
+    result = backed_up(data, tmp_path / "copy", "--max-rate", rate)
+    assert rate in str(result.exception)
+    assert not (tmp_path / "copy").exists()
 
 
 def test_keep_is_a_duration(data: Path, tmp_path: Path) -> None:
