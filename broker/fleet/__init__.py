@@ -1,0 +1,1 @@
+"""A fleet: several brokers, of which each partition has one, over rows and objects they share."""

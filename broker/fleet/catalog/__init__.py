@@ -1,0 +1,1 @@
+"""Rows of a fleet: the port to them, and PostgreSQL behind it."""

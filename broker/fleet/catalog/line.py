@@ -1,0 +1,107 @@
+"""One connection to PostgreSQL that is made when it is needed, and dropped when it does not answer.
+
+Nothing is ever cancelled: PostgreSQL would answer a commit that waits for its standbys as if they
+had it. A statement whose time is over is left alone and its connection dropped, so that its outcome
+is open, as after a lost connection.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+
+from broker.fleet.catalog.faults import named_errors
+from broker.fleet.catalog.port import CatalogAway, CatalogTimedOut
+
+T = TypeVar("T")
+Connection = Any
+"""The library's, which has no types."""
+
+
+class LineLimits(NamedTuple):
+    """Longest waits, in seconds."""
+
+    connect: float = 5.0
+    answer: float = 10.0
+
+
+LIMITS = LineLimits()
+SESSION = {
+    "application_name": "horolog",
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "60s",
+    "jit": "off",
+}
+
+
+class Line:
+    """Statements one after the other. Used from one event loop."""
+
+    def __init__(self, url: str, limits: LineLimits = LIMITS) -> None:
+        """Nothing is connected."""
+        self._url = url
+        self._limits = limits
+        self._connection: Connection | None = None
+        self._turn = asyncio.Lock()
+        self._is_closed = False
+
+    async def ask(self, statement: str, *arguments: object) -> list[Any]:
+        """Rows of one statement. CatalogError."""
+        return await self.run(lambda connection: connection.fetch(statement, *arguments))
+
+    async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Result of some statements on the connection, when it is their turn. CatalogError.
+
+        Who waits for it may be cancelled, the work is not.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._run(work)))
+
+    async def close(self) -> None:
+        """Waits for what is under way; nothing is asked after that."""
+        async with self._turn:
+            self._is_closed = True
+            if self._connection is not None:
+                self._connection.terminate()
+
+    async def _run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self._turn:
+            with named_errors():
+                connection = await self._connected()
+                watch = _Watch(connection, self._limits.answer)
+                try:
+                    return await work(connection)
+                except Exception as error:
+                    if watch.is_over:
+                        raise CatalogTimedOut(f"no answer in {self._limits.answer:g} s") from error
+                    raise
+                finally:
+                    watch.end()
+
+    async def _connected(self) -> Connection:
+        import asyncpg
+
+        if self._is_closed:
+            raise CatalogAway("this broker has closed the connection")
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await asyncpg.connect(
+                self._url,
+                timeout=self._limits.connect,
+                server_settings=SESSION,
+                target_session_attrs="primary",
+            )
+        return self._connection
+
+
+class _Watch:
+    """Drops a connection after some seconds."""
+
+    def __init__(self, connection: Connection, seconds: float) -> None:
+        self._connection = connection
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._over)
+        self.is_over = False
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _over(self) -> None:
+        self.is_over = True
+        self._connection.terminate()

@@ -1,0 +1,113 @@
+"""The port to a fleet's rows. Real: `broker.fleet.catalog.postgres`.
+
+Each call is one statement, done as a whole or not at all, at one moment between those of others. An
+error leaves open whether it was done, and it may still be done after the error: so every call is
+made in a way that a second or late one does no harm, or is looked up.
+"""
+
+# ruff: noqa: N818 - an error is named after what happened
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from broker.fleet.catalog.rows import (
+    CatalogCommit,
+    Checkpoint,
+    CommitAnswer,
+    CommitId,
+    FleetFacts,
+    Incarnation,
+    LeaseRenewal,
+    NodeRow,
+    OwnedShard,
+    PartitionRow,
+    Registration,
+    ShardRow,
+    TopicAnswer,
+    Topics,
+)
+
+
+class CatalogError(Exception):
+    """The catalog did not do it, or did not say. Asked again later it may."""
+
+
+class CatalogAway(CatalogError):
+    """The catalog cannot be reached, or the connection ended before its answer came."""
+
+
+class CatalogTimedOut(CatalogError):
+    """The catalog did not answer in time."""
+
+
+class CatalogReadOnly(CatalogError):
+    """The catalog takes no changes: it is a standby, or its disk is full."""
+
+
+class CatalogRefused(CatalogError):
+    """The catalog cannot be used as it is set up. Asked again it is the same."""
+
+
+class FleetCatalog(Protocol):
+    """The rows of one fleet. Every call: CatalogError."""
+
+    async def facts(self) -> FleetFacts:
+        """The fleet as it was made."""
+
+    async def register(self, order: Registration) -> Incarnation | None:
+        """Begins a new life of a node. None while another directory's process has the lease."""
+
+    async def renew(self, me: Incarnation, lease_ms: int) -> LeaseRenewal | None:
+        """Puts off the end of the lease. None when the incarnation is fenced, or another is."""
+
+    async def nodes(self) -> Sequence[NodeRow]:
+        """All nodes that ever lived."""
+
+    async def fence(self, node: Incarnation) -> bool:
+        """Ends an incarnation whose lease is over. False when it is not, or was ended before."""
+
+    async def resign(self, me: Incarnation) -> None:
+        """Ends the own incarnation."""
+
+    async def drain(self, node_id: int, *, draining: bool) -> bool:
+        """Notes that a node shall have no shards, or may again. False: there is no such node."""
+
+    async def shards(self) -> Sequence[ShardRow]:
+        """All shards in order."""
+
+    async def take(self, me: Incarnation, at_most: int) -> Sequence[OwnedShard]:
+        """Shards without a living owner become this incarnation's, each in a new epoch."""
+
+    async def owned(self, me: Incarnation) -> Sequence[OwnedShard]:
+        """Shards that are this incarnation's: what `take` gave when its answer was lost."""
+
+    async def give(self, me: Incarnation, shard: OwnedShard, to: Incarnation) -> bool:
+        """Makes a shard another living incarnation's, in a new epoch. False: nothing changed."""
+
+    async def commit(self, order: CatalogCommit) -> CommitAnswer:
+        """Makes bytes count."""
+
+    async def checkpoint(self, order: Checkpoint) -> CommitAnswer:
+        """Has an object take the place of older commits."""
+
+    async def partitions(self, shards: Sequence[int]) -> Sequence[PartitionRow]:
+        """The partitions of these shards, and what is committed of them, as of one moment."""
+
+    async def body(self, commit_id: CommitId) -> bytes | None:
+        """The bytes in a commit's row; None when they are in an object by now, or gone."""
+
+    async def topics(self) -> Topics:
+        """All topics."""
+
+    async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
+        """Makes a topic whose partitions are these shards'."""
+
+    async def delete_topic(self, topic_id: UUID, keep_ms: int) -> bool:
+        """Removes a topic and all that is committed of it. False: there was none."""
+
+    async def trash(self, at_most: int) -> Sequence[str]:
+        """Keys of objects that may be removed now."""
+
+    async def removed(self, keys: Sequence[str]) -> None:
+        """Objects in the trash are gone."""

@@ -1,0 +1,235 @@
+"""The rows of a fleet in PostgreSQL.
+
+Renewals have a connection of their own, so that a long commit never costs a lease, and so have
+commits.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from broker.fleet.catalog import statements as sql
+from broker.fleet.catalog.line import LIMITS, Connection, Line, LineLimits
+from broker.fleet.catalog.rows import (
+    CatalogCommit,
+    Checkpoint,
+    CommitAnswer,
+    CommitId,
+    CommittedSpan,
+    CommittedState,
+    FleetFacts,
+    Incarnation,
+    LeaseRenewal,
+    NodeAddress,
+    NodeRow,
+    OwnedShard,
+    PartitionKey,
+    PartitionRow,
+    Registration,
+    ShardRow,
+    Span,
+    StatePiece,
+    TopicAnswer,
+    TopicRow,
+    Topics,
+)
+
+Row = Mapping[str, Any]
+
+
+class PostgresCatalog:
+    """The `FleetCatalog` of a database. Used from one event loop."""
+
+    def __init__(self, url: str, limits: LineLimits = LIMITS) -> None:
+        """Nothing is connected."""
+        self._leases, self._commits, self._others = (Line(url, limits) for _ in range(3))
+
+    async def close(self) -> None:
+        """Waits for what is under way, and ends the connections."""
+        for line in (self._leases, self._commits, self._others):
+            await line.close()
+
+    async def facts(self) -> FleetFacts:
+        """As the port has it."""
+        [row] = await self._others.ask(sql.FACTS)
+        return FleetFacts(row["fleet_id"], row["cluster_id"], row["shards"])
+
+    async def register(self, order: Registration) -> Incarnation | None:
+        """As the port has it."""
+        host, port = order.address
+        rows = await self._leases.ask(
+            sql.REGISTER, order.node_id, order.directory_id, host, port, order.version,
+            order.lease_ms,
+        )  # fmt: skip
+        return Incarnation(order.node_id, rows[0]["incarnation"]) if rows else None
+
+    async def renew(self, me: Incarnation, lease_ms: int) -> LeaseRenewal | None:
+        """As the port has it."""
+        rows = await self._leases.ask(sql.RENEW, *me, lease_ms)
+        return LeaseRenewal(rows[0]["now_ms"], rows[0]["topics_version"]) if rows else None
+
+    async def nodes(self) -> Sequence[NodeRow]:
+        """As the port has it."""
+        return [_node(row) for row in await self._others.ask(sql.NODES)]
+
+    async def fence(self, node: Incarnation) -> bool:
+        """As the port has it."""
+        return bool(await self._others.ask(sql.FENCE, *node))
+
+    async def resign(self, me: Incarnation) -> None:
+        """As the port has it."""
+        await self._leases.ask(sql.RESIGN, *me)
+
+    async def drain(self, node_id: int, *, draining: bool) -> bool:
+        """As the port has it."""
+        return bool(await self._others.ask(sql.DRAIN, node_id, draining))
+
+    async def shards(self) -> Sequence[ShardRow]:
+        """As the port has it."""
+        return [_shard(row) for row in await self._others.ask(sql.SHARDS)]
+
+    async def take(self, me: Incarnation, at_most: int) -> Sequence[OwnedShard]:
+        """As the port has it."""
+        return _owned(await self._others.ask(sql.TAKE, *me, at_most))
+
+    async def owned(self, me: Incarnation) -> Sequence[OwnedShard]:
+        """As the port has it."""
+        return _owned(await self._others.ask(sql.OWNED, *me))
+
+    async def give(self, me: Incarnation, shard: OwnedShard, to: Incarnation) -> bool:
+        """As the port has it."""
+        return bool(await self._others.ask(sql.GIVE, *me, *shard, *to))
+
+    async def commit(self, order: CatalogCommit) -> CommitAnswer:
+        """As the port has it."""
+        me, number = order.commit_id
+        rows = await self._commits.ask(
+            sql.COMMIT, *me, number, order.crc, order.object_key, order.body,
+            *_columns(order.shards, 2), *_spans_as_columns(order.spans),
+        )  # fmt: skip
+        return CommitAnswer(rows[0][0])
+
+    async def checkpoint(self, order: Checkpoint) -> CommitAnswer:
+        """As the port has it."""
+        me, number = order.commit_id
+        states = [(*each.partition, *each[1:]) for each in order.states]
+        rows = await self._commits.ask(
+            sql.CHECKPOINT, *me, number, order.crc, order.object_key, *_columns(order.shards, 2),
+            *_spans_as_columns(order.spans), *_columns(states, 5), order.keep_ms,
+        )  # fmt: skip
+        return CommitAnswer(rows[0][0])
+
+    async def partitions(self, shards: Sequence[int]) -> Sequence[PartitionRow]:
+        """As the port has it."""
+
+        async def read(connection: Connection) -> tuple[list[Row], ...]:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                return (
+                    await connection.fetch(sql.PARTITIONS, shards),
+                    await connection.fetch(sql.SPANS, shards),
+                    await connection.fetch(sql.STATES, shards),
+                )
+
+        partitions, spans, states = await self._others.run(read)
+        return _joined(partitions, spans, states)
+
+    async def body(self, commit_id: CommitId) -> bytes | None:
+        """As the port has it."""
+        me, number = commit_id
+        rows = await self._others.ask(sql.BODY, *me, number)
+        return rows[0]["inline"] if rows else None
+
+    async def topics(self) -> Topics:
+        """As the port has it."""
+        rows = await self._others.ask(sql.TOPICS)
+        topics = [TopicRow(row["topic_id"], row["name"], tuple(row["shards"])) for row in rows]
+        version = rows[0]["version"] if rows else (await self._others.ask(sql.FACTS))[0][3]
+        return Topics(version, topics)
+
+    async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
+        """As the port has it."""
+        rows = await self._others.ask(sql.CREATE_TOPIC, topic_id, name, shards)
+        return TopicAnswer(rows[0][0])
+
+    async def delete_topic(self, topic_id: UUID, keep_ms: int) -> bool:
+        """As the port has it."""
+        return bool((await self._others.ask(sql.DELETE_TOPIC, topic_id, keep_ms))[0][0])
+
+    async def trash(self, at_most: int) -> Sequence[str]:
+        """As the port has it."""
+        return [row["key"] for row in await self._others.ask(sql.TRASH, at_most)]
+
+    async def removed(self, keys: Sequence[str]) -> None:
+        """As the port has it."""
+        await self._others.ask(sql.REMOVED, keys)
+
+
+def _columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
+    return [[row[at] for row in rows] for at in range(width)]
+
+
+def _spans_as_columns(spans: Sequence[Span]) -> list[list[object]]:
+    return _columns([(*each.partition, *each[1:]) for each in spans], 8)
+
+
+def _node(row: Row) -> NodeRow:
+    return NodeRow(
+        Incarnation(row["node_id"], row["incarnation"]),
+        NodeAddress(row["host"], row["port"]),
+        row["version"],
+        row["lease_left_ms"],
+        row["lease_until_ms"],
+        row["fenced"],
+        row["draining"],
+    )
+
+
+def _shard(row: Row) -> ShardRow:
+    owner = None if row["owner"] is None else Incarnation(row["owner"], row["incarnation"])
+    return ShardRow(row["shard_id"], owner, row["epoch"])
+
+
+def _owned(rows: Sequence[Row]) -> Sequence[OwnedShard]:
+    return sorted(OwnedShard(row["shard_id"], row["epoch"]) for row in rows)
+
+
+def _joined(
+    partitions: Sequence[Row], spans: Sequence[Row], states: Sequence[Row]
+) -> Sequence[PartitionRow]:
+    spans_of = defaultdict[PartitionKey, list[CommittedSpan]](list)
+    for row in spans:
+        spans_of[_key(row)].append(_span(row))
+    state_of = {_key(row): _state(row) for row in states}
+    return [
+        PartitionRow(
+            key := _key(row),
+            row["name"],
+            row["shard_id"],
+            row["log_start"],
+            tuple(spans_of[key]),
+            state_of.get(key),
+        )
+        for row in partitions
+    ]
+
+
+def _key(row: Row) -> PartitionKey:
+    return PartitionKey(row["topic_id"], row["part"])
+
+
+def _commit_id(row: Row) -> CommitId:
+    return CommitId(Incarnation(row["node_id"], row["incarnation"]), row["seq"])
+
+
+def _span(row: Row) -> CommittedSpan:
+    span = Span(
+        _key(row), row["base_offset"], row["last_offset"], row["epoch"], row["pos"], row["len"],
+        row["max_ts"],
+    )  # fmt: skip
+    return CommittedSpan(span, _commit_id(row), row["object_key"])
+
+
+def _state(row: Row) -> CommittedState:
+    piece = StatePiece(_key(row), row["at_offset"], row["pos"], row["len"])
+    return CommittedState(piece, row["object_key"])

@@ -1,0 +1,91 @@
+"""Statements of the catalog, each of which is one round trip and done as a whole.
+
+Between two statements of a transaction a stopped client would hold the locks of its rows, and a
+take-over would wait for it.
+"""
+
+REGISTER = """
+WITH alive AS (
+  INSERT INTO node (node_id, incarnation, directory_id, host, port, version, lease_until)
+    VALUES ($1, 1, $2, $3, $4, $5, clock_timestamp() + $6::int * interval '1 ms')
+  ON CONFLICT (node_id) DO UPDATE SET incarnation = node.incarnation + 1, fenced = false,
+      directory_id = excluded.directory_id, host = excluded.host, port = excluded.port,
+      version = excluded.version, lease_until = excluded.lease_until
+    WHERE node.fenced OR node.directory_id = excluded.directory_id
+      OR node.lease_until < clock_timestamp()
+  RETURNING incarnation)
+INSERT INTO wal (node_id, incarnation, seq, crc) SELECT $1, incarnation, 0, 0 FROM alive
+  RETURNING incarnation
+"""
+RENEW = """
+UPDATE node SET lease_until = clock_timestamp() + $3::int * interval '1 ms'
+  WHERE node_id = $1 AND incarnation = $2 AND NOT fenced
+  RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms,
+    (SELECT topics_version FROM fleet) AS topics_version
+"""
+NODES = """
+SELECT node_id, incarnation, host, port, version, fenced, draining,
+    (extract(epoch FROM lease_until - clock_timestamp()) * 1000)::bigint AS lease_left_ms,
+    (extract(epoch FROM lease_until) * 1000)::bigint AS lease_until_ms
+  FROM node ORDER BY node_id
+"""
+FENCE = """
+UPDATE node SET fenced = true
+  WHERE node_id = $1 AND incarnation = $2 AND NOT fenced AND lease_until < clock_timestamp()
+  RETURNING node_id
+"""
+RESIGN = "UPDATE node SET fenced = true WHERE node_id = $1 AND incarnation = $2"
+DRAIN = "UPDATE node SET draining = $2 WHERE node_id = $1 RETURNING node_id"
+SHARDS = "SELECT shard_id, owner, incarnation, epoch FROM shard ORDER BY shard_id"
+TAKE = """
+WITH me AS (
+  SELECT FROM node WHERE node_id = $1 AND incarnation = $2 AND NOT fenced FOR SHARE),
+free AS (
+  SELECT shard_id FROM shard s WHERE NOT EXISTS (
+      SELECT FROM node n
+        WHERE n.node_id = s.owner AND n.incarnation = s.incarnation AND NOT n.fenced)
+    ORDER BY shard_id LIMIT $3 FOR UPDATE SKIP LOCKED)
+UPDATE shard s SET owner = $1, incarnation = $2, epoch = epoch + 1 FROM free
+  WHERE s.shard_id = free.shard_id AND EXISTS (SELECT FROM me) RETURNING s.shard_id, s.epoch
+"""
+OWNED = "SELECT shard_id, epoch FROM shard WHERE owner = $1 AND incarnation = $2 ORDER BY shard_id"
+GIVE = """
+WITH lives AS (
+  SELECT FROM node WHERE node_id = $5 AND incarnation = $6 AND NOT fenced FOR SHARE)
+UPDATE shard SET owner = $5, incarnation = $6, epoch = epoch + 1
+  WHERE shard_id = $3 AND epoch = $4 AND owner = $1 AND incarnation = $2
+    AND EXISTS (SELECT FROM lives)
+  RETURNING epoch
+"""
+COMMIT = """
+SELECT commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+"""
+CHECKPOINT = """
+SELECT checkpoint_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+  $16, $17, $18, $19, $20, $21::bigint * interval '1 ms')
+"""
+PARTITIONS = """
+SELECT topic_id, part, name, shard_id, log_start FROM part JOIN topic USING (topic_id)
+  WHERE shard_id = ANY ($1) ORDER BY topic_id, part
+"""
+SPANS = """
+SELECT s.*, w.object_key FROM part JOIN wal_span s USING (topic_id, part)
+    JOIN wal w USING (node_id, incarnation, seq)
+  WHERE shard_id = ANY ($1) ORDER BY topic_id, part, base_offset
+"""
+STATES = """
+SELECT s.*, w.object_key FROM part JOIN state s USING (topic_id, part)
+    JOIN wal w USING (node_id, incarnation, seq)
+  WHERE shard_id = ANY ($1)
+"""
+BODY = "SELECT inline FROM wal WHERE node_id = $1 AND incarnation = $2 AND seq = $3"
+TOPICS = """
+SELECT topic_id, name, array_agg(shard_id ORDER BY part) AS shards,
+    (SELECT topics_version FROM fleet) AS version
+  FROM topic JOIN part USING (topic_id) GROUP BY topic_id ORDER BY name
+"""
+FACTS = "SELECT fleet_id, cluster_id, shards, topics_version FROM fleet"
+CREATE_TOPIC = "SELECT create_topic_v1($1, $2, $3)"
+DELETE_TOPIC = "SELECT delete_topic_v1($1, $2::bigint * interval '1 ms')"
+TRASH = "SELECT key FROM trash WHERE after < clock_timestamp() ORDER BY after LIMIT $1"
+REMOVED = "DELETE FROM trash WHERE key = ANY ($1)"

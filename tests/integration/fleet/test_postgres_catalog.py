@@ -1,0 +1,175 @@
+"""The catalog on a PostgreSQL that dies, stops answering, or is not fit to keep a fleet."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from broker.fleet.catalog.line import LineLimits
+from broker.fleet.catalog.port import (
+    CatalogAway,
+    CatalogError,
+    CatalogReadOnly,
+    CatalogRefused,
+    CatalogTimedOut,
+)
+from broker.fleet.catalog.postgres import PostgresCatalog
+from broker.fleet.catalog.rows import (
+    CatalogCommit,
+    CommitAnswer,
+    CommitId,
+    NodeAddress,
+    PartitionKey,
+    Registration,
+    Span,
+)
+from broker.fleet.catalog.schema import NewFleet, migrate, migrations
+from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
+
+TOPIC = UUID(int=7)
+LIMITS = LineLimits(connect=2, answer=1)
+FLEET = NewFleet(UUID(int=1), "cluster", 4)
+
+pytestmark = pytest.mark.skipif(
+    not is_postgres_published(), reason="the package registry has no PostgreSQL for this machine"
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres() as running:
+        yield running
+
+
+async def new_fleet(server: PostgresServer) -> str:
+    return await asyncio.to_thread(server.new_fleet, 4)
+
+
+async def first_commit(catalog: PostgresCatalog) -> CatalogCommit:
+    """A commit that may be made, of an owner of all shards."""
+    address = NodeAddress("localhost", 9092)
+    me = await catalog.register(Registration(1, UUID(int=1), address, "1", 60_000))
+    assert me is not None
+    shards = await catalog.take(me, 4)
+    await catalog.create_topic(TOPIC, "t", [0])
+    span = Span(PartitionKey(TOPIC, 0), 0, 4, 1, 0, 10, 5)
+    return CatalogCommit(CommitId(me, 1), 3, shards, [span], b"0123456789")
+
+
+async def asked_until_answered(catalog: PostgresCatalog, order: CatalogCommit) -> CommitAnswer:
+    for _ in range(100):
+        try:
+            return await catalog.commit(order)
+        except CatalogError:
+            await asyncio.sleep(0.1)
+    raise AssertionError("no answer")
+
+
+async def test_what_it_answered_is_there_after_its_death(server: PostgresServer) -> None:
+    catalog = PostgresCatalog(await new_fleet(server), LIMITS)
+    order = await first_commit(catalog)
+    assert await catalog.commit(order) is CommitAnswer.OK
+    server.kill()
+    with pytest.raises(CatalogAway):
+        await catalog.topics()
+    await asyncio.to_thread(server.start)
+    assert await asked_until_answered(catalog, order) is CommitAnswer.ALREADY
+    assert await catalog.body(order.commit_id) == order.body
+    await catalog.close()
+
+
+async def test_a_server_that_stops_answering_is_left_alone(server: PostgresServer) -> None:
+    """The outcome is open; the same commit, sent again later, tells it."""
+    url = await new_fleet(server)
+    catalog, gate = PostgresCatalog(url, LIMITS), await asyncpg.connect(url)
+    order = await first_commit(catalog)
+    async with gate.transaction():
+        await gate.execute("LOCK TABLE wal")
+        with pytest.raises(CatalogTimedOut):
+            await catalog.commit(order)
+    assert await asked_until_answered(catalog, order) in {CommitAnswer.OK, CommitAnswer.ALREADY}
+    assert await asked_until_answered(catalog, order) is CommitAnswer.ALREADY
+    await gate.close()
+    await catalog.close()
+
+
+async def test_a_stopped_process_is_no_hang(server: PostgresServer) -> None:
+    catalog = PostgresCatalog(await new_fleet(server), LIMITS)
+    server.signal(signal.SIGSTOP)
+    try:
+        with pytest.raises((CatalogAway, CatalogTimedOut)):
+            await catalog.topics()
+    finally:
+        server.signal(signal.SIGCONT)
+    assert (await catalog.topics()).version == 0
+    await catalog.close()
+
+
+async def test_two_copies_of_a_commit_at_once_count_once(server: PostgresServer) -> None:
+    url = await new_fleet(server)
+    catalogs = [PostgresCatalog(url, LIMITS) for _ in range(4)]
+    order = await first_commit(catalogs[0])
+    answers = await asyncio.gather(
+        *(asked_until_answered(each, order) for each in catalogs for _ in range(3))
+    )
+    assert sorted(answers) == [CommitAnswer.ALREADY] * 11 + [CommitAnswer.OK]
+    for each in catalogs:
+        await each.close()
+
+
+async def test_who_waits_may_go_and_the_statement_does_not(server: PostgresServer) -> None:
+    """A cancelled statement would be one that PostgreSQL calls done before its standbys are."""
+    url = await new_fleet(server)
+    catalog, gate = PostgresCatalog(url, LineLimits(2, 30)), await asyncpg.connect(url)
+    order = await first_commit(catalog)
+    async with gate.transaction():
+        await gate.execute("LOCK TABLE wal")
+        waiting = asyncio.ensure_future(catalog.commit(order))
+        await asyncio.sleep(0.2)
+        waiting.cancel()
+        await asyncio.sleep(0.2)
+    await catalog.close()
+    assert await gate.fetchval("SELECT count(*) FROM wal WHERE seq = 1") == 1
+    await gate.close()
+
+
+async def test_a_server_that_takes_no_changes_is_named(server: PostgresServer) -> None:
+    url = await new_fleet(server)
+    catalog = PostgresCatalog(f"{url}?options=-c%20default_transaction_read_only%3Don", LIMITS)
+    assert (await catalog.topics()).version == 0
+    with pytest.raises(CatalogReadOnly):
+        await catalog.create_topic(TOPIC, "t", [0])
+    await catalog.close()
+
+
+@pytest.mark.parametrize("database", ["nothing", "empty"])
+async def test_a_database_without_a_fleet_is_refused(server: PostgresServer, database: str) -> None:
+    url = server.url("nothing")
+    if database == "empty":
+        url = await asyncio.to_thread(server.new_database)
+    catalog = PostgresCatalog(url, LIMITS)
+    with pytest.raises(CatalogRefused):
+        await catalog.topics()
+    await catalog.close()
+
+
+async def test_the_schema_is_made_once_whoever_comes_first(server: PostgresServer) -> None:
+    url = await asyncio.to_thread(server.new_database)
+    fleets = [NewFleet(uuid4(), f"cluster-{each}", 4) for each in range(4)]
+    applied = await asyncio.gather(*(migrate(url, each) for each in fleets))
+    assert sorted(map(len, applied)) == [0, 0, 0, len(migrations())]
+    catalog = PostgresCatalog(url, LIMITS)
+    facts = await catalog.facts()
+    assert facts.fleet_id in {each.fleet_id for each in fleets}
+    assert len(await catalog.shards()) == 4
+    await catalog.close()
+
+
+async def test_a_server_that_would_lose_what_it_answered_is_refused() -> None:
+    with postgres() as careless:
+        url = await asyncio.to_thread(careless.new_database)
+        with pytest.raises(CatalogRefused, match="synchronous_commit = off"):
+            await migrate(f"{url}?options=-c%20synchronous_commit%3Doff", FLEET)

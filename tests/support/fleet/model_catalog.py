@@ -1,0 +1,317 @@
+"""The rows of a fleet as plain Python: each call is done as a whole at one moment.
+
+The model of `FleetCatalog` that simulations run on; one contract suite holds it and PostgreSQL to
+the same answers.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.fleet.catalog.rows import (
+    CatalogCommit,
+    Checkpoint,
+    CommitAnswer,
+    CommitId,
+    CommittedSpan,
+    CommittedState,
+    FleetFacts,
+    Incarnation,
+    LeaseRenewal,
+    NodeRow,
+    OwnedShard,
+    PartitionKey,
+    PartitionRow,
+    Registration,
+    ShardRow,
+    Span,
+    StatePiece,
+    TopicAnswer,
+    TopicRow,
+    Topics,
+)
+
+
+@dataclass(slots=True)
+class Node:
+    """A row of `node`."""
+
+    incarnation: Incarnation
+    order: Registration
+    lease_until_ms: int
+    is_fenced: bool = False
+    is_draining: bool = False
+
+
+class Body(NamedTuple):
+    """A row of `wal`."""
+
+    crc: int
+    object_key: str | None
+    inline: bytes | None
+
+
+@dataclass(slots=True)
+class Part:
+    """A row of `part`, and those of its spans and state."""
+
+    topic: str
+    shard_id: int
+    log_start: int = 0
+    spans: list[tuple[Span, CommitId]] = field(default_factory=list)
+    state: tuple[StatePiece, CommitId] | None = None
+
+    @property
+    def end(self) -> int:
+        return self.spans[-1][0].end_offset if self.spans else self.log_start
+
+
+class ModelCatalog:
+    """The rows, and the calls of the port."""
+
+    def __init__(self, facts: FleetFacts, now_ms: Callable[[], int]) -> None:
+        self._facts = facts
+        self.now_ms = now_ms
+        self.node_rows: dict[int, Node] = {}
+        self.shard_rows = [ShardRow(each, None, 0) for each in range(facts.shards)]
+        self.topic_rows: dict[UUID, TopicRow] = {}
+        self.topics_version = 0
+        self.parts: dict[PartitionKey, Part] = {}
+        self.wal: dict[CommitId, Body] = {}
+        self.newest: dict[Incarnation, int] = {}
+        self.trash_rows: dict[str, int] = {}
+
+    async def facts(self) -> FleetFacts:
+        return self._facts
+
+    async def register(self, order: Registration) -> Incarnation | None:
+        before, number = self.node_rows.get(order.node_id), 1
+        if before is not None:
+            is_free = before.is_fenced or before.lease_until_ms < self.now_ms()
+            if not is_free and before.order.directory_id != order.directory_id:
+                return None
+            number = before.incarnation.number + 1
+        me = Incarnation(order.node_id, number)
+        draining = before is not None and before.is_draining
+        until = self.now_ms() + order.lease_ms
+        self.node_rows[order.node_id] = Node(me, order, until, is_draining=draining)
+        self._insert(CommitId(me, 0), Body(0, None, None))
+        return me
+
+    async def renew(self, me: Incarnation, lease_ms: int) -> LeaseRenewal | None:
+        node = self._living(me)
+        if node is None:
+            return None
+        node.lease_until_ms = self.now_ms() + lease_ms
+        return LeaseRenewal(self.now_ms(), self.topics_version)
+
+    async def nodes(self) -> Sequence[NodeRow]:
+        now_ms = self.now_ms()
+        return [
+            NodeRow(
+                each.incarnation,
+                each.order.address,
+                each.order.version,
+                each.lease_until_ms - now_ms,
+                each.lease_until_ms,
+                each.is_fenced,
+                each.is_draining,
+            )
+            for _, each in sorted(self.node_rows.items())
+        ]
+
+    async def fence(self, node: Incarnation) -> bool:
+        row = self._living(node)
+        if row is None or row.lease_until_ms >= self.now_ms():
+            return False
+        row.is_fenced = True
+        return True
+
+    async def resign(self, me: Incarnation) -> None:
+        if (row := self._living(me)) is not None:
+            row.is_fenced = True
+
+    async def drain(self, node_id: int, *, draining: bool) -> bool:
+        row = self.node_rows.get(node_id)
+        if row is not None:
+            row.is_draining = draining
+        return row is not None
+
+    async def shards(self) -> Sequence[ShardRow]:
+        return list(self.shard_rows)
+
+    async def take(self, me: Incarnation, at_most: int) -> Sequence[OwnedShard]:
+        if self._living(me) is None:
+            return []
+        free = [
+            row for row in self.shard_rows if row.owner is None or self._living(row.owner) is None
+        ]
+        for row in free[:at_most]:
+            self._owner(row, me)
+        return [OwnedShard(row.shard_id, row.epoch + 1) for row in free[:at_most]]
+
+    async def owned(self, me: Incarnation) -> Sequence[OwnedShard]:
+        return [OwnedShard(row.shard_id, row.epoch) for row in self.shard_rows if row.owner == me]
+
+    async def give(self, me: Incarnation, shard: OwnedShard, to: Incarnation) -> bool:
+        row = self.shard_rows[shard.shard_id]
+        if row != ShardRow(shard.shard_id, me, shard.epoch) or self._living(to) is None:
+            return False
+        self._owner(row, to)
+        return True
+
+    async def commit(self, order: CatalogCommit) -> CommitAnswer:
+        refused = self._refusal(order, [each.partition for each in order.spans])
+        if refused is not None:
+            return refused
+        if any(each.base_offset != self.parts[each.partition].end for each in order.spans):
+            return CommitAnswer.OFFSETS
+        self._insert(order.commit_id, Body(order.crc, order.object_key, order.body))
+        for each in order.spans:
+            self.parts[each.partition].spans.append((each, order.commit_id))
+        return CommitAnswer.OK
+
+    async def checkpoint(self, order: Checkpoint) -> CommitAnswer:
+        named = [each.partition for each in order.spans]
+        named += [each.partition for each in order.states]
+        refused = self._refusal(order, named)
+        if refused is not None:
+            return refused
+        if not all(self._replaces(each) for each in order.spans):
+            return CommitAnswer.OFFSETS
+        self._insert(order.commit_id, Body(order.crc, order.object_key, None))
+        touched: set[CommitId] = set()
+        for span in order.spans:
+            part = self.parts[span.partition]
+            touched |= {by for old, by in part.spans if _is_within(old, span)}
+            part.spans = [row for row in part.spans if not _is_within(row[0], span)]
+            part.spans = sorted([*part.spans, (span, order.commit_id)])
+        for piece in order.states:
+            part = self.parts[piece.partition]
+            touched |= {part.state[1]} if part.state is not None else set()
+            part.state = (piece, order.commit_id)
+        self._forget(touched, order.keep_ms)
+        return CommitAnswer.OK
+
+    async def partitions(self, shards: Sequence[int]) -> Sequence[PartitionRow]:
+        return [
+            PartitionRow(
+                key,
+                part.topic,
+                part.shard_id,
+                part.log_start,
+                tuple(CommittedSpan(span, by, self.wal[by].object_key) for span, by in part.spans),
+                None if part.state is None else self._state(*part.state),
+            )
+            for key, part in sorted(self.parts.items())
+            if part.shard_id in shards
+        ]
+
+    async def body(self, commit_id: CommitId) -> bytes | None:
+        row = self.wal.get(commit_id)
+        return None if row is None else row.inline
+
+    async def topics(self) -> Topics:
+        rows = sorted(self.topic_rows.values(), key=lambda each: each.name)
+        return Topics(self.topics_version, rows)
+
+    async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
+        if topic_id in self.topic_rows:
+            is_same = self.topic_rows[topic_id].name == name
+            return TopicAnswer.ALREADY if is_same else TopicAnswer.TAKEN
+        if any(each.name == name for each in self.topic_rows.values()):
+            return TopicAnswer.TAKEN
+        self.topic_rows[topic_id] = TopicRow(topic_id, name, tuple(shards))
+        for index, shard_id in enumerate(shards):
+            self.parts[PartitionKey(topic_id, index)] = Part(name, shard_id)
+        self.topics_version += 1
+        return TopicAnswer.OK
+
+    async def delete_topic(self, topic_id: UUID, keep_ms: int) -> bool:
+        row = self.topic_rows.pop(topic_id, None)
+        if row is None:
+            return False
+        touched: set[CommitId] = set()
+        for index in range(len(row.shards)):
+            part = self.parts.pop(PartitionKey(topic_id, index))
+            touched |= {by for _, by in part.spans}
+            touched |= {part.state[1]} if part.state is not None else set()
+        self._forget(touched, keep_ms)
+        self.topics_version += 1
+        return True
+
+    async def trash(self, at_most: int) -> Sequence[str]:
+        due = sorted((after, key) for key, after in self.trash_rows.items())
+        return [key for after, key in due if after < self.now_ms()][:at_most]
+
+    async def removed(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.trash_rows.pop(key, None)
+
+    def _living(self, me: Incarnation) -> Node | None:
+        row = self.node_rows.get(me.node_id)
+        return row if row is not None and row.incarnation == me and not row.is_fenced else None
+
+    def _owner(self, row: ShardRow, owner: Incarnation) -> None:
+        self.shard_rows[row.shard_id] = ShardRow(row.shard_id, owner, row.epoch + 1)
+
+    def _refusal(
+        self, order: CatalogCommit | Checkpoint, named: Iterable[PartitionKey]
+    ) -> CommitAnswer | None:
+        me, number = order.commit_id
+        if self._living(me) is None:
+            return CommitAnswer.FENCED
+        if (had := self.wal.get(order.commit_id)) is not None:
+            return CommitAnswer.ALREADY if had.crc == order.crc else CommitAnswer.CONFLICT
+        if self.newest.get(me) != number - 1:
+            return CommitAnswer.GAP
+        if any(self.shard_rows[each.shard_id] != ShardRow(each.shard_id, me, each.epoch)
+               for each in order.shards):  # fmt: skip
+            return CommitAnswer.STALE
+        shards = {each.shard_id for each in order.shards}
+        if any(key not in self.parts or self.parts[key].shard_id not in shards for key in named):
+            return CommitAnswer.NO_PARTITION
+        return None
+
+    def _insert(self, commit_id: CommitId, body: Body) -> None:
+        self.wal[commit_id] = body
+        self.newest[commit_id.incarnation] = commit_id.number
+
+    def _replaces(self, span: Span) -> bool:
+        old = [
+            each
+            for each, _ in self.parts[span.partition].spans
+            if span.base_offset <= each.base_offset <= span.last_offset
+        ]
+        return bool(
+            old
+            and old[0].base_offset == span.base_offset
+            and old[-1].last_offset == span.last_offset
+            and {each.epoch for each in old} == {span.epoch}
+        )
+
+    def _forget(self, touched: set[CommitId], keep_ms: int) -> None:
+        named = {by for part in self.parts.values() for _, by in part.spans}
+        named |= {part.state[1] for part in self.parts.values() if part.state is not None}
+        for each in touched - named:
+            row = self.wal[each]
+            if row.object_key is not None:
+                self.trash_rows.setdefault(row.object_key, self.now_ms() + keep_ms)
+            if self.newest[each.incarnation] == each.number:
+                self.wal[each] = Body(row.crc, None, None)
+            else:
+                del self.wal[each]
+
+    def _state(self, piece: StatePiece, by: CommitId) -> CommittedState:
+        key = self.wal[by].object_key
+        assert key is not None
+        return CommittedState(piece, key)
+
+
+def _is_within(old: Span, span: Span) -> bool:
+    return (
+        old.partition == span.partition
+        and span.base_offset <= old.base_offset
+        and old.last_offset <= span.last_offset
+    )
