@@ -29,9 +29,6 @@ from broker.fleet.catalog.rows import (
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
 
-LONG_MS = 60_000
-OVER_MS = -1
-"""A lease that is over when it begins."""
 SHARDS = 4
 TOPIC = UUID(int=7)
 A, B = PartitionKey(TOPIC, 0), PartitionKey(TOPIC, 1)
@@ -59,15 +56,15 @@ async def catalog(request: pytest.FixtureRequest):  # type: ignore[no-untyped-de
 
 
 async def born(
-    catalog: FleetCatalog, node_id: int = 1, lease_ms: int = LONG_MS, directory: int | None = None
+    catalog: FleetCatalog, node_id: int = 1, directory: int | None = None
 ) -> Incarnation | None:
     directory_id = UUID(int=node_id if directory is None else directory)
     address = NodeAddress("localhost", 9092 + node_id)
-    return await catalog.register(Registration(node_id, directory_id, address, "1", lease_ms))
+    return await catalog.register(Registration(node_id, directory_id, address, "1"))
 
 
-async def lives(catalog: FleetCatalog, node_id: int = 1, lease_ms: int = LONG_MS) -> Incarnation:
-    me = await born(catalog, node_id, lease_ms)
+async def lives(catalog: FleetCatalog, node_id: int = 1) -> Incarnation:
+    me = await born(catalog, node_id)
     assert me is not None
     return me
 
@@ -118,32 +115,36 @@ async def test_a_node_lives_once_for_each_registration(catalog: FleetCatalog) ->
     assert await born(catalog) == Incarnation(1, 1)
     assert await born(catalog, directory=99) is None
     assert await born(catalog) == Incarnation(1, 2)
-    assert await catalog.renew(Incarnation(1, 1), LONG_MS) is None
-    assert await catalog.renew(Incarnation(1, 2), OVER_MS) is not None
+    assert await catalog.renew(Incarnation(1, 1)) is None
+    assert await catalog.renew(Incarnation(1, 2)) is not None
+    assert await catalog.fence(Incarnation(1, 2), 1)
     assert await born(catalog, directory=99) == Incarnation(1, 3)
 
 
-async def test_nodes_are_listed_with_the_rest_of_their_leases(catalog: FleetCatalog) -> None:
-    await lives(catalog, 2)
-    await lives(catalog, 1, OVER_MS)
+async def test_nodes_are_listed_with_the_number_of_their_renewals(catalog: FleetCatalog) -> None:
+    me, _ = await lives(catalog, 2), await lives(catalog, 1)
+    for _ in range(3):
+        await catalog.renew(me)
     assert await catalog.drain(2, draining=True)
     assert not await catalog.drain(3, draining=True)
     first, second = await catalog.nodes()
     assert (first.incarnation, first.address) == (Incarnation(1, 1), NodeAddress("localhost", 9093))
-    assert first.lease_left_ms < 0 < second.lease_left_ms <= LONG_MS
+    assert [each.renewals for each in (first, second)] == [0, 3]
+    assert second.renewed_ms >= first.renewed_ms > 1_600_000_000_000
     assert [each.is_draining for each in (first, second)] == [False, True]
     await lives(catalog, 2)
-    assert (await catalog.nodes())[1].is_draining, "it stays so over a restart"
+    second = (await catalog.nodes())[1]
+    assert (second.renewals, second.is_draining) == (0, True), "draining goes on over a restart"
 
 
-async def test_only_a_lease_that_is_over_is_fenced(catalog: FleetCatalog) -> None:
+async def test_who_has_renewed_meanwhile_is_not_fenced(catalog: FleetCatalog) -> None:
     me = await lives(catalog, 1)
-    assert not await catalog.fence(me)
-    await catalog.renew(me, OVER_MS)
-    assert not await catalog.fence(Incarnation(1, 7))
-    assert await catalog.fence(me)
-    assert not await catalog.fence(me)
-    assert await catalog.renew(me, LONG_MS) is None
+    await catalog.renew(me)
+    assert not await catalog.fence(me, 0)
+    assert not await catalog.fence(Incarnation(1, 7), 1)
+    assert await catalog.fence(me, 1)
+    assert not await catalog.fence(me, 1)
+    assert await catalog.renew(me) is None
     [row] = await catalog.nodes()
     assert row.is_fenced
 
@@ -210,9 +211,8 @@ async def test_a_commit_begins_where_the_partition_ends(catalog: FleetCatalog, b
 
 async def test_nothing_of_a_fenced_incarnation_counts(catalog: FleetCatalog) -> None:
     owner = await owner_of_all(catalog)
-    await catalog.renew(owner.me, OVER_MS)
     assert await catalog.commit(owner.commit(1, span(A, 0, 4))) is CommitAnswer.OK
-    assert await catalog.fence(owner.me)
+    assert await catalog.fence(owner.me, 0)
     assert await catalog.commit(owner.commit(2, span(A, 5, 9))) is CommitAnswer.FENCED
     assert await catalog.commit(owner.commit(1, span(A, 0, 4))) is CommitAnswer.FENCED
     assert await spans_of(catalog, A) == [(0, 4, 1)]
@@ -243,10 +243,10 @@ async def test_a_deleted_topic_takes_its_commits_along(catalog: FleetCatalog) ->
     owner = await owner_of_all(catalog)
     await catalog.commit(owner.commit(1, span(A, 0, 4)))
     await catalog.commit(owner.commit(2, span(A, 5, 9)))
-    me = await catalog.renew(owner.me, LONG_MS)
+    me = await catalog.renew(owner.me)
     assert await catalog.delete_topic(TOPIC, KEEP_MS)
     assert not await catalog.delete_topic(TOPIC, KEEP_MS)
-    renewed = await catalog.renew(owner.me, LONG_MS)
+    renewed = await catalog.renew(owner.me)
     assert me is not None
     assert renewed is not None
     assert renewed.topics_version == me.topics_version + 1

@@ -18,6 +18,7 @@ PROOFS: Final = {
     "failing_disks": "every call to the disk fails once; then a restart, a retry, a cut",
     "attacks": "strangers and users attack a broker with TLS, users and rights: others feel little",
     "bits": "every bit beside the logs flips once, the broker stopped and running",
+    "fleet": "brokers die, stop, lose the catalog and its answers: nothing acknowledged goes",
     "fuzz": "decoders, walkers and files read at a start take any bytes (coverage-guided)",
     "interleavings": "threads change places between any two lines, by seed",
     "logins": "strangers send any token in any order, with certificates of any name: none gets in",

@@ -56,16 +56,16 @@ class FleetCatalog(Protocol):
         """The fleet as it was made."""
 
     async def register(self, order: Registration) -> Incarnation | None:
-        """Begins a new life of a node. None while another directory's process has the lease."""
+        """Begins a new life of a node. None while that of another directory is not fenced."""
 
-    async def renew(self, me: Incarnation, lease_ms: int) -> LeaseRenewal | None:
-        """Puts off the end of the lease. None when the incarnation is fenced, or another is."""
+    async def renew(self, me: Incarnation) -> LeaseRenewal | None:
+        """Shows that the incarnation lives. None when it is fenced, or another has begun."""
 
     async def nodes(self) -> Sequence[NodeRow]:
         """All nodes that ever lived."""
 
-    async def fence(self, node: Incarnation) -> bool:
-        """Ends an incarnation whose lease is over. False when it is not, or was ended before."""
+    async def fence(self, node: Incarnation, renewals: int) -> bool:
+        """Ends an incarnation that has not renewed since. False: it has, or was ended before."""
 
     async def resign(self, me: Incarnation) -> None:
         """Ends the own incarnation."""

@@ -59,23 +59,22 @@ class PostgresCatalog:
         """As the port has it."""
         host, port = order.address
         rows = await self._leases.ask(
-            sql.REGISTER, order.node_id, order.directory_id, host, port, order.version,
-            order.lease_ms,
-        )  # fmt: skip
+            sql.REGISTER, order.node_id, order.directory_id, host, port, order.version
+        )
         return Incarnation(order.node_id, rows[0]["incarnation"]) if rows else None
 
-    async def renew(self, me: Incarnation, lease_ms: int) -> LeaseRenewal | None:
+    async def renew(self, me: Incarnation) -> LeaseRenewal | None:
         """As the port has it."""
-        rows = await self._leases.ask(sql.RENEW, *me, lease_ms)
+        rows = await self._leases.ask(sql.RENEW, *me)
         return LeaseRenewal(rows[0]["now_ms"], rows[0]["topics_version"]) if rows else None
 
     async def nodes(self) -> Sequence[NodeRow]:
         """As the port has it."""
         return [_node(row) for row in await self._others.ask(sql.NODES)]
 
-    async def fence(self, node: Incarnation) -> bool:
+    async def fence(self, node: Incarnation, renewals: int) -> bool:
         """As the port has it."""
-        return bool(await self._others.ask(sql.FENCE, *node))
+        return bool(await self._others.ask(sql.FENCE, *node, renewals))
 
     async def resign(self, me: Incarnation) -> None:
         """As the port has it."""
@@ -178,8 +177,8 @@ def _node(row: Row) -> NodeRow:
         Incarnation(row["node_id"], row["incarnation"]),
         NodeAddress(row["host"], row["port"]),
         row["version"],
-        row["lease_left_ms"],
-        row["lease_until_ms"],
+        row["renewals"],
+        row["renewed_ms"],
         row["fenced"],
         row["draining"],
     )

@@ -33,7 +33,6 @@ class Registration(NamedTuple):
     """The data directory's: who holds its lock may follow its earlier process at once."""
     address: NodeAddress
     version: str
-    lease_ms: int
 
 
 class FleetFacts(NamedTuple):
@@ -50,10 +49,11 @@ class NodeRow(NamedTuple):
     incarnation: Incarnation
     address: NodeAddress
     version: str
-    lease_left_ms: int
-    """Rest of its lease by the catalog's clock; negative: for so long it is over."""
-    lease_until_ms: int
-    """End of the lease by the catalog's clock; compared with itself only."""
+    renewals: int
+    """Of its lease. Who sees the same number for a whole lease, by his own monotonic clock, may
+    fence it: no wall clock has a say."""
+    renewed_ms: int
+    """The last one by the catalog's clock, to be shown."""
     is_fenced: bool
     is_draining: bool
 

@@ -6,32 +6,30 @@ take-over would wait for it.
 
 REGISTER = """
 WITH alive AS (
-  INSERT INTO node (node_id, incarnation, directory_id, host, port, version, lease_until)
-    VALUES ($1, 1, $2, $3, $4, $5, clock_timestamp() + $6::int * interval '1 ms')
+  INSERT INTO node (node_id, incarnation, directory_id, host, port, version)
+    VALUES ($1, 1, $2, $3, $4, $5)
   ON CONFLICT (node_id) DO UPDATE SET incarnation = node.incarnation + 1, fenced = false,
       directory_id = excluded.directory_id, host = excluded.host, port = excluded.port,
-      version = excluded.version, lease_until = excluded.lease_until
+      version = excluded.version, renewals = 0, renewed = excluded.renewed
     WHERE node.fenced OR node.directory_id = excluded.directory_id
-      OR node.lease_until < clock_timestamp()
   RETURNING incarnation)
 INSERT INTO wal (node_id, incarnation, seq, crc) SELECT $1, incarnation, 0, 0 FROM alive
   RETURNING incarnation
 """
 RENEW = """
-UPDATE node SET lease_until = clock_timestamp() + $3::int * interval '1 ms'
+UPDATE node SET renewals = renewals + 1, renewed = clock_timestamp()
   WHERE node_id = $1 AND incarnation = $2 AND NOT fenced
-  RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms,
+  RETURNING (extract(epoch FROM renewed) * 1000)::bigint AS now_ms,
     (SELECT topics_version FROM fleet) AS topics_version
 """
 NODES = """
-SELECT node_id, incarnation, host, port, version, fenced, draining,
-    (extract(epoch FROM lease_until - clock_timestamp()) * 1000)::bigint AS lease_left_ms,
-    (extract(epoch FROM lease_until) * 1000)::bigint AS lease_until_ms
+SELECT node_id, incarnation, host, port, version, fenced, draining, renewals,
+    (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms
   FROM node ORDER BY node_id
 """
 FENCE = """
 UPDATE node SET fenced = true
-  WHERE node_id = $1 AND incarnation = $2 AND NOT fenced AND lease_until < clock_timestamp()
+  WHERE node_id = $1 AND incarnation = $2 AND NOT fenced AND renewals = $3
   RETURNING node_id
 """
 RESIGN = "UPDATE node SET fenced = true WHERE node_id = $1 AND incarnation = $2"

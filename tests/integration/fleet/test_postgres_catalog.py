@@ -51,7 +51,7 @@ async def new_fleet(server: PostgresServer) -> str:
 async def first_commit(catalog: PostgresCatalog) -> CatalogCommit:
     """A commit that may be made, of an owner of all shards."""
     address = NodeAddress("localhost", 9092)
-    me = await catalog.register(Registration(1, UUID(int=1), address, "1", 60_000))
+    me = await catalog.register(Registration(1, UUID(int=1), address, "1"))
     assert me is not None
     shards = await catalog.take(me, 4)
     await catalog.create_topic(TOPIC, "t", [0])

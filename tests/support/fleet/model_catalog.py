@@ -39,7 +39,8 @@ class Node:
 
     incarnation: Incarnation
     order: Registration
-    lease_until_ms: int
+    renewed_ms: int
+    renewals: int = 0
     is_fenced: bool = False
     is_draining: bool = False
 
@@ -88,42 +89,42 @@ class ModelCatalog:
     async def register(self, order: Registration) -> Incarnation | None:
         before, number = self.node_rows.get(order.node_id), 1
         if before is not None:
-            is_free = before.is_fenced or before.lease_until_ms < self.now_ms()
-            if not is_free and before.order.directory_id != order.directory_id:
+            is_same = before.order.directory_id == order.directory_id
+            if not before.is_fenced and not is_same:
                 return None
             number = before.incarnation.number + 1
         me = Incarnation(order.node_id, number)
         draining = before is not None and before.is_draining
-        until = self.now_ms() + order.lease_ms
-        self.node_rows[order.node_id] = Node(me, order, until, is_draining=draining)
+        row = Node(me, order, self.now_ms(), is_draining=draining)
+        self.node_rows[order.node_id] = row
         self._insert(CommitId(me, 0), Body(0, None, None))
         return me
 
-    async def renew(self, me: Incarnation, lease_ms: int) -> LeaseRenewal | None:
+    async def renew(self, me: Incarnation) -> LeaseRenewal | None:
         node = self._living(me)
         if node is None:
             return None
-        node.lease_until_ms = self.now_ms() + lease_ms
+        node.renewals += 1
+        node.renewed_ms = self.now_ms()
         return LeaseRenewal(self.now_ms(), self.topics_version)
 
     async def nodes(self) -> Sequence[NodeRow]:
-        now_ms = self.now_ms()
         return [
             NodeRow(
                 each.incarnation,
                 each.order.address,
                 each.order.version,
-                each.lease_until_ms - now_ms,
-                each.lease_until_ms,
+                each.renewals,
+                each.renewed_ms,
                 each.is_fenced,
                 each.is_draining,
             )
             for _, each in sorted(self.node_rows.items())
         ]
 
-    async def fence(self, node: Incarnation) -> bool:
+    async def fence(self, node: Incarnation, renewals: int) -> bool:
         row = self._living(node)
-        if row is None or row.lease_until_ms >= self.now_ms():
+        if row is None or row.renewals != renewals:
             return False
         row.is_fenced = True
         return True

@@ -8,7 +8,8 @@ CREATE TABLE fleet (
   topics_version bigint NOT NULL DEFAULT 0
 );
 
--- Leases run on this server's clock. Renewals are frequent updates in place: most of a page stays free for them.
+-- A lease is a count that goes on: who watches it measures by his own clock, so that no wall clock decides anything.
+-- Renewals are frequent updates in place: most of a page stays free for them.
 CREATE TABLE node (
   node_id int PRIMARY KEY,
   incarnation bigint NOT NULL,
@@ -16,7 +17,8 @@ CREATE TABLE node (
   host text NOT NULL,
   port int NOT NULL,
   version text NOT NULL,
-  lease_until timestamptz NOT NULL,
+  renewals bigint NOT NULL DEFAULT 0,
+  renewed timestamptz NOT NULL DEFAULT clock_timestamp(),
   fenced boolean NOT NULL DEFAULT false,
   draining boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 20);

@@ -1,0 +1,59 @@
+"""The port of a fleet to its broker: logs of the partitions that the node owns."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from broker.fleet.catalog.rows import CommittedSpan, OwnedShard, PartitionKey, PartitionRow
+from broker.fleet.frame import ArrivedBatch, StoredBatch
+
+
+class OwnedLog(Protocol):
+    """The log of a partition in one epoch of its shard."""
+
+    @property
+    def partition(self) -> PartitionKey:
+        """Its partition."""
+
+    @property
+    def shard(self) -> OwnedShard:
+        """The shard, in the epoch for which the log was loaded."""
+
+    @property
+    def durable_offset(self) -> int:
+        """End of what is committed: the high watermark is never beyond."""
+
+    @property
+    def end_offset(self) -> int:
+        """Behind the last record."""
+
+    def batches(self, begin: int, end: int, max_bytes: int) -> Sequence[StoredBatch]:
+        """Batches from an offset that begins one on, below another: at least one if there is."""
+
+    def mark_durable(self, offset: int) -> None:
+        """Notes that everything below is committed."""
+
+
+BytesOf = Callable[[CommittedSpan], Awaitable[list[ArrivedBatch]]]
+"""Reads the batches of a committed span. CatalogError, CorruptFrame; the store's errors."""
+
+
+class ShardHost(Protocol):
+    """The partitions of the node's shards. None is served before `serve`."""
+
+    async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
+        """Gives a log that has what is committed and nothing else.
+
+        What the disk has and no commit goes: nobody was answered that it stays.
+        """
+
+    def serve(self, log: OwnedLog) -> None:
+        """Clients may write to it and read it from now on."""
+
+    def end_writes(self, log: OwnedLog) -> None:
+        """Writes get NOT_LEADER_OR_FOLLOWER from now on; those that wait go on waiting."""
+
+    def end(self, log: OwnedLog) -> None:
+        """So does everything else, also what waits."""
+
+    def remove(self, log: OwnedLog) -> None:
+        """Its partition was deleted."""

@@ -1,0 +1,172 @@
+"""Lives of a node: each one registers, renews its lease, owns shards and commits, until it ends.
+
+A life ends when a row says so: it was fenced, or a commit was refused. Then nothing of it is
+answered any more, and the next one begins from what is committed. A catalog that does not answer
+ends no life: what waits goes on waiting, and reads go on for a while.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from broker.fleet.balance import plan
+from broker.fleet.catalog.port import CatalogError
+from broker.fleet.catalog.rows import Incarnation, Registration
+from broker.fleet.checkpointer import Checkpointer, CommittedSpans
+from broker.fleet.committer import Committer, FleetReach, Identity, LifeEnded
+from broker.fleet.frame import CorruptFrame
+from broker.fleet.host import ShardHost
+from broker.fleet.node_watch import NodeWatch
+from broker.fleet.ownership import Ownership
+from broker.fleet.pacing import until_answered
+from broker.runtime.callbacks import failed
+from broker.runtime.event_log import event
+from storage.tier.port import StoreError
+
+PASSING = (CatalogError, StoreError, CorruptFrame)
+"""Errors of a round; the next one tries again."""
+
+
+class Life:
+    """One incarnation."""
+
+    def __init__(self, reach: FleetReach, host: ShardHost, identity: Identity) -> None:
+        """It was just registered."""
+        self._reach = reach
+        self.me = me = identity.me
+        self.renewed_at = reach.clock.monotonic()
+        """Begin of the last renewal that was answered."""
+        self.spans = CommittedSpans()
+        self.committer = Committer(reach, identity, self.spans.committed)
+        self.ownership = Ownership(reach, host, me, self.committer, self.spans)
+        self._watch = NodeWatch(reach.catalog, reach.clock, reach.times)
+        self._checkpointer = None
+        if reach.store is not None:
+            self._checkpointer = Checkpointer(
+                reach.store, self.committer, self.spans, identity, reach.times
+            )
+
+    @property
+    def answers_reads(self) -> bool:
+        """False once it may be that others own its shards for long."""
+        silent = self._reach.clock.monotonic() - self.renewed_at
+        return silent <= self._reach.times.read_only_after
+
+    async def run(self) -> None:
+        """Lives. LifeEnded, or what nobody expected of one of its tasks."""
+        watch = self._reach.times.watch
+        works = [self.committer.run(self), self._renew(), self._rounds(watch, self._look)]
+        if self._checkpointer is not None:
+            works.append(self._rounds(watch, self._checkpoint))
+        tasks = [asyncio.ensure_future(each) for each in works]
+        try:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for each in ended:
+                each.result()
+        finally:
+            self.ownership.release_all()
+            self.committer.end()
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- what the committer asks ---
+
+    async def renewed(self) -> None:
+        """As `LifeStanding` has it."""
+        await until_answered(self._renewal, self._reach.clock, self._reach.times)
+
+    async def stale(self) -> bool:
+        """As `LifeStanding` has it."""
+        return await until_answered(self.ownership.lose, self._reach.clock, self._reach.times)
+
+    async def deleted(self) -> bool:
+        """As `LifeStanding` has it."""
+        return await until_answered(
+            self.ownership.drop_deleted, self._reach.clock, self._reach.times
+        )
+
+    # --- tasks ---
+
+    async def _renew(self) -> None:
+        while True:
+            try:
+                await self._renewal()
+            except CatalogError as error:
+                event("fleet_lease_not_renewed", "warning", error=str(error))
+            await self._reach.clock.sleep(self._reach.times.renew)
+
+    async def _renewal(self) -> None:
+        began = self._reach.clock.monotonic()
+        renewal = await self._reach.catalog.renew(self.me)
+        if renewal is None:
+            raise LifeEnded("it was fenced")
+        self.renewed_at = max(self.renewed_at, began)
+
+    async def _rounds(self, seconds: float, once: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await once()
+            except PASSING as error:
+                event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
+            await self._reach.clock.sleep(seconds)
+
+    async def _look(self) -> None:
+        catalog = self._reach.catalog
+        is_alive = self._reach.clock.monotonic() - self.renewed_at <= self._reach.times.lease
+        silent = await self._watch.look(is_alive=is_alive)
+        chosen = plan(self.me, await catalog.nodes(), await catalog.shards(), silent - {self.me})
+        if chosen.take:
+            await catalog.take(self.me, chosen.take)
+        await self.ownership.follow()
+        for gift in chosen.gifts:
+            await self.ownership.give(gift.shard, gift.to)
+
+    async def _checkpoint(self) -> None:
+        assert self._checkpointer is not None
+        await self._checkpointer.when_due(self._reach.clock)
+
+
+class FleetNode:
+    """A node: one life after the other."""
+
+    def __init__(
+        self, reach: FleetReach, host: ShardHost, order: Registration, fleet_id: UUID
+    ) -> None:
+        """It does not live yet."""
+        self._reach = reach
+        self._host = host
+        self._order = order
+        self._fleet_id = fleet_id
+        self.life: Life | None = None
+        """The present one; None between two."""
+
+    async def run(self) -> None:
+        """Lives, until it is cancelled."""
+        while True:
+            me = await self._registered()
+            self.life = Life(self._reach, self._host, Identity(me, self._fleet_id))
+            event("fleet_life_begins", "info", node=me.node_id, incarnation=me.number)
+            try:
+                await self.life.run()
+            except LifeEnded as ended:
+                event("fleet_life_ends", "warning", incarnation=me.number, reason=str(ended))
+            except Exception as fault:  # noqa: BLE001 - the next life begins from what is committed
+                failed("fleet", fault)
+                await self._reach.clock.sleep(self._reach.times.retry_most)
+            finally:
+                self.life = None
+
+    async def _registered(self) -> Incarnation:
+        """A new life. One of another directory has the node's id until it is silent for a lease."""
+        reach = self._reach
+        watch = NodeWatch(reach.catalog, reach.clock, reach.times)
+        while True:
+            me = await until_answered(
+                lambda: reach.catalog.register(self._order), reach.clock, reach.times
+            )
+            if me is not None:
+                return me
+            event("fleet_node_id_taken", "error", node=self._order.node_id)
+            await until_answered(lambda: watch.look(is_alive=True), reach.clock, reach.times)
+            await reach.clock.sleep(reach.times.watch)

@@ -1,0 +1,108 @@
+"""The shards of one incarnation: taken over, served, given away, lost.
+
+The rows say what is owned; this follows them. A shard is loaded from what is committed, in
+statements that begin after the one that took it has committed: so all that an earlier owner could
+have been answered for is in it. What the catalog says of a shard counts whatever was meant before:
+a take or a gift whose answer was lost needs nothing of its own.
+"""
+
+from broker.fleet.bodies import CommittedBodies
+from broker.fleet.catalog.rows import Incarnation, OwnedShard, PartitionKey, PartitionRow
+from broker.fleet.checkpointer import CommittedSpans
+from broker.fleet.committer import Committer, FleetReach
+from broker.fleet.host import OwnedLog, ShardHost
+
+
+class Ownership:
+    """Used from one event loop, by one task at a time but for `refresh`."""
+
+    def __init__(
+        self,
+        reach: FleetReach,
+        host: ShardHost,
+        me: Incarnation,
+        committer: Committer,
+        spans: CommittedSpans,
+    ) -> None:
+        """Nothing is owned."""
+        self._catalog, self._store, self._clock, self._times = reach
+        self._host = host
+        self._me = me
+        self._committer = committer
+        self._spans = spans
+        self.shards: dict[OwnedShard, dict[PartitionKey, OwnedLog]] = {}
+
+    async def follow(self) -> None:
+        """Takes over what is newly owned and has the partitions that the rows have. CatalogError.
+
+        CorruptFrame, StoreError: what could not be loaded is tried again by the next call.
+        """
+        await self.lose()
+        owned = await self._catalog.owned(self._me)
+        rows = await self._catalog.partitions([each.shard_id for each in owned])
+        bodies = CommittedBodies(self._catalog, self._store)
+        for shard in owned:
+            logs = self.shards.setdefault(shard, {})
+            of_shard = {each.partition: each for each in rows if each.shard_id == shard.shard_id}
+            for gone in logs.keys() - of_shard.keys():
+                self._drop(logs.pop(gone), is_deleted=True)
+            for key in of_shard.keys() - logs.keys():
+                await self._load(of_shard[key], shard, bodies)
+
+    async def lose(self) -> bool:
+        """Lets go of shards that the rows say are others'; False when there are none."""
+        owned = set(await self._catalog.owned(self._me))
+        lost = [each for each in self.shards if each not in owned]
+        for shard in lost:
+            self.release(shard)
+        return bool(lost)
+
+    async def drop_deleted(self) -> bool:
+        """Lets go of partitions that were deleted; False when there are none."""
+        numbers = [each.shard_id for each in self.shards]
+        rows = {each.partition for each in await self._catalog.partitions(numbers)}
+        gone = [(logs, key) for logs in self.shards.values() for key in logs if key not in rows]
+        for logs, key in gone:
+            self._drop(logs.pop(key), is_deleted=True)
+        return bool(gone)
+
+    async def give(self, shard: OwnedShard, to: Incarnation) -> None:
+        """Ends the shard's writes, commits what there is, and hands it on. CatalogError.
+
+        Whether it is another's then, the rows say.
+        """
+        logs = list(self.shards.get(shard, {}).values())
+        for log in logs:
+            self._host.end_writes(log)
+        while not all(self._committer.is_flushed(log) for log in logs):
+            await self._clock.sleep(self._times.flush)
+        if shard in self.shards:
+            self.release(shard)
+            await self._catalog.give(self._me, shard, to)
+
+    def release(self, shard: OwnedShard) -> None:
+        """Serves nothing of the shard any more."""
+        for log in self.shards.pop(shard, {}).values():
+            self._drop(log)
+
+    def release_all(self) -> None:
+        """Serves nothing any more."""
+        for shard in list(self.shards):
+            self.release(shard)
+
+    async def _load(self, row: PartitionRow, shard: OwnedShard, bodies: CommittedBodies) -> None:
+        log = await self._host.load(row, shard, bodies.batches_of)
+        logs = self.shards.get(shard)
+        if logs is None:  # lost meanwhile
+            return
+        logs[row.partition] = log
+        self._spans.add(log, row.spans)
+        self._host.serve(log)
+
+    def _drop(self, log: OwnedLog, *, is_deleted: bool = False) -> None:
+        self._spans.drop(log)
+        if is_deleted:
+            self._host.remove(log)
+        else:
+            self._host.end(log)
+        self._committer.forget(log)

@@ -1,0 +1,29 @@
+"""Waits and sizes of a fleet. Values only."""
+
+from typing import NamedTuple
+
+
+class FleetTimes(NamedTuple):
+    """Waits in seconds, sizes in bytes."""
+
+    lease: float = 5.0
+    """A node that does not renew for so long may be fenced."""
+    renew: float = 1.0
+    watch: float = 1.0
+    """Between looks at other nodes and at shards."""
+    read_only_after: float = 30.0
+    """A node that could not renew for so long answers no reads any more: they may be stale."""
+    retry: float = 0.1
+    """Before the first repetition of a statement without answer; grows to `retry_most`."""
+    retry_most: float = 2.0
+    flush: float = 0.005
+    """Least time from the begin of one commit to that of the next."""
+    flush_bytes: int = 4 * 1024 * 1024
+    """Most bytes of logs in one commit, but for a single larger batch."""
+    inline_bytes: int = 64 * 1024
+    """Larger bodies go to the store."""
+    checkpoint: float = 30.0
+    checkpoint_bytes: int = 64 * 1024 * 1024
+    """Committed since the last checkpoint, and the next begins before its time."""
+    keep: float = 60.0
+    """For how long an object stays that nothing names any more: a reader may be at it."""

@@ -1,0 +1,51 @@
+"""Histories of a fleet: nothing acknowledged lost, none twice, no owner beside another.
+
+The history of a seed is `tests.support.fleet.fleet_history`; a seed that finds something is
+replayed by itself.
+"""
+
+from typing import NamedTuple
+
+from tests.prove import Outcome, Work, quietly, spread
+from tests.support.fleet.fleet_history import play
+
+SLICE_POINTS = 300
+AT_ONCE = 50
+
+
+class Part(NamedTuple):
+    """Result of some histories."""
+
+    lives: int
+    shards_taken: int
+    findings: tuple[str, ...]
+
+
+def some_seeds(seeds: range) -> Part:
+    """Plays them."""
+    lives, taken, findings = 0, 0, list[str]()
+    with quietly():
+        for seed in seeds:
+            try:
+                lived = play(seed)
+            except Exception as error:  # noqa: BLE001 - whatever it raises is what was found
+                found = f"{type(error).__name__}: {error}"
+                findings.append(f"{found} (scripts/prove fleet --seed {seed} --points 1)")
+            else:
+                lives, taken = lives + lived.lives, taken + lived.shards_taken
+    return Part(lives, taken, tuple(findings))
+
+
+def prove(work: Work) -> Outcome:
+    """So many histories."""
+    end = work.seed + work.wanted(SLICE_POINTS)
+    parts = [range(at, min(at + AT_ONCE, end)) for at in range(work.seed, end, AT_ONCE)]
+    found = list(spread(work, some_seeds, parts))
+    return Outcome(
+        end - work.seed,
+        "histories",
+        f"{work.seed}-{end - 1}",
+        tuple(finding for each in found for finding in each.findings),
+        note=f"{sum(each.lives for each in found)} lives of nodes, "
+        f"{sum(each.shards_taken for each in found)} take-overs of shards",
+    )

@@ -1,0 +1,157 @@
+"""A history of a fleet by its seed: clients at work, faults of all kinds, then peace; judged by the
+oracle of `fleet_world`.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from broker.fleet.catalog.rows import PartitionKey
+from tests.support.fleet.fleet_world import PARTITIONS, TIMES, FleetWorld, SimNode
+from tests.support.fleet.sim_host import SimBatch, Value
+from tests.support.fleet.virtual_loop import run_virtual
+
+PRODUCERS, VALUES = 5, 12
+FAULTS = 10
+KINDS = (
+    "kill", "kill", "stop", "stop", "cut", "mend", "outage", "step", "store", "drain", "noise",
+    "wall",
+)  # fmt: skip
+MINUTES_10 = 600_000
+PEACE_SECONDS = 90.0
+"""Longest time after the last fault until all is answered."""
+LATEST_SECONDS = 26.0
+"""After it no late statement comes any more."""
+
+
+class FleetLived(NamedTuple):
+    """Counts of a history."""
+
+    acknowledged: int
+    lives: int
+    shards_taken: int
+    faults: Counter[str]
+
+
+def play(seed: int) -> FleetLived:
+    """One history. AssertionError for a broken promise."""
+    return run_virtual(_History(seed).run())
+
+
+class _History:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.faults: Counter[str] = Counter()
+
+    async def run(self) -> FleetLived:
+        world = self.world = FleetWorld(self.seed)
+        await world.begin()
+        producers = [asyncio.ensure_future(self._produce(each)) for each in range(PRODUCERS)]
+        watching = asyncio.ensure_future(self._watch())
+        for _ in range(FAULTS):
+            await asyncio.sleep(world.dice.expovariate(0.5))
+            await self._fault()
+            if watching.done():
+                watching.result()
+        await self._heal()
+        await asyncio.wait_for(asyncio.gather(*producers), PEACE_SECONDS)
+        await asyncio.sleep(max(4 * TIMES.lease, LATEST_SECONDS))
+        watching.cancel()
+        self._check_progress(world.check())
+        world.note_owners()
+        return FleetLived(
+            sum(map(len, world.told.acknowledged.values())),
+            sum(each.incarnation.number for each in world.rows.node_rows.values()),
+            sum(each.epoch for each in world.rows.shard_rows),
+            self.faults,
+        )
+
+    async def _produce(self, producer: int) -> None:
+        dice = self.world.dice
+        for sequence in range(VALUES):
+            key = self.world.partitions[dice.randrange(PARTITIONS)]
+            while not await self.world.produce(key, Value(producer, sequence)):
+                pass
+            await asyncio.sleep(dice.expovariate(1.0))
+
+    async def _watch(self) -> None:
+        while True:
+            self.world.note_owners()
+            self.world.check()
+            for key in self.world.partitions:
+                self.world.read(key)
+            await asyncio.sleep(0.7)
+
+    async def _fault(self) -> None:
+        dice = self.world.dice
+        kind = dice.choice(KINDS)
+        self.faults[kind] += 1
+        await getattr(self, f"_{kind}")(dice.choice(self.world.nodes))
+
+    async def _stop(self, node: SimNode) -> None:
+        seconds = self.world.dice.choice((2.0, 8.0, 25.0))
+        node.way.stopped_until = asyncio.get_running_loop().time() + seconds
+
+    async def _cut(self, node: SimNode) -> None:
+        node.way.is_cut = True
+
+    async def _mend(self, node: SimNode) -> None:
+        node.way.is_cut = False
+
+    async def _step(self, _: SimNode) -> None:
+        self.world.catalog_step_ms += self.world.dice.choice((-MINUTES_10, -3000, MINUTES_10))
+
+    async def _wall(self, node: SimNode) -> None:
+        node.wall_ms += self.world.dice.choice((-MINUTES_10, MINUTES_10))
+
+    async def _store(self, _: SimNode) -> None:
+        self.world.objects.is_away = not self.world.objects.is_away
+
+    async def _drain(self, node: SimNode) -> None:
+        await self.world.rows.drain(node.node_id, draining=self.world.dice.random() < 0.5)
+
+    async def _kill(self, node: SimNode) -> None:
+        dice = self.world.dice
+        node.kill()
+        match dice.randrange(4):
+            case 0:
+                node.disk.lose_tails(dice)
+            case 1:
+                node.disk.lose_all()
+                node.directory_id = type(node.directory_id)(int=dice.getrandbits(64))
+        await asyncio.sleep(dice.choice((0.0, 1.0, 9.0)))
+        node.start()
+
+    async def _outage(self, _: SimNode) -> None:
+        for node in self.world.nodes:
+            node.way.is_cut = True
+        await asyncio.sleep(self.world.dice.choice((1.0, 12.0)))
+        for node in self.world.nodes:
+            node.way.is_cut = False
+
+    async def _noise(self, node: SimNode) -> None:
+        way, dice = node.way, self.world.dice
+        way.lost_question, way.lost_answer = dice.choice((0.0, 0.2)), dice.choice((0.0, 0.2))
+        way.late, way.doubled = dice.choice((0.0, 0.2)), dice.choice((0.0, 0.2))
+
+    async def _heal(self) -> None:
+        self.world.objects.is_away = False
+        now = asyncio.get_running_loop().time()
+        awake = max(node.way.stopped_until for node in self.world.nodes)
+        await asyncio.sleep(max(awake - now, 0.0))
+        for node in self.world.nodes:
+            way = node.way
+            way.is_cut = False
+            way.lost_question = way.lost_answer = way.late = way.doubled = 0.0
+            await self.world.rows.drain(node.node_id, draining=False)
+
+    def _check_progress(self, committed: Mapping[PartitionKey, Sequence[SimBatch]]) -> None:
+        """Every shard has a living owner that serves it; all that was sent is there."""
+        world = self.world
+        served = Counter(key for node in world.nodes for key in node.host.served)
+        assert served == Counter(world.partitions), f"served: {served}"
+        owners = Counter(row.owner for row in world.rows.shard_rows)
+        assert max(owners.values()) - min(owners.values()) <= 1, f"not even: {owners}"
+        sent = sum(map(len, committed.values()))
+        assert sent == PRODUCERS * VALUES, f"{sent} records"

@@ -1,0 +1,226 @@
+"""A fleet in a simulation: nodes, clients, and an oracle that sees every row and every answer."""
+
+import asyncio
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from broker.fleet.catalog.rows import (
+    FleetFacts,
+    Incarnation,
+    NodeAddress,
+    PartitionKey,
+    Registration,
+)
+from broker.fleet.committer import FleetReach
+from broker.fleet.frame import read_part
+from broker.fleet.life import FleetNode
+from broker.fleet.times import FleetTimes
+from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
+from tests.support.fleet.model_catalog import ModelCatalog
+from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, SimLog, Value, decoded
+from tests.support.fleet.sim_store import SimObjects, SimStore
+
+NODES, SHARDS, PARTITIONS = 3, 4, 5
+FLEET = FleetFacts(UUID(int=1), "cluster", SHARDS)
+TOPIC = UUID(int=100)
+TIMES = FleetTimes(watch=1.5, flush=0.05, inline_bytes=180, checkpoint=6.0, keep=20.0)
+START_MS = 1_700_000_000_000
+ANSWER_SECONDS = 12.0
+
+
+class NodeClock:
+    """The time of one node, whose process may be stopped."""
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await awake(self._way)
+
+
+class SimNode:
+    """A machine: its disk, its way to catalog and store, and its process."""
+
+    def __init__(self, world: "FleetWorld", node_id: int) -> None:
+        self._world = world
+        self.node_id = node_id
+        self.directory_id = UUID(int=node_id)
+        self.disk = Disk()
+        self.way = Way()
+        self.wall_ms = 0
+        """By how much its wall clock is wrong."""
+        self.host = SimHost(self.disk)
+        self.node: FleetNode | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        world = self._world
+        self.host = SimHost(self.disk)
+        catalog = FaultyCatalog(world.rows, self.way, world.dice)
+        store = SimStore(world.objects, self.way, world.dice)
+        reach = FleetReach(catalog, store, NodeClock(self.way), TIMES)
+        address = NodeAddress("node", self.node_id)
+        order = Registration(self.node_id, self.directory_id, address, "1")
+        self.node = FleetNode(reach, self.host, order, FLEET.fleet_id)
+        self.task = asyncio.ensure_future(self.node.run())
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self.task is not None:
+            self.task.cancel()
+        self.task = self.node = None
+        self.host.served.clear()
+
+    @property
+    def is_stopped(self) -> bool:
+        return asyncio.get_running_loop().time() < self.way.stopped_until
+
+
+@dataclass
+class Told:
+    """Answers that clients have."""
+
+    acknowledged: dict[PartitionKey, dict[int, Value]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    read: dict[PartitionKey, list[SimBatch]] = field(default_factory=lambda: defaultdict(list))
+
+
+class FleetWorld:
+    """All of it. Made and used on a virtual loop."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.objects = SimObjects()
+        self.catalog_step_ms = 0
+        self.rows = ModelCatalog(FLEET, self.now_ms)
+        self.nodes = [SimNode(self, each) for each in range(1, NODES + 1)]
+        self.told = Told()
+        self.partitions = [PartitionKey(TOPIC, each) for each in range(PARTITIONS)]
+        self.owner_of_epoch: dict[tuple[int, int], Incarnation] = {}
+
+    def now_ms(self) -> int:
+        """The catalog's clock."""
+        return self.wall_ms() + self.catalog_step_ms
+
+    def wall_ms(self) -> int:
+        return START_MS + round(asyncio.get_running_loop().time() * 1000)
+
+    async def begin(self) -> None:
+        await self.rows.create_topic(TOPIC, "t", [each % SHARDS for each in range(PARTITIONS)])
+        for node in self.nodes:
+            node.start()
+
+    # --- clients ---
+
+    async def produce(self, key: PartitionKey, value: Value) -> bool:
+        """One try; True when it was acknowledged."""
+        serving = self._serving(key)
+        if serving is None:
+            await asyncio.sleep(0.3)
+            return False
+        node, log = serving
+        assert node.node is not None
+        life = node.node.life
+        if not log.takes_writes or life is None or life.committer is None:
+            await asyncio.sleep(0.1)
+            return False
+        end = log.append(value, self.wall_ms() + node.wall_ms)
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: BaseException | None) -> None:
+            if not answered.done():
+                answered.set_result(None) if error is None else answered.set_exception(error)
+
+        life.committer.request(log, end, done)
+        await asyncio.wait({answered}, timeout=ANSWER_SECONDS)
+        if not answered.done() or answered.exception() is not None:
+            return False
+        self._acknowledged(key, end - 1, value)
+        return True
+
+    def read(self, key: PartitionKey) -> None:
+        """Reads all there is from some node that answers."""
+        serving = self._serving(key)
+        if serving is None:
+            return
+        node, log = serving
+        life = node.node.life if node.node is not None else None
+        if life is None or not life.answers_reads:
+            return
+        found, before = log.committed(), self.told.read[key]
+        both = min(len(found), len(before))
+        assert found[:both] == before[:both], f"what was read of {key.number} has changed"
+        self.told.read[key] = before + found[both:]
+
+    def _serving(self, key: PartitionKey) -> tuple[SimNode, SimLog] | None:
+        found = [
+            (node, node.host.served[key])
+            for node in self.nodes
+            if key in node.host.served and not node.is_stopped and node.node is not None
+        ]
+        return self.dice.choice(found) if found else None
+
+    def _acknowledged(self, key: PartitionKey, offset: int, value: Value) -> None:
+        had = self.told.acknowledged[key].setdefault(offset, value)
+        assert had == value, f"{key.number}:{offset} was acknowledged for {had} and {value}"
+
+    # --- oracle ---
+
+    def check(self) -> dict[PartitionKey, list[SimBatch]]:
+        """Invariants of the rows and of what was answered; what is committed."""
+        found = {key: self._committed(key) for key in self.rows.parts}
+        for key, values in self.told.acknowledged.items():
+            have = found[key]
+            for offset, value in values.items():
+                assert offset < len(have), f"{key.number}:{offset} is lost: {value}"
+                assert have[offset].value == value, f"{key.number}:{offset} is another: {value}"
+        for key, read in self.told.read.items():
+            assert found[key][: len(read)] == read, f"what was read of {key.number} is not there"
+        self._check_trash()
+        return found
+
+    def _committed(self, key: PartitionKey) -> list[SimBatch]:
+        part, batches = self.rows.parts[key], list[SimBatch]()
+        for span, commit_id in part.spans:
+            assert span.base_offset == len(batches), f"{key.number} has a gap or an overlap"
+            row = self.rows.wal[commit_id]
+            body = row.inline if row.object_key is None else self.objects.objects[row.object_key]
+            assert body is not None, f"{commit_id} has no bytes"
+            arrived = read_part(body[span.position : span.position + span.size_bytes])
+            batches += [SimBatch(span.epoch, a.arrival_ms, decoded(a.data)) for a in arrived]
+            assert len(batches) == span.end_offset
+        epochs = [each.epoch for each in batches]
+        arrivals = [each.arrival_ms for each in batches]
+        assert epochs == sorted(epochs), f"epochs of {key.number} fall: {epochs}"
+        assert arrivals == sorted(arrivals), f"arrivals of {key.number} fall: {arrivals}"
+        values = [each.value for each in batches]
+        assert len(set(values)) == len(values), f"{key.number} has a record twice: {values}"
+        return batches
+
+    def note_owners(self) -> None:
+        """One incarnation an epoch, and epochs that rise."""
+        for row in self.rows.shard_rows:
+            if row.owner is not None:
+                place = row.shard_id, row.epoch
+                owner = self.owner_of_epoch.setdefault(place, row.owner)
+                assert owner == row.owner, f"{place} has two owners"
+
+    def _check_trash(self) -> None:
+        """Nothing that is named is trash; trash goes when its time has come."""
+        named = {
+            self.rows.wal[by].object_key
+            for part in self.rows.parts.values()
+            for _, by in part.spans
+        }
+        for key, after in list(self.rows.trash_rows.items()):
+            assert key not in named, f"{key} is named and trash"
+            if after < self.now_ms():
+                self.objects.objects.pop(key, None)
+                del self.rows.trash_rows[key]

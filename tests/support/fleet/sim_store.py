@@ -1,0 +1,46 @@
+"""An object store in a simulation, as a node reaches it."""
+
+import asyncio
+import random
+
+from broker.fleet.catalog.rows import CommitId
+from storage.tier.port import ObjectMissing, StoreError
+from tests.support.fleet.faulty_catalog import Way, awake
+
+
+class SimObjects:
+    """All objects."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.is_away = False
+        self.made = 0
+
+
+class SimStore:
+    """The `CommitStore` of a node."""
+
+    def __init__(self, objects: SimObjects, way: Way, dice: random.Random) -> None:
+        self._objects = objects
+        self._way = way
+        self._dice = dice
+
+    async def put(self, commit_id: CommitId, body: bytes) -> str:
+        self._objects.made += 1
+        key = f"wal/{commit_id.incarnation.node_id}/{self._objects.made:020}"
+        await self._reach(key)
+        self._objects.objects[key] = body
+        await self._reach(key)
+        return key
+
+    async def get(self, key: str) -> bytes:
+        await self._reach(key)
+        if key not in self._objects.objects:
+            raise ObjectMissing(key, "get", "there is none")
+        return self._objects.objects[key]
+
+    async def _reach(self, key: str) -> None:
+        await awake(self._way)
+        await asyncio.sleep(self._dice.expovariate(100))
+        if self._objects.is_away or self._dice.random() < 0.02:
+            raise StoreError(key, "reach", "the store is away")
