@@ -682,6 +682,66 @@ class BrokerConfig:
         15_000,
         doc="Most that a share group may have between two assignments.",
     )
+    group_share_record_lock_duration_ms: int = broker_key(
+        "group.share.record.lock.duration.ms",
+        millis(1, INT_MAX),
+        30_000,
+        doc="Time for which a member of a share group holds a record that it got.",
+    )
+    group_share_min_record_lock_duration_ms: int = broker_key(
+        "group.share.min.record.lock.duration.ms",
+        millis(1, INT_MAX),
+        15_000,
+        doc="Shortest time for which a share group may let members hold records.",
+    )
+    group_share_max_record_lock_duration_ms: int = broker_key(
+        "group.share.max.record.lock.duration.ms",
+        millis(1, INT_MAX),
+        60_000,
+        doc="Longest time for which a share group may let members hold records.",
+    )
+    group_share_delivery_count_limit: int = broker_key(
+        "group.share.delivery.count.limit",
+        count(2, 100),
+        5,
+        doc="Deliveries of a record to a share group, after which it is given up.",
+    )
+    group_share_min_delivery_count_limit: int = broker_key(
+        "group.share.min.delivery.count.limit",
+        count(2, 100),
+        2,
+        doc="Fewest deliveries of a record that a share group may set as its limit.",
+    )
+    group_share_max_delivery_count_limit: int = broker_key(
+        "group.share.max.delivery.count.limit",
+        count(2, 100),
+        10,
+        doc="Most deliveries of a record that a share group may set as its limit.",
+    )
+    group_share_partition_max_record_locks: int = broker_key(
+        "group.share.partition.max.record.locks",
+        count(100, 10_000),
+        2000,
+        doc="Records of one partition that a share group has taken in and not finished.",
+    )
+    group_share_min_partition_max_record_locks: int = broker_key(
+        "group.share.min.partition.max.record.locks",
+        count(100, 10_000),
+        100,
+        doc="Least limit of records in flight that a share group may set.",
+    )
+    group_share_max_partition_max_record_locks: int = broker_key(
+        "group.share.max.partition.max.record.locks",
+        count(100, 10_000),
+        4000,
+        doc="Greatest limit of records in flight that a share group may set.",
+    )
+    group_share_max_share_sessions: int = broker_key(
+        "group.share.max.share.sessions",
+        count(1, 100_000),
+        2000,
+        doc="Share sessions: members of all share groups that fetch.",
+    )
     group_share_max_size: int = broker_key(
         "group.share.max.size",
         count(1, 1000),
@@ -1066,7 +1126,7 @@ class BrokerConfig:
 
     @property
     def share_group_bounds(self) -> Mapping[str, tuple[int, int, int]]:
-        """Least, default and most of settings of share groups in ms, by the ends of their names."""
+        """Least, default and most of settings of share groups, by the ends of their names."""
         return {
             "session.timeout.ms": (
                 self.group_share_min_session_timeout_ms,
@@ -1082,5 +1142,20 @@ class BrokerConfig:
                 self.group_share_min_assignment_interval_ms,
                 self.group_share_assignment_interval_ms,
                 self.group_share_max_assignment_interval_ms,
+            ),
+            "record.lock.duration.ms": (
+                self.group_share_min_record_lock_duration_ms,
+                self.group_share_record_lock_duration_ms,
+                self.group_share_max_record_lock_duration_ms,
+            ),
+            "delivery.count.limit": (
+                self.group_share_min_delivery_count_limit,
+                self.group_share_delivery_count_limit,
+                self.group_share_max_delivery_count_limit,
+            ),
+            "partition.max.record.locks": (
+                self.group_share_min_partition_max_record_locks,
+                self.group_share_partition_max_record_locks,
+                self.group_share_max_partition_max_record_locks,
             ),
         }

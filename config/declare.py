@@ -53,7 +53,14 @@ def topic_key(
     )
 
 
-def group_key(name: str, type: ValueType[T], default: T, *, doc: str, broker: str) -> T:  # noqa: A002
+def group_key(
+    name: str,
+    type: ValueType[T],  # noqa: A002
+    default: T,
+    *,
+    doc: str,
+    broker: str | None,
+) -> T:
     """Declares a setting of groups, always dynamic; `broker` is the name of its default there."""
     return topic_key(name, type, default, doc=doc, broker=broker)
 

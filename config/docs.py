@@ -49,8 +49,7 @@ def group_table() -> str:
     """Markdown: the settings of a group."""
     head = "| group setting | default on the broker | default | between | what it does |\n"
     rows = (
-        f"| `{key.name}` | {_on_broker(key)} | {_default(key)} "
-        f"| {' and '.join(f'`{each}`' for each in bounds_of(key))} | {key.doc} |\n"
+        f"| `{key.name}` | {_on_broker(key)} | {_default(key)} | {_between(key)} | {key.doc} |\n"
         for key in GROUP_KEYS
     )
     return head + "|---|---|---|---|---|\n" + "".join(rows)
@@ -110,6 +109,12 @@ def _scope(key: ConfigKey) -> str:
 
 def _on_broker(key: ConfigKey) -> str:
     return f"`{key.broker_name}`" if key.on_broker else "none"
+
+
+def _between(key: ConfigKey) -> str:
+    """The bounds of a group's setting: keys of the broker, else what is allowed at all."""
+    bounds = bounds_of(key)
+    return _allowed(key) if bounds is None else " and ".join(f"`{each}`" for each in bounds)
 
 
 def _default(key: ConfigKey) -> str:

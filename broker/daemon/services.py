@@ -66,6 +66,7 @@ from broker.server.doors import Lobby
 from broker.server.endpoints import AdvertisedEndpoints
 from broker.server.page_cache import PageCache
 from broker.server.server import Server
+from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
 from broker.state.services import StateServices
 from broker.tasks.cleaner import Cleaner
@@ -139,6 +140,7 @@ class Services:
         self._make_server()
         self._make_coordinators()
         self._make_tasks(held_clock)
+        self._make_share_reads()
         self._make_routes()
 
     def _make_runtime(self) -> None:
@@ -300,6 +302,15 @@ class Services:
         )
         memory.watch(MemoryClass.SESSIONS, lambda: sessions.size_bytes)
         memory.watch_refusals(MemoryClass.SESSIONS, lambda: sessions.refusals)
+
+    def _make_share_reads(self) -> None:
+        self.share_reads = ShareReads(
+            ShareServices(
+                self.topics, self.share_states, self.config, self.clock, self.groups.deadlines,
+                self.waiters, self.damage,
+            )
+        )  # fmt: skip
+        self.server.on_lost = self.share_reads.connection_lost
 
     def _make_tasks(self, held_clock: HeldClock | None) -> None:
         topics, logs, lane = self.topics, self.logs, self.lane

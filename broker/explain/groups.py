@@ -63,6 +63,16 @@ PAGES: Mapping[str, Page] = {
         "not read yet; the next heartbeats try again.",
         "Look at error, and at the disk of the data directory.",
     ),
+    "share_partition_not_loaded": Page(
+        "The state of a partition that a share group reads could not be read, or its start could "
+        "not be decided; its members are answered with an error and try again.",
+        "Look at error, and at the disk of the data directory.",
+    ),
+    "share_lock_ended": Page(
+        "A member of a share group did not say in time what became of records that it got; they "
+        "are delivered again, or given up after share.delivery.count.limit.",
+        "If it happens often, raise share.record.lock.duration.ms, or have the client renew.",
+    ),
     "consumer_member_silent": Page(
         "A member of a group of the new protocol sent no heartbeat in time, and was removed."
     ),

@@ -10,6 +10,7 @@ from broker.record_times.offenders import DirtyClients
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.wire_error import wire_error
+from broker.share.share_reads import ShareReads
 from broker.share.state.coordinator import ShareCoordinator
 from broker.topics.metadata_image import TopicImage
 from broker.topics.names import check_not_internal
@@ -37,6 +38,7 @@ class Services(NamedTuple):
     config: ConfigStore
     groups: GroupCoordinator
     share_states: ShareCoordinator
+    share_reads: ShareReads
     probes: BrokerProbes
     dirty_clients: DirtyClients
 
@@ -62,7 +64,9 @@ async def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopics
                 context.services.probes.topic_deleted(name)
                 context.services.dirty_clients.topic_deleted(name)
             context.services.groups.topics_deleted(doomed)
-            context.services.share_states.topics_deleted(each.topic_id for each in done)
+            ids = [each.topic_id for each in done]
+            context.services.share_states.topics_deleted(ids)
+            context.services.share_reads.topics_deleted(ids)
         except StorageError as error:
             refusal = wire_error(error)
             results = [

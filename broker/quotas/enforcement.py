@@ -24,7 +24,7 @@ from broker.quotas.table import (
 from broker.runtime.event_log import event
 from broker.runtime.request_context import RequestContext
 
-PRODUCE, FETCH = 0, 1
+PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
 MAX_RATES = 10_000  # kept at one time; the one that rested longest gives way
 MAX_KNOWN = 10_000  # clients whose limits have been looked up
 MAX_THROTTLE_MS = 2**31 - 1
@@ -94,7 +94,7 @@ class Enforcement:
             throttle_ms = min(throttle_ms, self._window_ms)
         if context.api_key == PRODUCE:
             throttle_ms = max(throttle_ms, self._count(PRODUCER_BYTE_RATE, context, size_bytes))
-        elif context.api_key == FETCH:
+        elif context.api_key in {FETCH, SHARE_FETCH}:
             throttle_ms = max(throttle_ms, response.throttle_time_ms)
         if throttle_ms:
             if _says_throttle(response):
@@ -112,6 +112,12 @@ class Enforcement:
             assert limit is not None
             self._rate(CONSUMER_BYTE_RATE, limit).add(-size_bytes, self._now_ms())
         return throttle_ms
+
+    def sent(self, context: RequestContext[Any], size_bytes: int) -> int:
+        """Counts records that are sent whatever the limit; milliseconds for which the client is to
+        rest.
+        """
+        return self._count(CONSUMER_BYTE_RATE, context, size_bytes)
 
     def fetch_max_bytes(self, context: RequestContext[Any], wanted: int) -> int:
         """Size limit of one fetch, in bytes: never more than the limit gives in all its windows."""

@@ -76,6 +76,40 @@ def gather(answers: Sequence[T | Deferred[T]], join: Callable[[list[T]], R]) -> 
     return whole
 
 
+def both(first: Deferred[S], second: Deferred[T], join: Callable[[S, T], R]) -> Deferred[R]:
+    """`join` of two values when both are there; the first error fails it.
+
+    Who lets go of the answer, or wants it soon, does so with both.
+    """
+    whole: Deferred[R] = Deferred()
+
+    def first_came(value: S | None, error: BaseException | None) -> None:
+        if error is None:
+            second.listen(partial(second_came, value))
+        else:
+            whole.fail(error)
+
+    def second_came(before: S | None, value: T | None, error: BaseException | None) -> None:
+        if error is None:
+            pair: tuple[S, T] = before, value  # type: ignore[assignment]
+            _resolve_joined(whole, lambda _: join(*pair), [])
+        else:
+            whole.fail(error)
+
+    def let_go() -> None:
+        first.abandon()
+        second.abandon()
+
+    def hurry() -> None:
+        first.hurry()
+        second.hurry()
+
+    first.listen(first_came)
+    whole.when_abandoned(let_go)
+    whole.when_hurried(hurry)
+    return whole
+
+
 def chain(*steps: Callable[[], Deferred[None] | None]) -> Deferred[None]:
     """Steps one after another, each once the one before is done; the first error ends it."""
     whole: Deferred[None] = Deferred()

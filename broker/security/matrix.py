@@ -92,6 +92,8 @@ MATRIX: Mapping[str, tuple[Right, ...]] = MappingProxyType(
         "RenewDelegationToken": OPEN,  # the HMAC and the names in the token decide
         "SaslAuthenticate": OPEN,
         "SaslHandshake": OPEN,
+        "ShareAcknowledge": ((_O.READ, _G),),
+        "ShareFetch": ((_O.READ, _G),),
         "ShareGroupDescribe": ((_O.DESCRIBE, _G),),
         "ShareGroupHeartbeat": ((_O.READ, _G),),
         "SyncGroup": ((_O.READ, _G),),

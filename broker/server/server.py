@@ -63,6 +63,8 @@ class Server:
         `rights_of(principal, host)` gives the rights of a user at an address.
         """
         self.rights_of = rights_of
+        self.on_lost: Callable[[int], None] = _nothing
+        """Called with the number of each connection that ends."""
         self.loop = loop
         self.limits = limits
         self.probes = probes
@@ -184,6 +186,7 @@ class Server:
             self.probes.bytes_received += connection.received_bytes
             self.probes.bytes_sent += connection.sent_bytes
         self._by_number.pop(connection.peer.connection_id, None)
+        self.on_lost(connection.peer.connection_id)
         peer = connection.peer
         self._counts.went(peer.listener_name, peer.client_host)
 
@@ -260,6 +263,10 @@ class Server:
             await asyncio.sleep(STOP_POLL_SECONDS)
         await asyncio.sleep(0)
         return not waiting
+
+
+def _nothing(_: int) -> None:
+    """Nobody wants to know of connections that end."""
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -106,7 +106,10 @@ _WITHOUT_EFFECT = (
         _GROUP_TIMES,
     ),
     (
-        r"group\.streams\..*|group\.share\.(?!((min|max)\.)?(session|heartbeat|assignment)\.|max\.size|assignors).*",
+        (
+            r"group\.streams\..*|group\.share\.(?!((min|max)\.)?(session|heartbeat|assignment|record|delivery|partition)\."
+            r"|max\.(size|share\.sessions)|assignors).*"
+        ),
         _ANY,
         _NEW_GROUPS,
     ),

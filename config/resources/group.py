@@ -15,9 +15,12 @@ from config.errors import ConfigError
 from config.key import ConfigKey
 from config.layers import Setting
 from config.names import Named
-from config.values import INT_MAX, millis
+from config.offset_reset import LATEST, OffsetReset
+from config.values import INT_MAX, Choice, Flag, count, millis
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+OFFSET_RESET = "share.auto.offset.reset"
+READ_COMMITTED = "read_committed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,48 @@ class GroupConfig:
         broker="group.consumer.heartbeat.interval.ms",
         doc="Interval of heartbeats that such a member is asked for.",
     )
+    share_record_lock_duration_ms: int = group_key(
+        "share.record.lock.duration.ms",
+        millis(1, INT_MAX),
+        30_000,
+        broker="group.share.record.lock.duration.ms",
+        doc="Time for which a member of a share group holds a record that it got.",
+    )
+    share_delivery_count_limit: int = group_key(
+        "share.delivery.count.limit",
+        count(2, 100),
+        5,
+        broker="group.share.delivery.count.limit",
+        doc="Deliveries of a record, after which it is given up.",
+    )
+    share_partition_max_record_locks: int = group_key(
+        "share.partition.max.record.locks",
+        count(100, 10_000),
+        2000,
+        broker="group.share.partition.max.record.locks",
+        doc="Records of one partition that are taken in and not finished.",
+    )
+    share_auto_offset_reset: str = group_key(
+        OFFSET_RESET,
+        OffsetReset(),
+        LATEST,
+        broker=None,
+        doc="Where a share group begins to read a partition, at its first fetch.",
+    )
+    share_isolation_level: str = group_key(
+        "share.isolation.level",
+        Choice(("read_uncommitted", READ_COMMITTED)),
+        "read_uncommitted",
+        broker=None,
+        doc="Which records a share group gets: those of open and aborted transactions too, or not.",
+    )
+    share_renew_acknowledge_enable: bool = group_key(
+        "share.renew.acknowledge.enable",
+        Flag(),
+        True,
+        broker=None,
+        doc="Members may hold records for longer by renewing (KIP-1222).",
+    )
 
 
 BOUNDS: Mapping[str, tuple[str, str]] = {
@@ -47,6 +92,10 @@ BOUNDS: Mapping[str, tuple[str, str]] = {
         "group.consumer.min.heartbeat.interval.ms",
         "group.consumer.max.heartbeat.interval.ms",
     ),
+    **{
+        f"share.{end}": (f"group.share.min.{end}", f"group.share.max.{end}")
+        for end in ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+    },
 }
 """The keys of the broker for the least and the most that a group may set."""
 LESS_THAN: Mapping[str, str] = {HEARTBEAT: SESSION}
@@ -70,8 +119,8 @@ def check_group(settings: Mapping[str, Setting], config: GroupConfig, broker: Br
 
     `config` is the snapshot with these settings in it.
     """
-    for name, setting in settings.items():
-        least_key, most_key = BOUNDS[name]
+    for name in BOUNDS.keys() & settings.keys():
+        setting, (least_key, most_key) = settings[name], BOUNDS[name]
         if setting.value < _OF_BROKER[least_key](broker):
             raise ConfigError(name, f"{name} must be greater than or equal to {least_key}")
         if setting.value > _OF_BROKER[most_key](broker):
@@ -95,11 +144,13 @@ def check_bounds(config: BrokerConfig) -> None:
 
 
 def _within(setting: Setting, broker: BrokerConfig) -> Setting:
+    if setting.name not in BOUNDS:
+        return setting
     least, most = (_OF_BROKER[key](broker) for key in BOUNDS[setting.name])
     value = min(max(setting.value, least), most)
     return setting if value == setting.value else replace(setting, value=value, text=str(value))
 
 
-def bounds_of(key: ConfigKey) -> tuple[str, str]:
-    """The names of the least and the most, for the documentation."""
-    return BOUNDS[key.name]
+def bounds_of(key: ConfigKey) -> tuple[str, str] | None:
+    """The names of the least and the most, for the documentation; None without them."""
+    return BOUNDS.get(key.name)

@@ -103,7 +103,6 @@ def test_nothing_unfinished_is_left_behind() -> None:
 
 
 SCHEMAS_WAITING = {
-    "share_fetch", "share_acknowledge",
     "describe_share_group_offsets", "alter_share_group_offsets", "delete_share_group_offsets",
 }  # fmt: skip
 """APIs of share groups: served together, when all work (clients decide by share.version)."""

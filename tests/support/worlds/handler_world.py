@@ -40,6 +40,7 @@ from broker.security.authority import Authority
 from broker.security.delegation.tokens import Tokens
 from broker.security.users import Users
 from broker.server.services import bound
+from broker.share.share_reads import ShareReads, ShareServices
 from broker.share.state.coordinator import ShareCoordinator
 from broker.state.services import StateServices
 from broker.topics.config_resources import ConfigResources
@@ -222,6 +223,12 @@ class World:
             memory=broker.memory,
             persister=LocalPersister(broker.share_states),
         )
+        broker.share_reads = ShareReads(
+            ShareServices(
+                broker.topics, broker.share_states, broker.config, self.clock,
+                broker.groups.deadlines, broker.waiters, broker.damage,
+            )
+        )  # fmt: skip
         self.muted: list[tuple[int, float]] = []
         broker.users = Users(self.fs, broker.lane, self.env.rng)
         broker.tokens = Tokens(self.env, broker.lane, broker.config, broker.lane)

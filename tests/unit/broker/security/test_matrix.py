@@ -35,7 +35,8 @@ CODES = {
     **dict.fromkeys(
         ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup",
          "SyncGroup", "DescribeGroups", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat",
-         "ConsumerGroupDescribe", "ShareGroupHeartbeat", "ShareGroupDescribe"), GROUP,
+         "ConsumerGroupDescribe", "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch",
+         "ShareAcknowledge"), GROUP,
     ),
     **dict.fromkeys(
         ("WriteTxnMarkers", "DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeLogDirs",

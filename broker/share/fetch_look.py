@@ -1,0 +1,144 @@
+"""One look at the partitions of a share session: which may be acquired, and what their logs have.
+
+Nothing is changed. The request's bytes are shared out evenly among the partitions that have
+records; the first that is read gives a whole batch whatever its size.
+"""
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from broker.fetching.damage import DamageMet
+from broker.partitions.partition import last_fetchable
+from broker.runtime.wire_error import wire_error
+from broker.share.acquire import Acquired
+from broker.share.partition import SharePartition
+from broker.share.reading import ShareReading
+from broker.share.served_partition import ServedPartition
+from broker.share.served_partitions import ServedPartitions
+from broker.share.sessions import SharedPlace, ShareSession
+from broker.share.state.key import ShareKey
+from broker.topics.metadata_image import MetadataImage
+from config.resources.group import READ_COMMITTED
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+from storage.files.file_slice import FileSlice, Unverified
+
+
+class SharedAnswer(NamedTuple):
+    """Result of one partition: an error, or records that the member holds now."""
+
+    place: SharedPlace
+    error: KafkaError | None = None
+    topic: str = ""
+    records: FileSlice | bytes = b""
+    acquired: tuple[Acquired, ...] = ()
+
+
+class _Candidate(NamedTuple):
+    served: ServedPartition
+    records: SharePartition
+    at: int
+    committed: bool
+
+
+class FetchLook:
+    """Findings of one look."""
+
+    def __init__(
+        self,
+        session: ShareSession,
+        partitions: ServedPartitions,
+        may_read: Callable[[str], bool],
+        damage: DamageMet,
+    ) -> None:
+        """Nothing was looked at; `may_read` judges names of topics."""
+        self.refused: list[SharedAnswer] = []
+        self.readings: list[ShareReading] = []
+        self.unverified: list[Unverified] = []
+        """Ranges to verify before any of this is served."""
+        self.watched: list[object] = []
+        """Keys by which a fetch that waits is woken."""
+        self.size_bytes = 0
+        self._session = session
+        self._partitions = partitions
+        self._may_read = may_read
+        self._damage = damage
+
+    def run(
+        self,
+        image: MetadataImage,
+        max_bytes: int,
+        unreadable: Collection[Unverified],
+        late: Collection[Unverified],
+    ) -> None:
+        """Looks at all partitions; faults become errors of their partition."""
+        found = [self._candidate(place, image) for place in self._session.in_turn()]
+        candidates = [each for each in found if each is not None]
+        for each in candidates:
+            most = max(max_bytes // len(candidates), 1)
+            try:
+                self._read(each, most, unreadable, late)
+            except (KafkaError, StorageError) as fault:
+                self._failed(each, fault)
+
+    def _candidate(self, place: SharedPlace, image: MetadataImage) -> _Candidate | None:
+        try:
+            partition = image.require_by_id(*place)
+            if not self._may_read(partition.topic):
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301 - answered
+            served = self._partitions.serve(ShareKey(self._session.group, *place), partition)
+            records = served.records
+        except KafkaError as error:
+            self.refused.append(SharedAnswer(place, error))
+            return None
+        self.watched.append(served)
+        at = None if records is None else records.next_fetch()
+        if records is None or at is None:
+            return None
+        self.watched.append(partition)
+        committed = served.settings.share_isolation_level == READ_COMMITTED
+        if at >= last_fetchable(partition.log.snapshot, committed=committed):
+            return None
+        return _Candidate(served, records, at, committed)
+
+    def _read(
+        self,
+        candidate: _Candidate,
+        max_bytes: int,
+        unreadable: Collection[Unverified],
+        late: Collection[Unverified],
+    ) -> None:
+        served, records, at, committed = candidate
+        data = served.partition.read(
+            at, max_bytes, committed=committed, whole_first=not self.size_bytes
+        )
+        if data is None or not data.slices:
+            return
+        if data.unverified is not None:
+            if _is_among(data.unverified, unreadable):
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The log cannot be read")
+            if _is_among(data.unverified, late):
+                return
+            self.unverified.append(data.unverified)
+        self.readings.append(ShareReading(served, records, at, data, committed))
+        self.size_bytes += data.size_bytes
+
+    def _failed(self, candidate: _Candidate, fault: KafkaError | StorageError) -> None:
+        error = fault if isinstance(fault, KafkaError) else wire_error(fault)
+        if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:  # the log moved, or was cut: nothing there
+            self.refuse(candidate.served, candidate.at, error)
+
+    def refuse(self, served: ServedPartition, at: int, error: KafkaError) -> None:
+        """A partition cannot be read from an offset on."""
+        if error.code == ErrorCode.CORRUPT_MESSAGE:
+            self._damage.met(served.partition, at, error.message)
+        self.refused.append(SharedAnswer(place_of(served), error))
+
+
+def place_of(served: ServedPartition) -> SharedPlace:
+    """The place of a share partition in a session."""
+    return served.key.topic_id, served.key.partition
+
+
+def _is_among(unverified: Unverified, ranges: Collection[Unverified]) -> bool:
+    return any(each.segment is unverified.segment for each in ranges)

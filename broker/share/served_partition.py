@@ -1,0 +1,241 @@
+"""A share partition at work: loaded from the share coordinator, written through it.
+
+Every change is in memory at once and stored behind; what a client is answered waits until it is
+durable. Fetches that wait here are woken by whatever frees records.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from broker.partitions.partition import Partition
+from broker.runtime.deadlines import Deadline, Deadlines
+from broker.runtime.deferred import Deferred
+from broker.runtime.event_log import event
+from broker.share.acknowledge import AcknowledgedPart
+from broker.share.locks import Locks
+from broker.share.partition import SharePartition
+from broker.share.start_offsets import start_offset
+from broker.share.state.coordinator import ShareChange, ShareCoordinator
+from broker.share.state.key import ShareKey
+from broker.share.state.remembered import UNKNOWN, SharePartitionState
+from broker.share.states import AcquisitionLock, ShareRules, StateWrite
+from config.resources.group import GroupConfig
+from config.store import ConfigStore
+from protocol.errors import ErrorCode, KafkaError
+from storage.env import Clock
+
+RETRY_MS = 100
+"""Until the state is asked for again while the share coordinator is still loading."""
+_CODES = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""Codes for members, by codes of the share coordinator; UNKNOWN_SERVER_ERROR for all others."""
+
+
+class ShareParts(NamedTuple):
+    """The services that share partitions work with."""
+
+    states: ShareCoordinator
+    config: ConfigStore
+    clock: Clock
+    deadlines: Deadlines
+    wake: Callable[[object], None]
+    """Wakes the fetches that wait for a share partition."""
+
+
+class ServedPartition:
+    """One share partition. Used from the event loop only."""
+
+    def __init__(self, key: ShareKey, partition: Partition, parts: ShareParts) -> None:
+        """Nothing is known until `load`."""
+        self.key = key
+        self.partition = partition
+        self.error: KafkaError | None = None
+        """Set when it cannot be served: it is to be loaded again."""
+        self._parts = parts
+        self._records: SharePartition | None = None
+        self._locks = Locks(parts.deadlines, self._lock_ms, self._lock_ended)
+        self._retry = Deadline()
+        self._retry.callback = self.load
+        self._state_epoch = UNKNOWN
+        self._leader_epoch = partition.log.leader_epoch
+
+    @property
+    def settings(self) -> GroupConfig:
+        """The settings of its group."""
+        return self._parts.config.group_config(self.key.group)
+
+    @property
+    def records(self) -> SharePartition | None:
+        """The records, by the settings and the log of this moment; None while it is loaded."""
+        if self.error is not None:
+            raise self.error
+        records = self._records
+        if records is not None:
+            settings = self.settings
+            records.rules = ShareRules(
+                settings.share_delivery_count_limit, settings.share_partition_max_record_locks
+            )
+            records.log_starts_at(self.partition.log.snapshot.log_start_offset)
+        return records
+
+    @property
+    def is_current(self) -> bool:
+        """False when its state was begun again, or forgotten: it is to be loaded again."""
+        if self.error is not None:
+            return False
+        state = self._parts.states.states.get(self.key)
+        return self._records is None or (
+            state is not None and state.state_epoch == self._state_epoch
+        )
+
+    # --- what members do ---
+
+    def acknowledge(self, member: str, segments: Sequence[AcknowledgedPart]) -> Deferred[None]:
+        """Takes in what a member says of records; settled when it is durable. Raises KafkaError."""
+        records = self.records
+        if records is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return self._store(records.acknowledge(member, segments))
+
+    def release(self, member: str) -> Deferred[None]:
+        """Takes back all that a member holds, as its session ends."""
+        records = None if self.error is not None else self._records
+        write = None if records is None else records.release(member)
+        self._parts.wake(self)
+        return self._store(write)
+
+    def leave(self) -> None:
+        """Nobody reads here any more."""
+        self._retry.cancel()
+
+    def _lock_ms(self) -> int:
+        return self.settings.share_record_lock_duration_ms
+
+    def _lock_ended(self, lock: AcquisitionLock) -> None:
+        assert self._records is not None
+        event("share_lock_ended", "debug", share=self.key.owner, member=lock.member)
+        self._store(self._records.lock_ended(lock))
+        self._parts.wake(self)
+
+    # --- what is stored ---
+
+    def _store(self, write: StateWrite | None) -> Deferred[None]:
+        answer: Deferred[None] = Deferred()
+        if write is None:
+            answer.resolve(None)
+            return answer
+        self._write(write).listen(partial(self._stored, write, answer))
+        return answer
+
+    def _write(self, write: StateWrite) -> Deferred[None]:
+        change = ShareChange(
+            self._state_epoch, self._leader_epoch, write.start_offset, write.finished, write.batches
+        )
+        try:
+            return self._parts.states.write(self.key, change)
+        except KafkaError as error:
+            refused: Deferred[None] = Deferred()
+            refused.fail(error)
+            return refused
+
+    def _stored(
+        self, write: StateWrite, answer: Deferred[None], _: None, error: BaseException | None
+    ) -> None:
+        assert self._records is not None
+        if error is None:
+            self._records.written(write)
+            answer.resolve(None)
+        else:
+            self._records.failed(write)
+            refusal = _for_members(error)
+            if refusal.code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                self.error = refusal
+            answer.fail(refusal)
+        self._parts.wake(self)
+
+    # --- the start ---
+
+    def load(self) -> None:
+        """Reads its state, and chooses where to begin if that was never done."""
+        try:
+            read = self._parts.states.read(self.key, self._leader_epoch)
+        except KafkaError as error:
+            self._read(None, error)
+            return
+        if isinstance(read, Deferred):
+            read.listen(self._read)
+        else:
+            self._read(read, None)
+
+    def _read(self, state: SharePartitionState | None, error: BaseException | None) -> None:
+        if state is None:
+            self._not_loaded(error)
+            return
+        self._state_epoch = state.state_epoch
+        if state.start_offset == UNKNOWN:
+            self._choose()
+            return
+        records = self._made(state.start_offset)
+        try:
+            records.restore(state.batches)
+        except ValueError as fault:
+            self._not_loaded(fault)
+            return
+        self._ready(records)
+
+    def _choose(self) -> None:
+        strategy = self.settings.share_auto_offset_reset
+        try:
+            chosen = start_offset(self.partition, strategy, self._parts.clock.now_ms())
+        except Exception as error:  # noqa: BLE001 - what a log cannot answer is the answer
+            self._not_loaded(error)
+            return
+        if isinstance(chosen, Deferred):
+            chosen.listen(self._chosen)
+        else:
+            self._chosen(chosen, None)
+
+    def _chosen(self, start: int | None, error: BaseException | None) -> None:
+        """Stores the start, so that a restart does not choose another."""
+        if start is None:
+            self._not_loaded(error)
+            return
+        records = self._made(start)
+
+        def stored(_: None, error: BaseException | None) -> None:
+            if error is None:
+                self._ready(records)
+            else:
+                self._not_loaded(error)
+
+        self._write(records.starts()).listen(stored)
+
+    def _made(self, start: int) -> SharePartition:
+        return SharePartition(start, self._locks, ShareRules())
+
+    def _ready(self, records: SharePartition) -> None:
+        self._records = records
+        self._parts.wake(self)
+
+    def _not_loaded(self, error: BaseException | None) -> None:
+        """Tries again while the share coordinator loads; else its members are answered so."""
+        if isinstance(error, KafkaError) and error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self._parts.deadlines.set(self._retry, RETRY_MS)
+            return
+        event("share_partition_not_loaded", "warning", share=self.key.owner, error=error)
+        self.error = _for_members(error)
+        self._parts.wake(self)
+
+
+def _for_members(error: BaseException | None) -> KafkaError:
+    if not isinstance(error, KafkaError):
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+    code = _CODES.get(ErrorCode(error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
+    return KafkaError(code, error.message)

@@ -1,0 +1,97 @@
+"""Share groups' reads of records (KIP-932): sessions, what they hold, and how that ends."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.fetching.damage import DamageMet
+from broker.partitions.fetch_waiters import FetchWaiters
+from broker.runtime.deadlines import Deadlines
+from broker.runtime.deferred import Deferred
+from broker.runtime.gathering import gather
+from broker.share.acknowledging import Acknowledging
+from broker.share.fetch import FetchTerms, ShareFetcher, ShareFetchParts
+from broker.share.served_partition import ShareParts
+from broker.share.served_partitions import ServedPartitions
+from broker.share.sessions import ShareSession, ShareSessions
+from broker.share.state.coordinator import ShareCoordinator
+from broker.topics.topic_catalog import TopicCatalog
+from config.store import ConfigStore
+from storage.env import Clock
+
+
+class ShareServices(NamedTuple):
+    """The services of the broker that share groups read with."""
+
+    topics: TopicCatalog
+    states: ShareCoordinator
+    config: ConfigStore
+    clock: Clock
+    deadlines: Deadlines
+    waiters: FetchWaiters
+    damage: DamageMet
+
+
+class ShareReads:
+    """All that members of share groups read. Used from the event loop only."""
+
+    def __init__(self, services: ShareServices) -> None:
+        """Nobody reads."""
+        config, waiters = services.config, services.waiters
+        self.sessions = ShareSessions(lambda: config.broker_config.group_share_max_share_sessions)
+        self.partitions = ServedPartitions(
+            ShareParts(
+                services.states, config, services.clock, services.deadlines, waiters.wake_all
+            )
+        )
+        self.acknowledging = Acknowledging(services.topics, self.partitions)
+        self._waiters = waiters
+        self._fetches = ShareFetchParts(
+            services.topics, self.sessions, self.partitions, waiters, services.damage
+        )
+
+    def fetch(
+        self, session: ShareSession, terms: FetchTerms, may_read: Callable[[str], bool]
+    ) -> ShareFetcher:
+        """A fetch of a session, to begin."""
+        return ShareFetcher(self._fetches, session, terms, may_read)
+
+    def after_ms(self, wait_ms: int) -> Deferred[None]:
+        """Settled after so long: for a client that would ask again at once."""
+        answer: Deferred[None] = Deferred()
+        waiter = self._waiters.register((), 1, wait_ms, lambda: answer.resolve(None))
+        answer.when_abandoned(lambda: self._waiters.cancel(waiter))
+        answer.when_hurried(lambda: self._waiters.give_up(waiter))
+        return answer
+
+    def end(self, session: ShareSession) -> Deferred[None]:
+        """Ends a session; settled when all that its member holds was released, durably or not."""
+        self.sessions.end(session)
+        released = [
+            each.release(session.member) for each in self.partitions.of_group(session.group)
+        ]
+        if not self.sessions.has_any(session.group):
+            self.partitions.leave_group(session.group)
+        settled: list[Deferred[None] | None] = [_settled(each) for each in released]
+        gathered = gather(settled, lambda _: None)
+        if isinstance(gathered, Deferred):
+            return gathered
+        answer: Deferred[None] = Deferred()
+        answer.resolve(None)
+        return answer
+
+    def connection_lost(self, connection_id: int) -> None:
+        """Ends the sessions that a lost connection began."""
+        for session in self.sessions.of_connection(connection_id):
+            self.end(session)
+
+    def topics_deleted(self, topic_ids: Iterable[UUID]) -> None:
+        """Forgets share partitions of topics that are gone."""
+        self.partitions.topics_deleted(topic_ids)
+
+
+def _settled(release: Deferred[None]) -> Deferred[None]:
+    """The same, without its error: what could not be released is free when its lock ends."""
+    answer: Deferred[None] = Deferred()
+    release.listen(lambda _, error: answer.resolve(None))  # noqa: ARG005 - see above
+    return answer

@@ -1,0 +1,347 @@
+"""ShareFetch and ShareAcknowledge: what members get, say and hear (KIP-932, KIP-1206, KIP-1222)."""
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ErrorCode
+from storage.errors import DiskError
+from tests.support.worlds.share_read_world import (
+    ACCEPT,
+    LOCK_MS,
+    REJECT,
+    RELEASE,
+    RENEW,
+    ShareReadWorld,
+    acquired,
+    share_read_world,
+    values_of,
+)
+from tests.support.worlds.transaction_world import Producer
+
+SIX = (b"0", b"1", b"2", b"3", b"4", b"5")
+
+
+@pytest.fixture
+async def world() -> ShareReadWorld:
+    return await share_read_world()
+
+
+async def test_a_record_is_acquired_by_one_member_and_accepted(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one, other = world.reader("m1"), world.reader("m2")
+    answer = await one.fetch()
+    assert answer.acquisition_lock_timeout_ms == LOCK_MS
+    assert acquired(answer) == [(0, 5, 1)]
+    assert values_of(answer) == list(SIX)
+    assert await other.got() == []
+    assert await one.code((0, 5, ACCEPT)) == 0
+    assert await other.got() == []
+    assert world.state().start_offset == 0
+    assert world.state().finished == 6
+
+
+async def test_what_is_released_goes_to_another_member_and_what_is_rejected_to_nobody(
+    world: ShareReadWorld,
+) -> None:
+    await world.produce(*SIX)
+    one, other = world.reader("m1"), world.reader("m2")
+    await one.fetch()
+    await other.fetch()
+    assert await one.code((0, 5, ACCEPT, RELEASE, REJECT, RELEASE, RELEASE, ACCEPT)) == 0
+    answer = await other.fetch()
+    assert acquired(answer) == [(1, 1, 2), (3, 4, 2)]
+    assert values_of(answer) == list(SIX)  # whole batches leave; the client takes what it holds
+
+
+async def test_a_fetch_acknowledges_what_came_before(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one = world.reader()
+    await one.fetch()
+    answer = await one.fetch((1, 5, ACCEPT))
+    (topic,) = answer.responses
+    (part,) = topic.partitions
+    assert (part.partition_index, part.error_code, part.acknowledge_error_code) == (0, 0, 0)
+    assert (part.records or b"", part.acquired_records) == (b"", [])
+    answer = await one.fetch((1, 5, ACCEPT))
+    part = answer.responses[0].partitions[0]
+    assert part.acknowledge_error_code == ErrorCode.INVALID_RECORD_STATE
+
+
+async def test_a_fetch_waits_for_an_append(world: ShareReadWorld) -> None:
+    one = world.reader()
+    waiting = one.begin(wait_ms=60_000)
+    await world.turn()
+    assert waiting.answer is None
+    await world.produce(b"late")
+    await world.turn()
+    assert acquired(waiting.answer) == [(0, 0, 1)]
+
+
+async def test_a_fetch_waits_for_a_release_and_for_the_end_of_a_lock(
+    world: ShareReadWorld,
+) -> None:
+    await world.produce(*SIX)
+    one, other = world.reader("m1"), world.reader("m2")
+    await one.fetch()
+    waiting = other.begin(wait_ms=600_000)
+    await world.turn()
+    assert waiting.answer is None
+    assert await one.code((0, 2, RELEASE)) == 0
+    await world.turn()
+    assert acquired(waiting.answer) == [(0, 2, 2)]
+    waiting = other.begin(wait_ms=600_000)
+    await world.pass_ms(LOCK_MS - 1)
+    assert waiting.answer is None
+    await world.pass_ms(1)
+    assert acquired(waiting.answer) == [(0, 2, 3), (3, 5, 2)]
+    assert await one.code((3, 3, ACCEPT)) == ErrorCode.INVALID_RECORD_STATE
+
+
+async def test_the_end_of_a_session_releases(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one, other = world.reader("m1"), world.reader("m2")
+    await one.fetch()
+    await other.fetch()
+    answer = await one.acknowledge((0, 1, ACCEPT), epoch=-1)
+    assert answer.responses[0].partitions[0].error_code == 0
+    assert await other.got() == [(2, 5, 2)]
+    answer = await one.acknowledge((0, 1, ACCEPT), epoch=-1)
+    assert answer.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+async def test_the_end_of_a_connection_ends_its_sessions(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one = world.reader("m1")
+    assert await one.got() == [(0, 5, 1)]
+    reads = world.broker.share_reads
+    reads.connection_lost(2)
+    assert len(reads.sessions) == 1
+    reads.connection_lost(1)
+    await world.turn()
+    assert (len(reads.sessions), reads.partitions.count, reads.sessions.followed) == (0, 0, 0)
+    assert await world.reader("m2").got() == [(0, 5, 2)]
+
+
+async def test_epochs_of_sessions(world: ShareReadWorld) -> None:
+    one = world.reader()
+    assert (await one.fetch(epoch=3)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert (await one.acknowledge(epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert (await one.fetch((0, 0, ACCEPT), epoch=0)).error_code == ErrorCode.INVALID_REQUEST
+    assert (await one.fetch(epoch=0)).error_code == 0
+    wrong = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert (await one.fetch(epoch=2)).error_code == wrong
+    assert (await one.acknowledge(epoch=0)).error_code == wrong
+    assert (await one.acknowledge(epoch=1)).error_code == 0
+    assert (await one.fetch(epoch=2)).error_code == 0
+
+
+async def test_sessions_are_limited() -> None:
+    world = await share_read_world(group_share_max_share_sessions="1")
+    await world.reader("m1").fetch()
+    waiting = world.reader("m2").begin(wait_ms=50)
+    await world.turn()
+    assert waiting.answer is None
+    await world.passed(waiting)
+    assert waiting.answer.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+
+async def test_a_lock_is_renewed(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one = world.reader()
+    await one.fetch()
+    renewal = {"is_renew_ack": True, "max_bytes": 0, "max_records": 0, "min_bytes": 0}
+    for _ in range(3):
+        await world.pass_ms(LOCK_MS - 1)
+        answer = await one.fetch((0, 5, RENEW), **renewal)
+        assert answer.responses[0].partitions[0].acknowledge_error_code == 0
+    assert await one.code((0, 5, RENEW)) == ErrorCode.INVALID_REQUEST
+    assert await one.code((0, 5, RENEW), is_renew_ack=True) == 0
+    assert (await one.fetch((0, 5, RENEW), is_renew_ack=True)).error_code == 42
+    one.epoch -= 1
+    await world.configure(share_renew_acknowledge_enable="false")
+    refused = ErrorCode.INVALID_RECORD_STATE
+    assert await one.code((0, 5, RENEW), is_renew_ack=True) == refused
+    assert await one.code((0, 5, ACCEPT)) == 0
+
+
+async def test_modes_of_acquisition(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one, other = world.reader("m1"), world.reader("m2")
+    assert await one.got(max_records=2, share_acquire_mode=1) == [(0, 1, 1)]
+    assert await other.got(max_records=2) == [(2, 5, 1)]
+    assert (await one.fetch(share_acquire_mode=2)).error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_limits_of_deliveries_and_locks(world: ShareReadWorld) -> None:
+    await world.configure(share_delivery_count_limit="2", share_record_lock_duration_ms="15000")
+    await world.produce(b"a")
+    one = world.reader()
+    for count in (1, 2):
+        answer = await one.fetch()
+        assert answer.acquisition_lock_timeout_ms == 15_000
+        assert acquired(answer) == [(0, 0, count)]
+        await world.pass_ms(15_000)
+    assert await one.got() == []
+
+
+async def test_records_in_flight_are_limited(world: ShareReadWorld) -> None:
+    await world.configure(share_partition_max_record_locks="100")
+    for _ in range(30):
+        await world.produce(*SIX)
+    one = world.reader()
+    first = await one.got(batch_size=1000)
+    assert first == [(0, 101, 1)]
+    assert await one.got() == []
+    assert await one.code((0, 5, ACCEPT)) == 0
+    assert await one.got() == [(102, 107, 1)]
+
+
+@pytest.mark.parametrize(
+    ("reset", "start"), [("latest", 6), ("earliest", 0), ("by_duration:PT0.004S", 2)]
+)
+async def test_a_first_fetch_decides_where_to_begin(reset: str, start: int) -> None:
+    world = await share_read_world()
+    await world.initialized(start=-1)
+    await world.configure(share_auto_offset_reset=reset)
+    await world.produce(*SIX, at=world.clock.now_ms() - 6)
+    one = world.reader()
+    await one.fetch()
+    await world.turn()
+    await world.produce(b"new")
+    got = await one.got() or []
+    again = await world.again()
+    assert again.state().start_offset == start
+    assert (await again.reader("m2").got())[0][0] == start
+    assert got == [] or got[0][0] >= start
+
+
+async def test_rights_are_asked_for(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    world.rights = world.only()
+    assert (await world.reader().fetch()).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    refused = await world.reader().acknowledge((0, 0, ACCEPT))
+    assert refused.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    world.rights = world.only("g")
+    one = world.reader()
+    part = (await one.fetch()).responses[0].partitions[0]
+    assert part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert await one.code((0, 0, ACCEPT)) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    world.rights = world.only("g", "t")
+    assert await one.got() == [(0, 5, 1)]
+
+
+async def test_unknown_partitions_have_errors_of_their_own(world: ShareReadWorld) -> None:
+    one = world.reader("m1", ("t", 0), ("t", 9), ("t", 1))
+    answer = await one.fetch()
+    codes = {
+        each.partition_index: each.error_code
+        for topic in answer.responses
+        for each in topic.partitions
+    }
+    assert codes == {
+        9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        1: ErrorCode.UNKNOWN_SERVER_ERROR,  # nobody made its state
+    }
+    assert await one.code((0, 0, ACCEPT)) in {42, 121}
+
+
+async def test_requests_without_sense_are_refused(world: ShareReadWorld) -> None:
+    for fields in ({"member": ""}, {"member": "m" * 37}, {"member": "m", "group": ""}):
+        reader = world.reader(**fields)
+        assert (await reader.fetch()).error_code == ErrorCode.INVALID_REQUEST
+        assert (await reader.acknowledge()).error_code == ErrorCode.INVALID_REQUEST
+    assert (await world.reader().fetch(epoch=-2)).error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "acks", [((3, 1, 1),), ((0, 3, 1, 2),), ((0, 0, 9),), ((0, 2, 1), (2, 3, 1)), ((0, 0),)]
+)
+async def test_ranges_without_sense_are_refused(world: ShareReadWorld, acks: Any) -> None:
+    await world.produce(*SIX)
+    one = world.reader()
+    await one.fetch()
+    assert await one.code(*acks) == ErrorCode.INVALID_REQUEST
+    assert await one.code((0, 5, ACCEPT)) == 0
+
+
+async def test_partitions_take_turns_and_share_the_bytes() -> None:
+    world = await share_read_world()
+    await world.initialized(partition=1)
+    for partition in (0, 1):
+        for _ in range(4):
+            await world.produce(b"x" * 1000, partition=partition)
+    one = world.reader("m1", ("t", 0), ("t", 1))
+    seen = []
+    for _ in range(4):
+        answer = await one.fetch(max_bytes=2300)
+        seen.append([part.partition_index for part in answer.responses[0].partitions])
+    assert [sorted(each) for each in seen] == [[0, 1]] * 4
+    assert seen[0] != seen[1]
+
+
+async def test_the_log_start_passes_records(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    await world.produce(*SIX)
+    one = world.reader()
+    assert await one.got(max_records=1) == [(0, 5, 1)]
+    world.partition().log.delete_records(8)
+    assert await one.code((0, 5, ACCEPT)) == 0
+    assert await one.got() == [(8, 11, 1)]
+
+
+async def test_a_deleted_topic_ends_a_wait(world: ShareReadWorld) -> None:
+    one = world.reader()
+    waiting = one.begin(wait_ms=60_000)
+    await world.turn()
+    await world.delete_topic("t")
+    await world.turn()
+    part = waiting.answer.responses[0].partitions[0]
+    assert part.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert world.broker.share_reads.partitions.count == 0
+
+
+async def test_aborted_records_are_not_delivered_to_readers_of_committed_ones(
+    world: ShareReadWorld,
+) -> None:
+    await world.configure(share_isolation_level="read_committed")
+    await world.produce(b"before")
+    producer = Producer(world, "x", version=2)
+    await producer.begin()
+    for value, commit in ((b"aborted", False), (b"kept", True)):
+        await producer.write(value)
+        await producer.end(commit=commit)
+    await world.turn()
+    one = world.reader()
+    answer = await one.fetch()
+    got = acquired(answer)
+    held = {offset for first, last, _ in got for offset in range(first, last + 1)}
+    assert held == {0, 2, 3, 4}  # 2 and 4 are markers
+    await producer.write(b"open")
+    waiting = one.begin(wait_ms=60_000)
+    await world.turn()
+    assert waiting.answer is None
+    await producer.end()
+    await world.turn()
+    assert acquired(waiting.answer)[0][0] == 5
+
+
+async def test_a_failed_write_is_answered_and_undone(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one = world.reader()
+    await one.fetch()
+    log = world.state_partition().log
+    log.fail(DiskError("a log", "write", "refused", 5))
+    assert await one.code((0, 5, ACCEPT)) != 0
+    world.broker.share_reads.connection_lost(1)
+    again = await world.again()
+    assert await again.reader("m2").got() == [(0, 5, 1)]
+
+
+async def test_acknowledged_records_stay_so_over_a_kill(world: ShareReadWorld) -> None:
+    await world.produce(*SIX)
+    one = world.reader()
+    await one.fetch()
+    assert await one.code((0, 5, ACCEPT, ACCEPT, RELEASE, REJECT, RELEASE, ACCEPT)) == 0
+    again = await world.again()
+    assert await again.reader("m2").got() == [(2, 2, 2), (4, 4, 2)]
