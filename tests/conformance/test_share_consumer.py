@@ -1,0 +1,88 @@
+"""KafkaShareConsumer of Kafka 4.3, at a real Kafka 4.3 and here: the same program hears the same.
+
+Locks last two seconds on both sides.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from tests.conformance.conftest import create_topic
+from tests.support.clients import java_programs
+from tests.support.clients.java_programs import JavaProgram
+from tests.support.kafka.kafka_oracle import start_kafka
+from tests.support.worlds.broker_process import start_broker
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not java_programs.available(), reason="needs java, javac and mvn"),
+]
+COMMON = {
+    "group.share.record.lock.duration.ms": "2000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "offsets.topic.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+KAFKA = COMMON | {
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+HEARD = {
+    "implicit": ["got 0x1 1x1 2x1 3x1 4x1 5x1", "closed"],
+    "explicit": [
+        "got 0x1 1x1 2x1 3x1 4x1 5x1", "commit ok", "got 1x2 3x2", "commit ok", "closed",
+    ],
+    "limit": [
+        "got 0x1 1x1", "commit ok", "got 1x2 2x1", "commit ok", "got 3x1 4x1", "commit ok",
+        "got 3x2 5x1", "commit ok", "closed",
+    ],
+    "late": [
+        "got 0x1 1x1 2x1 3x1 4x1 5x1", "commit InvalidRecordStateException",
+        "got 0x2 1x2 2x2 3x2 4x2 5x2", "commit InvalidRecordStateException",
+        "got 0x3 1x3 2x3 3x3 4x3 5x3", "commit InvalidRecordStateException",
+        "got 0x4 1x4 2x4", "commit ok", "got 1x5", "commit ok",
+        "got 3x4 4x4 5x4", "commit ok", "got 4x5", "commit ok", "closed",
+    ],
+    "renew": ["got 0x1 1x1 2x1 3x1 4x1 5x1", "commit ok"] * 4 + ["got", "closed"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> JavaProgram:
+    classes = tmp_path_factory.mktemp("share-classes")
+    return JavaProgram("ShareReader", java_programs.client_jars(), classes)
+
+
+@pytest.fixture(scope="module", params=["kafka", "horolog"])
+def bootstrap(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    with ExitStack() as stack:
+        data_dir = tmp_path_factory.mktemp(f"share-{request.param}") / "data"
+        if request.param == "kafka":
+            node = stack.enter_context(start_kafka(data_dir, KAFKA))
+        else:
+            node = stack.enter_context(start_broker(data_dir, COMMON))
+        yield node.bootstrap
+
+
+@pytest.mark.parametrize("way", HEARD)
+def test_a_share_consumer_hears_what_it_hears_of_kafka(
+    way: str, bootstrap: str, program: JavaProgram, tmp_path: Path
+) -> None:
+    create_topic(AdminClient({"bootstrap.servers": bootstrap}), way, 1)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 100})
+    for number in range(6):
+        producer.produce(way, str(number))
+    producer.flush()
+    log = tmp_path / "reader.log"
+    process = program.start(bootstrap, way, f"{way}-group", way, log=log)
+    assert process.wait(120) == 0, log.read_text()
+    heard = [line for line in log.read_text().splitlines() if line[:1] != "["]
+    assert heard == HEARD[way]
