@@ -4,13 +4,14 @@ import textwrap
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from broker.explain import clients, disk, groups, process, tier, time
+from broker.explain import clients, disk, fleet, groups, process, tier, time
 from broker.explain.page import NOTHING, Page
 
 SUBJECTS: Mapping[str, Mapping[str, Page]] = {
     "The process": process.PAGES,
     "The disk": disk.PAGES,
     "The tier": tier.PAGES,
+    "The fleet": fleet.PAGES,
     "Time": time.PAGES,
     "Clients": clients.PAGES,
     "Groups and transactions": groups.PAGES,

@@ -1,0 +1,40 @@
+"""Pages of a fleet: several brokers that agree by rows in PostgreSQL."""
+
+from collections.abc import Mapping
+
+from broker.explain.page import Page
+
+PAGES: Mapping[str, Page] = {
+    "fleet_life_begins": Page(
+        "The node is registered and has a new incarnation. It takes its share of the partitions "
+        "now; what an earlier incarnation was doing counts no longer unless it was committed."
+    ),
+    "fleet_life_ends": Page(
+        "The incarnation may commit nothing any more: other nodes saw no renewal of its lease for "
+        "too long, or the catalog refused a commit. Clients whose writes were waiting are answered "
+        "with a retriable error. The node begins a new incarnation by itself.",
+        "If it happens again and again, look at the way to PostgreSQL, and for a second process "
+        "with the same node.id.",
+    ),
+    "fleet_node_id_taken": Page(
+        "Another process lives with this node.id, on another data directory. This one waits until "
+        "the other one has not renewed its lease for a while, and goes on then.",
+        "Give each broker of the fleet a node.id of its own.",
+    ),
+    "fleet_lease_not_renewed": Page(
+        "PostgreSQL did not answer a renewal of the lease; it is tried again. Writes wait for a "
+        "commit meanwhile, reads go on for a while. Other nodes fence this one when they reach "
+        "PostgreSQL and it does not.",
+        "Look at PostgreSQL and at the way to it.",
+    ),
+    "fleet_round_failed": Page(
+        "A look at the other nodes and at its own partitions, or a checkpoint, ended in an error "
+        "of PostgreSQL or the store. The next round tries again; nothing is lost.",
+        "Read the reason if it goes on.",
+    ),
+    "fleet_store_away": Page(
+        "The bytes of a commit did not get into the object store. They went into PostgreSQL "
+        "instead, from where the next checkpoint moves them.",
+        "Look at the store: PostgreSQL grows meanwhile.",
+    ),
+}
