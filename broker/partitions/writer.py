@@ -143,6 +143,24 @@ class PartitionWriter:
         self._turns.take(lambda: self._run(work, over), deferred.fail)
         return deferred
 
+    def durable_up_to(self, offset: int) -> Deferred[None] | None:
+        """Settled when all below an offset is durable, for what vouches for it; None when it is, or
+        the topic leaves that to the system. Fails with KafkaError.
+        """
+        log = self.log
+        if log.durable_offset >= offset or log.config.horolog_durability == "os":
+            return None
+        answer: Deferred[None] = Deferred()
+
+        def synced(error: BaseException | None) -> None:
+            if error is None:
+                answer.resolve(None)
+            else:
+                answer.fail(wire_error(error))
+
+        self._serving.commit.request(log, offset, synced)
+        return answer
+
     def became_durable(self) -> None:
         """Wakes the fetches that wait here when the high watermark has moved."""
         snapshot = self.log.snapshot

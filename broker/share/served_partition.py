@@ -12,6 +12,7 @@ from broker.partitions.partition import Partition
 from broker.runtime.deadlines import Deadline, Deadlines
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
+from broker.runtime.gathering import chain
 from broker.share.acknowledge import AcknowledgedPart
 from broker.share.locks import Locks
 from broker.share.partition import SharePartition
@@ -135,6 +136,18 @@ class ServedPartition:
         return answer
 
     def _write(self, write: StateWrite) -> Deferred[None]:
+        """Stores a change once the records that it speaks of are durable: else a power cut would
+        leave the state of records that are gone, and new ones would come to have it.
+        """
+        log = self.partition.log
+        last = max((each.last + 1 for each in write.batches), default=0)
+        needed = min(max(last, write.start_offset), log.snapshot.log_end_offset)
+        durable = self.partition.writer.durable_up_to(needed)
+        if durable is None:
+            return self._write_state(write)
+        return chain(lambda: durable, lambda: self._write_state(write))
+
+    def _write_state(self, write: StateWrite) -> Deferred[None]:
         change = ShareChange(
             self._state_epoch, self._leader_epoch, write.start_offset, write.finished, write.batches
         )

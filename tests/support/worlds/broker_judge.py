@@ -26,6 +26,7 @@ from tests.support.worlds.promises import (
     TransactionFacts,
     Written,
 )
+from tests.support.worlds.share_life import judge_shares
 from tests.support.worlds.transaction_world import TIMEOUT_MS
 
 MAGIC_AT = 16
@@ -62,6 +63,7 @@ async def judge(world: BrokerWorld, ledger: BrokerLedger, dice: random.Random) -
             await _judge_times(world, topic.name, index, dice)
     _judge_offsets(world, ledger, fates)
     _judge_fates(ledger, fates)
+    await judge_shares(world, ledger)
     return sum(log.corruption is not None for log in world.logs())
 
 

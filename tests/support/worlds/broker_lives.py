@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.support.worlds.broker_life import BrokenPromiseError, BrokerLife, outcome_of
 from tests.support.worlds.promises import TopicFacts
+from tests.support.worlds.share_life import share
 
 LONGEST_SECONDS = 300  # of one life: what waits for ever is found, too
 
@@ -72,6 +73,10 @@ async def _delete_records(life: BrokerLife) -> None:
     await life.delete_records(life.dice.choice(life.ledger.living(compacted=False)))
 
 
+async def _share(life: BrokerLife) -> None:
+    await share(life, life.dice.choice(life.ledger.living(compacted=False)))
+
+
 async def _retain(life: BrokerLife) -> None:
     await life.retain(life.dice.choice(life.ledger.living(compacted=False)))
 
@@ -111,6 +116,7 @@ LIVES: dict[str, dict[Step, int]] = {
     "transactions": {**ORDINARY, _transact: 5},
     "topics": {**ORDINARY, _create_or_delete: 4, _delete_records: 2, _offsets: 2},
     "groups": {**ORDINARY, _offsets: 3, _join: 2, _create_or_delete: 1, _transact: 1},
+    "queues": {**ORDINARY, _share: 6, _create_or_delete: 1, _delete_records: 1, _transact: 1},
     "settings": {**ORDINARY, _settings: 4, _ids: 2, _create_or_delete: 1},
     "removal": {**ORDINARY, _transact: 4, _retain: 3, _clean: 4, _delete_records: 1},
 }

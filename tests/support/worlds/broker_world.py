@@ -33,6 +33,8 @@ from tests.support.worlds.transaction_world import PromptCommit, TransactionWorl
 SMALL = {
     "transaction_state_log_num_partitions": "1",
     "offsets_topic_num_partitions": "1",
+    "share_coordinator_state_topic_num_partitions": "1",
+    "share_coordinator_snapshot_update_records_per_snapshot": "3",
     "horolog_durability": "by-acks",
     "group_initial_rebalance_delay_ms": "0",
     "log_segment_delete_delay_ms": "0",

@@ -115,6 +115,20 @@ class Membership:
 
 
 @dataclass(slots=True)
+class ShareFacts:
+    """Fates of the records of one partition for one share group."""
+
+    begun: Fact[bool] = field(default_factory=lambda: Fact(False))
+    """True once its state was made."""
+    finished: dict[int, Fact[bool]] = field(default_factory=dict)
+    """By offset: True for what is never to be delivered again."""
+
+    def of(self, offset: int) -> Fact[bool]:
+        """The fate of a record; whoever is not named is to be delivered."""
+        return self.finished.setdefault(offset, Fact(False))
+
+
+@dataclass(slots=True)
 class BrokerLedger:
     """All that was asked and answered."""
 
@@ -129,6 +143,8 @@ class BrokerLedger:
     """By group, topic and partition; None: nothing is committed."""
     members: dict[str, Fact[Membership | None]] = field(default_factory=dict)
     """By group; None: whatever it is."""
+    shares: dict[tuple[UUID, int], ShareFacts] = field(default_factory=dict)
+    """Of the one share group, by topic id and partition."""
     producer_ids: set[int] = field(default_factory=set)
     transactions: list[TransactionFacts] = field(default_factory=list)
 

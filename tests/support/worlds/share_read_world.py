@@ -34,10 +34,6 @@ class ShareReadWorld(TransactionWorld):
             fs, seed, **{"share_coordinator_state_topic_num_partitions": "2", **settings}
         )
 
-    async def loaded(self) -> None:
-        await self.broker.share_states.load()
-        await super().loaded()
-
     async def again(self, fs: SimFileSystem | None = None) -> "ShareReadWorld":
         """A broker on what is left, after kill -9 unless given."""
         made = ShareReadWorld(fs or self.remains(), self.seed + 1, **self.settings)

@@ -75,6 +75,7 @@ class TransactionWorld(World):
         return again
 
     async def loaded(self) -> None:
+        await self.broker.share_states.load()
         await self.broker.groups.load()
         await self.broker.transactions.load()
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from broker.share.state.key import ShareKey
 from protocol.errors import ErrorCode
 from storage.errors import DiskError
+from tests.support.worlds.handler_world import ManualCommit
 from tests.support.worlds.share_read_world import (
     ACCEPT,
     LOCK_MS,
@@ -345,3 +347,35 @@ async def test_acknowledged_records_stay_so_over_a_kill(world: ShareReadWorld) -
     assert await one.code((0, 5, ACCEPT, ACCEPT, RELEASE, REJECT, RELEASE, ACCEPT)) == 0
     again = await world.again()
     assert await again.reader("m2").got() == [(2, 2, 2), (4, 4, 2)]
+
+
+class SlowWorld(ShareReadWorld):
+    """A broker whose fsync thread waits for the test."""
+
+    commit_kind = ManualCommit
+
+
+async def test_an_acknowledgement_is_answered_when_records_and_state_are_durable() -> None:
+    world = SlowWorld(None, 0, horolog_durability="by-acks")
+    await world.make_topic(partitions=2)
+    begun = world.broker.share_states.initialize(ShareKey("g", world.topic_id(), 0), 1, 0)
+    for _ in range(3):
+        await world.turn()
+        world.commit.sync()
+    assert begun.settled
+    await world.produce(*SIX, acks=1)
+    one = world.reader()
+    assert await one.got() == [(0, 5, 1)]
+    waiting = one.begin((0, 5, ACCEPT))
+    log, state = world.partition().log, world.state_partition().log
+    await world.turn()
+    assert (waiting.answer, log.durable_offset) == (None, 0)
+    before = state.snapshot.log_end_offset
+    world.commit.sync()
+    await world.turn()
+    assert (waiting.answer, log.durable_offset) == (None, 6)
+    assert (state.snapshot.log_end_offset, state.durable_offset) == (before + 1, before)
+    world.commit.sync()
+    await world.turn()
+    part = waiting.answer.responses[0].partitions[0]
+    assert (part.acknowledge_error_code, state.durable_offset) == (0, before + 1)
