@@ -224,9 +224,16 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
         (
             "Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
             "TxnOffsetCommit", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup",
-            "ConsumerGroupHeartbeat", "ShareGroupHeartbeat",
+            "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
         ),
         "it is what clients do all day",
+    )
+    | dict.fromkeys(
+        (
+            "InitializeShareGroupState", "ReadShareGroupState", "WriteShareGroupState",
+            "DeleteShareGroupState", "ReadShareGroupStateSummary",
+        ),
+        "it is what brokers say to the share coordinator",
     )
     | dict.fromkeys(("ElectLeaders", "AlterPartitionReassignments"), "one node changes nothing")
     | {

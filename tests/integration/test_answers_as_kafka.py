@@ -16,9 +16,6 @@ from tests.support.worlds.broker_process import start_broker
 
 TIMEOUT_SECONDS = 10
 DIFFERENT = {
-    ("AlterConfigs", "group"): "groups have no settings of their own",
-    ("DescribeConfigs", "group"): "groups have no settings of their own",
-    ("IncrementalAlterConfigs", "group"): "groups have no settings of their own",
     ("Fetch", "replica"): "there are no followers",
     ("Produce", "null transaction"): "the refusal has a text",
 }

@@ -6,6 +6,7 @@ one, by the super user, so that answers do not depend on the order of the questi
 
 import json
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ FIRST_SERVED = {"Produce": 3}
 READY_SECONDS = 60
 SOON_SECONDS = 0.02
 LIVE_MEMBER = "live-member"
+SHARE = 2
+"""Type of a key of the share coordinator."""
 
 
 class Cell(NamedTuple):
@@ -76,7 +79,16 @@ class Survey:
             self._until(partial(self._commit, group))
         for name in scene.TRANSACTIONS:
             self._until(partial(self._transaction, name))
+        self._until(self._share_coordinator)
         self._live_member()
+
+    def _share_coordinator(self) -> bool:
+        """True once the topic of share groups' states is there."""
+        topic_id = next(iter(self._ids.values()))
+        text = urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+        asked = {"key_type": SHARE, "coordinator_keys": [f"{scene.GUARDED}:{text}:0"]}
+        (found,) = self._super("FindCoordinator", 6, **asked).coordinators
+        return bool(found.error_code == 0)
 
     def make_acls(self) -> None:
         """Makes the ACLs of the scene."""
@@ -108,9 +120,10 @@ class Survey:
 
     def answers(self, versions: Mapping[str, Iterable[int]]) -> Iterator[tuple[Cell, Shape]]:
         """The answer to every question, in these versions of each API."""
-        for name, some in versions.items():
-            for version in some:
-                yield from self._of_version(by_name()[name], version)
+        apis = by_name()
+        for name in sorted(versions, key=lambda each: apis[each].key):
+            for version in versions[name]:
+                yield from self._of_version(apis[name], version)
 
     def _of_version(self, api: Api, version: int) -> Iterator[tuple[Cell, Shape]]:
         seen: set[bytes] = set()

@@ -44,6 +44,7 @@ class Checked:
         await self._group()
         await self._consumer_group()
         await self._share_states()
+        await self._share_group()
         await self._transactions()
         await self._sessions_end()
         await self._farewell()
@@ -157,6 +158,9 @@ class Checked:
         altered = await self._ask("AlterConfigs", 2, resources=[one | configs(wanted)])
         same("AlterConfigs", altered.responses[0].error_code, 0)
         await self._setting(one, "888888888")
+        listed = await self._ask("ListConfigResources", 1, resource_types=[TOPIC])
+        names = {each.resource_name for each in listed.config_resources}
+        same("ListConfigResources", (listed.error_code, self.topic in names), (0, True))
 
     async def _setting(self, one: dict[str, Any], wanted: str) -> None:
         asked = one | {"configuration_keys": ["retention.ms"]}
@@ -292,6 +296,29 @@ class Checked:
         same("ConsumerGroupDescribe", (told.error_code, len(told.members)), (0, 1))
         left = await self._ask("ConsumerGroupHeartbeat", 1, **who, member_epoch=-1)
         same("ConsumerGroupHeartbeat, leaving", left.error_code, 0)
+
+    async def _share_group(self) -> None:
+        group = f"queue-{self.mark}"
+        who = {"group_id": group, "member_id": "reader"}
+        joined = await self._ask(
+            "ShareGroupHeartbeat", 1, **who, member_epoch=0, subscribed_topic_names=[self.topic]
+        )
+        same("ShareGroupHeartbeat", joined.error_code, 0)
+        (told,) = (await self._ask("ShareGroupDescribe", 1, group_ids=[group])).groups
+        same("ShareGroupDescribe", (told.error_code, len(told.members)), (0, 1))
+        partition = {"partition_index": 0, "acknowledgement_batches": []}
+        topics = [{"topic_id": self.topic_id, "partitions": [partition]}]
+        limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1000, "max_records": 10}
+        limits |= {"batch_size": 10}
+        fetched = await self._ask(
+            "ShareFetch", 2, **who, share_session_epoch=0, **limits, topics=topics,
+            forgotten_topics_data=[],
+        )  # fmt: skip
+        same("ShareFetch", fetched.error_code, 0)
+        closed = await self._ask("ShareAcknowledge", 2, **who, share_session_epoch=-1, topics=[])
+        same("ShareAcknowledge", closed.error_code, 0)
+        left = await self._ask("ShareGroupHeartbeat", 1, **who, member_epoch=-1)
+        same("ShareGroupHeartbeat, leaving", left.error_code, 0)
 
     async def _share_states(self) -> None:
         group = f"share-{self.mark}"
