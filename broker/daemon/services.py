@@ -279,6 +279,7 @@ class Services:
             self.topics, self.rules, self.config, self.clock, self.lane, self.probes
         )
         self.share_states = ShareCoordinator(state, self.loop)
+        self.share_persister = LocalPersister(self.share_states)
         self.groups = GroupCoordinator(
             state,
             self.clock_watch,
@@ -286,7 +287,7 @@ class Services:
             rng=self.rng,
             loop=self.loop,
             memory=self.memory,
-            persister=LocalPersister(self.share_states),
+            persister=self.share_persister,
         )
         self.producer_ids = ProducerIds(self.env, self.lane, self.logs.producer_ids)
         markers = Markers(self.topics, self.waiters, self.clock, self.groups)

@@ -102,6 +102,28 @@ def _offsets_deleted(request: Any, response: Any) -> Changes:
         yield change("delete offsets", f"{request.group_id} {place}", "", each)
 
 
+def _share_offsets_set(request: Any, response: Any) -> Changes:
+    if response.error_code:
+        yield change("set offsets", request.group_id, "", response)
+    starts = {
+        (topic.topic_name, each.partition_index): each.start_offset
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    for topic in response.responses:
+        for each in topic.partitions:
+            place = f"{request.group_id} {topic.topic_name}-{each.partition_index}"
+            start = starts.get((topic.topic_name, each.partition_index))
+            yield change("set offsets", place, f"offset={start}", each)
+
+
+def _share_offsets_deleted(request: Any, response: Any) -> Changes:
+    if response.error_code:
+        yield change("delete offsets", request.group_id, "", response)
+    for each in response.responses:
+        yield change("delete offsets", f"{request.group_id} {each.topic_name}", "", each)
+
+
 def _quotas(request: Any, response: Any, before: dict[str, Mapping[str, float]]) -> Changes:
     if request.validate_only:
         return
@@ -197,6 +219,8 @@ ACTIONS: Mapping[str, Described | Compared] = MappingProxyType(
         "IncrementalAlterConfigs": Compared(_settings_before, _altered),
         "DeleteGroups": _groups_deleted,
         "OffsetDelete": _offsets_deleted,
+        "AlterShareGroupOffsets": _share_offsets_set,
+        "DeleteShareGroupOffsets": _share_offsets_deleted,
         "AlterClientQuotas": Compared(_quotas_before, _quotas),
         "AlterUserScramCredentials": _users,
         "WriteTxnMarkers": _transactions_ended,
@@ -217,6 +241,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
             "FindCoordinator", "ListConfigResources", "ListGroups", "ListOffsets",
             "ListPartitionReassignments", "ListTransactions", "OffsetFetch",
             "OffsetForLeaderEpoch", "SaslAuthenticate", "SaslHandshake", "ShareGroupDescribe",
+            "DescribeShareGroupOffsets",
         ),
         "it only asks",
     )

@@ -6,7 +6,7 @@ their states have to be made first: a Kafka says so with the next heartbeat. Use
 loop only.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -14,6 +14,7 @@ from uuid import UUID
 from broker.groups.classic.group import Group
 from broker.groups.classic.members import Footprint
 from broker.groups.row_writer import RowWriter
+from broker.groups.share.altering import Altering, Place, Refused
 from broker.groups.share.forgetting import Forgetting
 from broker.groups.share.group import ShareGroup
 from broker.groups.share.heartbeat import ShareHeard, ShareHeartbeat, check_epoch
@@ -49,6 +50,7 @@ class ShareGroups:
         self._footprint = footprint
         self._initializing = Initializing(persister, rows)
         self._forgetting = Forgetting(persister, rows)
+        self._altering = Altering(persister, rows)
         self.count: int = 0
         """Epochs that began."""
 
@@ -202,6 +204,14 @@ class ShareGroups:
         share.remove(member)
         share.sees(self._around.image())
         self._begin_epoch(share)
+
+    # --- starts that are set ---
+
+    def begin_at(self, share: ShareGroup, starts: Mapping[Place, int]) -> Deferred[Refused]:
+        """Sets where a group without members begins in partitions; settled when that is durable,
+        with those that could not be set. Fails with KafkaError.
+        """
+        return self._altering.begin_at(share, starts, self._around.image())
 
     # --- topics that go ---
 

@@ -80,7 +80,8 @@ class ShareCoordinator:
         self._check_exists(key)
         now_ms = self._clock.now_ms()
         epoch = 0 if before is None else before.snapshot_epoch + 1
-        state = SharePartitionState(epoch, state_epoch, 0, start_offset, UNKNOWN, [], now_ms)
+        finished = UNKNOWN if start_offset == UNKNOWN else 0
+        state = SharePartitionState(epoch, state_epoch, 0, start_offset, finished, [], now_ms)
         return self._put(key, state, snapshot_row(key, state, now_ms))
 
     def read(

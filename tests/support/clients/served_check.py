@@ -319,6 +319,22 @@ class Checked:
         same("ShareAcknowledge", closed.error_code, 0)
         left = await self._ask("ShareGroupHeartbeat", 1, **who, member_epoch=-1)
         same("ShareGroupHeartbeat, leaving", left.error_code, 0)
+        await self._share_offsets(group)
+
+    async def _share_offsets(self, group: str) -> None:
+        start = {"partition_index": 0, "start_offset": 1}
+        topics = [{"topic_name": self.topic, "partitions": [start]}]
+        altered = await self._ask("AlterShareGroupOffsets", 0, group_id=group, topics=topics)
+        (result,) = altered.responses[0].partitions
+        same("AlterShareGroupOffsets", (altered.error_code, result.error_code), (0, 0))
+        asked = [{"group_id": group, "topics": None}]
+        (told,) = (await self._ask("DescribeShareGroupOffsets", 1, groups=asked)).groups
+        starts = {each.partition_index: each.start_offset for each in told.topics[0].partitions}
+        same("DescribeShareGroupOffsets", (told.error_code, starts[0]), (0, 1))
+        forgotten = [{"topic_name": self.topic}]
+        deleted = await self._ask("DeleteShareGroupOffsets", 0, group_id=group, topics=forgotten)
+        codes = deleted.error_code, deleted.responses[0].error_code
+        same("DeleteShareGroupOffsets", codes, (0, 0))
 
     async def _share_states(self) -> None:
         group = f"share-{self.mark}"

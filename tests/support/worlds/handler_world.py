@@ -214,6 +214,7 @@ class World:
             broker.topics, broker.rules, broker.config, self.clock, broker.lane, broker.probes
         )
         broker.share_states = ShareCoordinator(state, broker.loop)
+        broker.share_persister = LocalPersister(broker.share_states)
         broker.groups = GroupCoordinator(
             state,
             broker.clock_watch,
@@ -221,7 +222,7 @@ class World:
             rng=self.env.rng,
             loop=broker.loop,
             memory=broker.memory,
-            persister=LocalPersister(broker.share_states),
+            persister=broker.share_persister,
         )
         broker.share_reads = ShareReads(
             ShareServices(

@@ -36,7 +36,8 @@ CODES = {
         ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup",
          "SyncGroup", "DescribeGroups", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat",
          "ConsumerGroupDescribe", "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch",
-         "ShareAcknowledge"), GROUP,
+         "ShareAcknowledge",
+         "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"), GROUP,
     ),
     **dict.fromkeys(
         ("WriteTxnMarkers", "DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeLogDirs",
