@@ -43,13 +43,16 @@ class AcknowledgedPart(NamedTuple):
 
 def segments_of(ranges: Iterable[AcknowledgedRange], *, may_renew: bool) -> list[AcknowledgedPart]:
     """The ranges of one partition by type, in order. KafkaError INVALID_REQUEST when they overlap,
-    go back, or their types do not fit. Renewals need a request that announces them.
+    go back, or their types do not fit; INVALID_RECORD_STATE when one begins where another ends.
+    Renewals need a request that announces them.
     """
     known = TYPES_WITH_RENEWAL if may_renew else TYPES
     found: list[AcknowledgedPart] = []
     end = -1
     for each in ranges:
         types = each.acknowledge_types
+        if 0 <= end == each.first_offset:  # as Kafka 4.3: the first range has finished it
+            raise _not_held(f"offset {end} is named twice")
         if not end < each.first_offset <= each.last_offset:
             raise _invalid(f"range {each.first_offset}-{each.last_offset} follows offset {end}")
         if not types or (1 < len(types) != each.last_offset - each.first_offset + 1):

@@ -257,7 +257,7 @@ async def test_requests_without_sense_are_refused(world: ShareReadWorld) -> None
 
 
 @pytest.mark.parametrize(
-    "acks", [((3, 1, 1),), ((0, 3, 1, 2),), ((0, 0, 9),), ((0, 2, 1), (2, 3, 1)), ((0, 0),)]
+    "acks", [((3, 1, 1),), ((0, 3, 1, 2),), ((0, 0, 9),), ((0, 2, 1), (1, 3, 1)), ((0, 0),)]
 )
 async def test_ranges_without_sense_are_refused(world: ShareReadWorld, acks: Any) -> None:
     await world.produce(*SIX)

@@ -277,7 +277,7 @@ def test_types_of_a_range_make_segments() -> None:
 @pytest.mark.parametrize(
     "some",
     [
-        [(3, 2, [1])], [(0, 3, [1]), (3, 4, [1])], [(5, 6, [1]), (0, 1, [1])], [(0, 2, [1, 1])],
+        [(3, 2, [1])], [(0, 3, [1]), (2, 4, [1])], [(5, 6, [1]), (0, 1, [1])], [(0, 2, [1, 1])],
         [(0, 2, [])], [(0, 2, [5])], [(0, 2, [-1])], [(0, 2, [4])], [(-2, 0, [1])],
         [(0, 1, [1, 1, 1])],
     ],
@@ -288,3 +288,9 @@ def test_ranges_that_make_no_sense_are_no_valid_request(
     with pytest.raises(KafkaError) as error:
         segments_of(ranges(*some), may_renew=False)
     assert error.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_range_that_begins_where_another_ends_is_held_no_longer() -> None:
+    with pytest.raises(KafkaError) as error:
+        segments_of(ranges((0, 3, [1]), (3, 4, [1])), may_renew=False)
+    assert error.value.code == ErrorCode.INVALID_RECORD_STATE, "as Kafka 4.3 answers"

@@ -121,8 +121,7 @@ async def test_a_restart_finds_what_was_remembered() -> None:
 async def test_what_is_not_read_yet_is_not_answered() -> None:
     world, key = await made()
     await done(states(world).initialize(key, 2, 0))
-    again = await world.reborn()
-    share = states(again)
+    share = states(TransactionWorld(world.remains(), world.seed + 1, **world.settings))
     for call in (
         lambda: share.initialize(key, 2, 0),
         lambda: share.read(key, 0),
