@@ -24,6 +24,7 @@ METADATA_VERSION = 30  # 4.3-IV0, of Kafka 4.3
 OLDEST_METADATA_VERSION = 7  # 3.3-IV3, the oldest that Kafka 4 can run at
 TRANSACTION_VERSION = 2  # every end of a transaction takes an epoch (KIP-890)
 GROUP_VERSION = 1  # the new protocol of consumer groups is served (KIP-848)
+SHARE_VERSION = 1  # all of share groups is served (KIP-932)
 CLIENT_SOFTWARE_SINCE_VERSION = 3
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
@@ -53,6 +54,7 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
                 max_version=METADATA_VERSION,
             ),
             SupportedFeatureKey(name="group.version", min_version=0, max_version=GROUP_VERSION),
+            SupportedFeatureKey(name="share.version", min_version=0, max_version=SHARE_VERSION),
             SupportedFeatureKey(
                 name="transaction.version", min_version=0, max_version=TRANSACTION_VERSION
             ),
@@ -68,6 +70,11 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
                 name="group.version",
                 min_version_level=GROUP_VERSION,
                 max_version_level=GROUP_VERSION,
+            ),
+            FinalizedFeatureKey(
+                name="share.version",
+                min_version_level=SHARE_VERSION,
+                max_version_level=SHARE_VERSION,
             ),
             FinalizedFeatureKey(
                 name="transaction.version",

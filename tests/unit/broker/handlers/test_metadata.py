@@ -159,6 +159,7 @@ async def test_what_is_served_is_listed(world: World, version: int) -> None:
         levels = {each.name: each.max_version_level for each in response.finalized_features}
         assert levels["metadata.version"] >= 25
         assert levels["group.version"] == 1
+        assert levels["share.version"] == 1
 
 
 @pytest.mark.parametrize(
