@@ -120,6 +120,7 @@ def live_with_kills(server: S3Server, data_dir: Path, kills: Sequence[Kill]) -> 
         killer = _Killer(broker, kills)
         broker.proxy.around = Around(killer.before, killer.after)
         TierStory(broker).live()
+        killer.end()
         assert broker.starts == 1 + killer.killed
         return Lived(time.monotonic() - began, killer.killed, broker.failures)
 
@@ -146,6 +147,11 @@ class _Killer:
 
     def after(self, asked: Asked) -> bool:
         return self._kill(Kill(asked.call, is_after=True))
+
+    def end(self) -> None:
+        """Nothing is killed any more; what is being killed runs again."""
+        with self._gate:
+            self._left.clear()
 
     def _kill(self, kill: Kill) -> bool:
         with self._gate:
