@@ -47,8 +47,8 @@ def handle(request: ShareGroupHeartbeatRequest, context: Context) -> Answer:
     except KafkaError as error:
         return _refusal(context, error)
     if isinstance(outcome, Deferred):
-        return after(outcome, partial(_respond, context), partial(_refusal, context))
-    return _respond(context, outcome)
+        return after(outcome, partial(_respond, context, beat.group_id), partial(_refusal, context))
+    return _respond(context, beat.group_id, outcome)
 
 
 def _check_rights(beat: ShareHeartbeat, context: Context) -> None:
@@ -118,8 +118,8 @@ def _beat(request: ShareGroupHeartbeatRequest, context: Context) -> ShareHeartbe
     )
 
 
-def _respond(context: Context, heard: ShareHeard) -> ShareGroupHeartbeatResponse:
-    interval_ms = context.services.config.broker_config.group_share_heartbeat_interval_ms
+def _respond(context: Context, group_id: str, heard: ShareHeard) -> ShareGroupHeartbeatResponse:
+    interval_ms = context.services.config.group_config(group_id).share_heartbeat_interval_ms
     return ShareGroupHeartbeatResponse(
         member_id=heard.member_id,
         member_epoch=heard.epoch,

@@ -19,6 +19,16 @@ from config.offset_reset import LATEST, OffsetReset
 from config.values import INT_MAX, Choice, Flag, count, millis
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+SHARE_SESSION, SHARE_HEARTBEAT = "share.session.timeout.ms", "share.heartbeat.interval.ms"
+SHARE_BOUNDED = (
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "assignment.interval.ms",
+    "record.lock.duration.ms",
+    "delivery.count.limit",
+    "partition.max.record.locks",
+)
+"""Ends of the names of settings of share groups that have bounds on the broker."""
 OFFSET_RESET = "share.auto.offset.reset"
 READ_COMMITTED = "read_committed"
 
@@ -41,6 +51,27 @@ class GroupConfig:
         5000,
         broker="group.consumer.heartbeat.interval.ms",
         doc="Interval of heartbeats that such a member is asked for.",
+    )
+    share_session_timeout_ms: int = group_key(
+        SHARE_SESSION,
+        millis(1, INT_MAX),
+        45_000,
+        broker="group.share.session.timeout.ms",
+        doc="Session time-out of members of a share group. More than share.heartbeat.interval.ms.",
+    )
+    share_heartbeat_interval_ms: int = group_key(
+        SHARE_HEARTBEAT,
+        millis(1, INT_MAX),
+        5000,
+        broker="group.share.heartbeat.interval.ms",
+        doc="Interval of heartbeats that such a member is asked for.",
+    )
+    share_assignment_interval_ms: int = group_key(
+        "share.assignment.interval.ms",
+        millis(0, INT_MAX),
+        1000,
+        broker="group.share.assignment.interval.ms",
+        doc="Shortest time between two assignments of a share group.",
     )
     share_record_lock_duration_ms: int = group_key(
         "share.record.lock.duration.ms",
@@ -94,11 +125,11 @@ BOUNDS: Mapping[str, tuple[str, str]] = {
     ),
     **{
         f"share.{end}": (f"group.share.min.{end}", f"group.share.max.{end}")
-        for end in ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+        for end in SHARE_BOUNDED
     },
 }
 """The keys of the broker for the least and the most that a group may set."""
-LESS_THAN: Mapping[str, str] = {HEARTBEAT: SESSION}
+LESS_THAN: Mapping[str, str] = {HEARTBEAT: SESSION, SHARE_HEARTBEAT: SHARE_SESSION}
 """Keys whose value has to be less than that of another one."""
 GROUP_KEYS = keys_of(GroupConfig)
 _BY_NAME = {key.name: Named(key.on_topic[0], (key,)) for key in GROUP_KEYS}

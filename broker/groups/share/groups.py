@@ -107,7 +107,7 @@ class ShareGroups:
         """False for a while after the last assignment; a clock that was set back holds none up."""
         if not share.assigned_ms:
             return True
-        interval_ms = self._around.settings().group_share_assignment_interval_ms
+        interval_ms = self._around.group_settings(share.group_id).share_assignment_interval_ms
         return not 0 <= now_ms - share.assigned_ms < interval_ms
 
     def _begin_epoch(self, share: ShareGroup) -> None:
@@ -190,7 +190,8 @@ class ShareGroups:
         if session is None:
             session = share.sessions[member.member_id] = Deadline()
             session.callback = partial(self._is_silent, share, member.member_id)
-        self._deadlines.set(session, self._around.settings().group_share_session_timeout_ms)
+        settings = self._around.group_settings(share.group_id)
+        self._deadlines.set(session, settings.share_session_timeout_ms)
 
     def _is_silent(self, share: ShareGroup, member_id: str) -> None:
         member = share.members.get(member_id)

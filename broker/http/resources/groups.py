@@ -136,7 +136,7 @@ def _members(services: GroupServices, group: Group) -> list[dict[str, object]]:
 
 
 def _share_members(services: GroupServices, share: ShareGroup) -> list[dict[str, object]]:
-    session_timeout_ms = services.config.broker_config.group_share_session_timeout_ms
+    session_timeout_ms = services.config.group_config(share.group_id).share_session_timeout_ms
     return [
         {
             "member_id": each.member_id,

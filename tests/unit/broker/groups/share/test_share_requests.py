@@ -21,9 +21,11 @@ from protocol.apis import (
     share_group_describe,
     share_group_heartbeat,
 )
+from protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.errors import ErrorCode as E
 from protocol.errors import KafkaError
 from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, group_world
+from tests.support.worlds.handler_world import altered
 
 SESSION_MS = 45_000
 
@@ -277,3 +279,27 @@ async def test_groups_of_a_kafka_are_taken_over() -> None:
     )  # fmt: skip
     answer = await beat(restarted, "m", 0, "t", group="kafkas")
     assert (answer.error_code, told(answer)) == (0, [0, 1])
+
+
+async def set_on_group(world: GroupWorld, **settings: str) -> None:
+    """Settings of the group, by their keys with _ for a dot."""
+    rows = [(name.replace("_", "."), value) for name, value in settings.items()]
+    request = IncrementalAlterConfigsRequest(resources=[altered(32, GROUP, rows)])
+    answer = await world.call(request, 1)
+    assert answer.responses[0].error_code == 0, answer
+
+
+async def test_a_group_has_times_of_its_own() -> None:
+    world = await group_world()
+    await set_on_group(
+        world,
+        share_session_timeout_ms="50000",
+        share_heartbeat_interval_ms="7000",
+        share_assignment_interval_ms="0",
+    )
+    assert (await beat(world, "a", 0, "t")).heartbeat_interval_ms == 7000
+    assert told(await beat(world, "b", 0, "t")) != [], "it is assigned at once"
+    world.pass_ms(SESSION_MS + 4000)
+    assert len(described(world).members) == 2
+    world.pass_ms(1000)
+    assert described(world).members == []
