@@ -283,7 +283,7 @@ async def test_groups_of_a_kafka_are_taken_over() -> None:
 
 async def set_on_group(world: GroupWorld, **settings: str) -> None:
     """Settings of the group, by their keys with _ for a dot."""
-    rows = [(name.replace("_", "."), value) for name, value in settings.items()]
+    rows = [(name.replace("_", "."), 0, value) for name, value in settings.items()]
     request = IncrementalAlterConfigsRequest(resources=[altered(32, GROUP, rows)])
     answer = await world.call(request, 1)
     assert answer.responses[0].error_code == 0, answer
