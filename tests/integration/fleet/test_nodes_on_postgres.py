@@ -1,0 +1,197 @@
+"""Nodes of a fleet on a real PostgreSQL that dies under them, and nodes that die and stop.
+
+Their logs are lists and their store is in memory; the rows, the connections and the time are real.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+
+from broker.fleet.bodies import CommittedBodies
+from broker.fleet.catalog.line import LineLimits
+from broker.fleet.catalog.postgres import PostgresCatalog
+from broker.fleet.catalog.rows import CommitId, NodeAddress, PartitionKey, Registration
+from broker.fleet.committer import FleetReach
+from broker.fleet.life import FleetNode
+from broker.fleet.times import FleetTimes
+from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
+from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, Value, decoded
+
+pytestmark = pytest.mark.skipif(
+    not is_postgres_published(), reason="the package registry has no PostgreSQL for this machine"
+)
+NODES, SHARDS, PARTITIONS = 3, 4, 6
+PRODUCERS, VALUES = 4, 60
+TOPIC = UUID(int=100)
+LIMITS = LineLimits(connect=1, answer=1)
+TIMES = FleetTimes(
+    lease=1.0, renew=0.2, watch=0.2, flush=0.002, inline_bytes=300, checkpoint=0.5, keep=60
+)
+PATIENCE_SECONDS = 60
+
+
+class MemoryObjects:
+    """A `CommitStore` that never fails."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    async def put(self, commit_id: CommitId, body: bytes) -> str:
+        key = f"wal/{commit_id.incarnation.node_id}/{len(self.objects)}"
+        self.objects[key] = body
+        return key
+
+    async def get(self, key: str) -> bytes:
+        return self.objects[key]
+
+
+class MachineClock:
+    """The machine's."""
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Machine:
+    """A node, and the disk that it finds again."""
+
+    def __init__(self, url: str, fleet_id: UUID, node_id: int, objects: MemoryObjects) -> None:
+        self._url, self._fleet_id, self._objects = url, fleet_id, objects
+        self.node_id = node_id
+        self.disk = Disk()
+        self.host = SimHost(self.disk)
+
+    def start(self) -> None:
+        self.host = SimHost(self.disk)
+        self.catalog = PostgresCatalog(self._url, LIMITS)
+        reach = FleetReach(self.catalog, self._objects, MachineClock(), TIMES)
+        address = NodeAddress("localhost", 9092)
+        order = Registration(self.node_id, UUID(int=self.node_id), address, "1")
+        self.node = FleetNode(reach, self.host, order, self._fleet_id)
+        self._task = asyncio.ensure_future(self.node.run())
+
+    async def kill(self) -> None:
+        """Ends its process; its last statements may still be done."""
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        self.host.served.clear()
+        await self.catalog.close()
+
+
+@dataclass
+class RealFleet:
+    """Machines, and what clients were answered."""
+
+    machines: list[Machine]
+    acknowledged: dict[tuple[PartitionKey, int], Value] = field(default_factory=dict)
+
+    async def produce(self, key: PartitionKey, value: Value) -> bool:
+        for machine in self.machines:
+            log, life = machine.host.served.get(key), machine.node.life
+            if log is not None and log.takes_writes and life is not None:
+                end = log.append(value, 0)
+                answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+                def done(error: BaseException | None, answered=answered) -> None:  # type: ignore[no-untyped-def]
+                    if not answered.done():
+                        answered.set_result(error)
+
+                life.committer.request(log, end, done)
+                await asyncio.wait({answered}, timeout=5)
+                if answered.done() and answered.result() is None:
+                    had = self.acknowledged.setdefault((key, end - 1), value)
+                    assert had == value
+                    return True
+                return False
+        await asyncio.sleep(0.05)
+        return False
+
+
+async def committed(
+    catalog: PostgresCatalog, objects: MemoryObjects
+) -> dict[PartitionKey, list[SimBatch]]:
+    """All that the rows say, with their bytes."""
+    bodies = CommittedBodies(catalog, objects)
+    found = {}
+    for row in await catalog.partitions(range(SHARDS)):
+        batches: list[SimBatch] = []
+        for each in row.spans:
+            assert each.span.base_offset == len(batches)
+            arrived = await bodies.batches_of(each)
+            batches += [SimBatch(each.span.epoch, a.arrival_ms, decoded(a.data)) for a in arrived]
+            assert len(batches) == each.span.end_offset
+        found[row.partition] = batches
+    return found
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres() as running:
+        yield running
+
+
+async def produce(fleet: RealFleet, producer: int, dice: random.Random) -> None:
+    """Sends values until each is acknowledged."""
+    for sequence in range(VALUES):
+        key = PartitionKey(TOPIC, dice.randrange(PARTITIONS))
+        while not await fleet.produce(key, Value(producer, sequence)):
+            pass
+        await asyncio.sleep(dice.random() * 0.1)
+
+
+async def hurt(fleet: RealFleet, server: PostgresServer, turn: int, dice: random.Random) -> None:
+    """PostgreSQL dies in each third turn, a node in the others, half of them with their disk."""
+    if turn % 3 == 2:
+        server.kill()
+        await asyncio.to_thread(server.start)
+        return
+    machine = dice.choice(fleet.machines)
+    await machine.kill()
+    if dice.random() < 0.5:
+        machine.disk.lose_all()
+    await asyncio.sleep(dice.choice((0.0, 2.0)))
+    machine.start()
+
+
+def check(fleet: RealFleet, found: dict[PartitionKey, list[SimBatch]]) -> None:
+    """All is there once, what was acknowledged where it was, and epochs do not fall."""
+    for (key, offset), value in fleet.acknowledged.items():
+        assert found[key][offset].value == value
+    values = [each.value for batches in found.values() for each in batches]
+    assert sorted(values) == [Value(p, s) for p in range(PRODUCERS) for s in range(VALUES)]
+    for batches in found.values():
+        epochs = [each.epoch for each in batches]
+        assert epochs == sorted(epochs)
+
+
+@pytest.mark.timeout(180)
+async def test_nothing_acknowledged_is_lost_though_nodes_and_postgres_die(
+    server: PostgresServer,
+) -> None:
+    dice = random.Random(3)
+    url = await asyncio.to_thread(server.new_fleet, SHARDS)
+    catalog, objects = PostgresCatalog(url, LineLimits(5, 30)), MemoryObjects()
+    facts = await catalog.facts()
+    await catalog.create_topic(TOPIC, "t", [each % SHARDS for each in range(PARTITIONS)])
+    fleet = RealFleet([Machine(url, facts.fleet_id, each + 1, objects) for each in range(NODES)])
+    for machine in fleet.machines:
+        machine.start()
+
+    producers = [asyncio.ensure_future(produce(fleet, each, dice)) for each in range(PRODUCERS)]
+    for turn in range(6):
+        await asyncio.sleep(0.5 + dice.random())
+        await hurt(fleet, server, turn, dice)
+    await asyncio.wait_for(asyncio.gather(*producers), PATIENCE_SECONDS)
+
+    check(fleet, await committed(catalog, objects))
+    assert sum(row.epoch for row in await catalog.shards()) > SHARDS, "shards had several owners"
+    for machine in fleet.machines:
+        await machine.kill()
+    await catalog.close()
