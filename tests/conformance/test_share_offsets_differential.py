@@ -44,20 +44,25 @@ RECORDS = 10
 GROUPS, SHARES = 0, 2
 
 
+def _fill(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for topic, partitions in (("one", 1), ("two", 2)):
+        create_topic(admin, topic, partitions)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(RECORDS):
+        producer.produce("one", b"%d" % number)
+    producer.flush(30)
+
+
 class OffsetsSide:
     """One broker, and all that it said."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, is_new: bool = True) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self.wire = WireClient(host, int(port))
         self.said: list[object] = []
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        for topic, partitions in (("one", 1), ("two", 2)):
-            create_topic(admin, topic, partitions)
-        producer = Producer({"bootstrap.servers": bootstrap})
-        for number in range(RECORDS):
-            producer.produce("one", b"%d" % number)
-        producer.flush(30)
+        if is_new:
+            _fill(bootstrap)
         topics = self.wire.call(metadata.MetadataRequest(topics=None), 12).topics
         self.ids = {each.name: each.topic_id for each in topics}
         self.names = {topic_id: name for name, topic_id in self.ids.items()}
