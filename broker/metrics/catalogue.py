@@ -21,6 +21,7 @@ from broker.metrics.requests import REQUEST_DURATIONS, REQUEST_METRICS, RequestV
 from broker.metrics.retention import RETENTION_METRICS, RetentionView
 from broker.metrics.scrub import SCRUB_METRICS, ScrubView
 from broker.metrics.security import SECURITY_METRICS, SecurityView
+from broker.metrics.share import KAFKA_SHARE_METRICS, SHARE_METRICS, ShareView
 from broker.metrics.tier import TIER_METRICS, TierView
 from broker.metrics.tier_store import TIER_STORE_METRICS, TierStoreView
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS, TopicView
@@ -121,6 +122,7 @@ CATALOGUE: Final = Catalogue(
         Family(ScrubView, SCRUB_METRICS),
         Family(LogView, PARTITION_METRICS),
         Family(GroupView, GROUP_METRICS),
+        Family(ShareView, SHARE_METRICS),
         Family(TransactionView, TRANSACTION_METRICS),
         Family(QuotaView, QUOTA_METRICS),
         Family(RetentionView, RETENTION_METRICS),
@@ -134,6 +136,7 @@ KAFKA_CATALOGUE: Final = Catalogue(
     (
         Family(KafkaView, KAFKA_METRICS),
         Family(KafkaTierView, KAFKA_TIER_METRICS),
+        Family(ShareView, KAFKA_SHARE_METRICS),
         Family(ExporterView, EXPORTER_METRICS),
     )
 )

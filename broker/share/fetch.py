@@ -18,6 +18,7 @@ from broker.share.fetch_look import FetchLook, SharedAnswer, place_of
 from broker.share.reading import NotCached, ShareReading
 from broker.share.served_partitions import ServedPartitions
 from broker.share.sessions import ShareSession, ShareSessions
+from broker.share.share_counts import ShareCounts
 from broker.topics.topic_catalog import TopicCatalog
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CorruptBatch
@@ -43,6 +44,7 @@ class ShareFetchParts(NamedTuple):
     partitions: ServedPartitions
     waiters: FetchWaiters
     damage: DamageMet
+    counts: ShareCounts
 
 
 class ShareFetcher:
@@ -141,6 +143,7 @@ class ShareFetcher:
             has_moved = has_moved or records.next_fetch() != reading.at
             if got:
                 taken = sum(each.last - each.first + 1 for each in got)
+                self._parts.counts.delivered += taken
                 ask = ask._replace(max_records=ask.max_records - taken)
                 piece, topic = reading.cut(bounds, got), served.partition.topic
                 answers.append(SharedAnswer(place_of(served), None, topic, piece, tuple(got)))

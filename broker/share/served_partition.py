@@ -16,6 +16,7 @@ from broker.runtime.gathering import chain
 from broker.share.acknowledge import AcknowledgedPart
 from broker.share.locks import Locks
 from broker.share.partition import SharePartition
+from broker.share.share_counts import ShareCounts
 from broker.share.start_offsets import start_offset
 from broker.share.state.coordinator import ShareChange, ShareCoordinator
 from broker.share.state.key import ShareKey
@@ -48,6 +49,7 @@ class ShareParts(NamedTuple):
     deadlines: Deadlines
     wake: Callable[[object], None]
     """Wakes the fetches that wait for a share partition."""
+    counts: ShareCounts
 
 
 class ServedPartition:
@@ -96,6 +98,11 @@ class ServedPartition:
             state is not None and state.state_epoch == self._state_epoch
         )
 
+    @property
+    def in_flight(self) -> int:
+        """Records from the first unfinished one to the last that was given out."""
+        return 0 if self._records is None else self._records.window.in_flight
+
     # --- what members do ---
 
     def acknowledge(self, member: str, segments: Sequence[AcknowledgedPart]) -> Deferred[None]:
@@ -103,7 +110,10 @@ class ServedPartition:
         records = self.records
         if records is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self._store(records.acknowledge(member, segments))
+        write = records.acknowledge(member, segments)
+        for first, last, kind in segments:
+            self._parts.counts.acknowledged[kind] += last - first + 1
+        return self._store(write)
 
     def release(self, member: str) -> Deferred[None]:
         """Takes back all that a member holds, as its session ends."""
@@ -121,6 +131,7 @@ class ServedPartition:
 
     def _lock_ended(self, lock: AcquisitionLock) -> None:
         assert self._records is not None
+        self._parts.counts.locks_ended += 1
         event("share_lock_ended", "debug", share=self.key.owner, member=lock.member)
         self._store(self._records.lock_ended(lock))
         self._parts.wake(self)

@@ -50,6 +50,12 @@ class ServedPartitions:
         served = self._by_group.get(key.group, {}).get(key)
         return served if served is not None and served.is_current else None
 
+    @property
+    def in_flight(self) -> int:
+        """Records from the first unfinished one of each to the last that was given out."""
+        groups = list(self._by_group.values())
+        return sum(each.in_flight for group in groups for each in list(group.values()))
+
     def of_group(self, group: str) -> list[ServedPartition]:
         """Share partitions of a group."""
         return list(self._by_group.get(group, {}).values())

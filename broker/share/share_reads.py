@@ -14,6 +14,7 @@ from broker.share.fetch import FetchTerms, ShareFetcher, ShareFetchParts
 from broker.share.served_partition import ShareParts
 from broker.share.served_partitions import ServedPartitions
 from broker.share.sessions import ShareSession, ShareSessions
+from broker.share.share_counts import ShareCounts
 from broker.share.state.coordinator import ShareCoordinator
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
@@ -39,15 +40,21 @@ class ShareReads:
         """Nobody reads."""
         config, waiters = services.config, services.waiters
         self.sessions = ShareSessions(lambda: config.broker_config.group_share_max_share_sessions)
+        self.counts = ShareCounts()
         self.partitions = ServedPartitions(
             ShareParts(
-                services.states, config, services.clock, services.deadlines, waiters.wake_all
+                services.states,
+                config,
+                services.clock,
+                services.deadlines,
+                waiters.wake_all,
+                self.counts,
             )
         )
         self.acknowledging = Acknowledging(services.topics, self.partitions)
         self._waiters = waiters
         self._fetches = ShareFetchParts(
-            services.topics, self.sessions, self.partitions, waiters, services.damage
+            services.topics, self.sessions, self.partitions, waiters, services.damage, self.counts
         )
 
     def fetch(
@@ -83,6 +90,7 @@ class ShareReads:
     def connection_lost(self, connection_id: int) -> None:
         """Ends the sessions that a lost connection began."""
         for session in self.sessions.of_connection(connection_id):
+            self.counts.sessions_lost += 1
             self.end(session)
 
     def topics_deleted(self, topic_ids: Iterable[UUID]) -> None:

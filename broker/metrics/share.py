@@ -1,0 +1,100 @@
+"""Metrics of share groups: sessions, records in flight, and what became of them; in Kafka's names
+on /metrics/kafka.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from broker.metrics.declare import Metric, Sample, counter, gauge, one
+from broker.share.share_reads import ShareReads
+
+KINDS = ("gap", "accept", "release", "reject", "renew")
+"""Types of acknowledgements, by their numbers on the wire."""
+
+
+class ShareView(NamedTuple):
+    """Services that metrics of share groups read."""
+
+    share_reads: ShareReads
+
+
+def _acknowledged(view: ShareView) -> Iterable[Sample]:
+    counts = view.share_reads.counts.acknowledged
+    return [((kind,), float(counts[number])) for number, kind in enumerate(KINDS)]
+
+
+def _in_kafkas_words(view: ShareView) -> Iterable[Sample]:
+    return [((kind.capitalize(),), number) for (kind,), number in _acknowledged(view)]
+
+
+SHARE_METRICS: tuple[Metric[ShareView], ...] = (
+    gauge(
+        "horolog_share_sessions",
+        "Sessions of members of share groups.",
+        (),
+        one(lambda view: len(view.share_reads.sessions)),
+    ),
+    gauge(
+        "horolog_share_partitions",
+        "Share partitions in memory: those that members read.",
+        (),
+        one(lambda view: view.share_reads.partitions.count),
+    ),
+    gauge(
+        "horolog_share_records_in_flight",
+        "Records from the first unfinished one of each share partition to the last given out.",
+        (),
+        one(lambda view: view.share_reads.partitions.in_flight),
+    ),
+    counter(
+        "horolog_share_records_delivered",
+        "Records that members of share groups acquired.",
+        (),
+        one(lambda view: view.share_reads.counts.delivered),
+    ),
+    counter(
+        "horolog_share_records_acknowledged",
+        "Records that members of share groups acknowledged, by the type of acknowledgement.",
+        ("type",),
+        _acknowledged,
+    ),
+    counter(
+        "horolog_share_locks_ended",
+        "Acquisitions that ended because their time was over.",
+        (),
+        one(lambda view: view.share_reads.counts.locks_ended),
+    ),
+    counter(
+        "horolog_share_sessions_lost",
+        "Sessions of share groups that ended with their connection.",
+        (),
+        one(lambda view: view.share_reads.counts.sessions_lost),
+    ),
+)
+
+KAFKA_SHARE_METRICS: tuple[Metric[ShareView], ...] = (
+    counter(
+        "kafka_server_sharegroupmetrics_recordacknowledgements",
+        "Records that members of share groups acknowledged.",
+        ("acktype",),
+        _in_kafkas_words,
+    ),
+    gauge(
+        "kafka_server_sharesessioncache_sharesessionscount",
+        "Sessions of members of share groups.",
+        (),
+        one(lambda view: len(view.share_reads.sessions)),
+    ),
+    gauge(
+        "kafka_server_sharesessioncache_sharepartitionscount",
+        "Partitions in all of these sessions.",
+        (),
+        one(lambda view: view.share_reads.sessions.followed),
+    ),
+    counter(
+        "kafka_server_sharesessioncache_sharesessionevictions",
+        "Sessions that ended with their connection.",
+        (),
+        one(lambda view: view.share_reads.counts.sessions_lost),
+    ),
+)
