@@ -47,7 +47,7 @@ class Rng(Protocol):
         """A number from 0 to limit - 1."""
 
     def uuid(self) -> UUID:
-        """A random (version 4) UUID."""
+        """A random (version 4) UUID; as Kafka writes it, it does not begin with "-"."""
 
 
 class File(Protocol):

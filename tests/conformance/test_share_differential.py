@@ -25,6 +25,7 @@ from protocol.apis import (
     share_group_heartbeat,
 )
 from tests.conformance.conftest import create_topic
+from tests.conformance.test_consumer_group_differential import until
 from tests.conformance.test_share_consumer import COMMON, KAFKA
 from tests.support.clients.wire import WireClient
 from tests.support.kafka.kafka_oracle import available, start_kafka
@@ -58,11 +59,7 @@ class Side:
             self._make(wire, name, group, settings)
 
     def _make(self, wire: WireClient, name: str, group: str, settings: dict[str, str]) -> None:
-        self.ids[name] = next(
-            each.topic_id
-            for each in wire.call(metadata.MetadataRequest(topics=None), 12).topics
-            if each.name == name
-        )
+        until(lambda: self._knows(wire, name))
         named = {"share.auto.offset.reset": "earliest", **settings}
         resource = altered(
             GROUP_RESOURCE, group, [(key, SET, value) for key, value in named.items()]
@@ -71,6 +68,12 @@ class Side:
         assert wire.call(request, 1).responses[0].error_code == 0
         self.append(name, 6)
         self._join(wire, group, name)
+
+    def _knows(self, wire: WireClient, name: str) -> bool:
+        """True once the broker has heard of the topic; its id is noted."""
+        topics = wire.call(metadata.MetadataRequest(topics=None), 12).topics
+        self.ids |= {each.name: each.topic_id for each in topics if each.name == name}
+        return name in self.ids
 
     def append(self, name: str, count: int, size: int = 2) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 1000})

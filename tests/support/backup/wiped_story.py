@@ -214,6 +214,7 @@ class WipedStory:
             offsets = [TopicPartition(PLAIN, 0, at)]
             producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 60)
             if at // 20 % 3 == 2:
+                producer.flush(60)  # what was not sent would not be aborted either
                 producer.abort_transaction(60)
             else:
                 producer.commit_transaction(60)

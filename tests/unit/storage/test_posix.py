@@ -3,13 +3,16 @@
 import errno
 import os
 import stat
+import uuid
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from storage.errors import DirectoryLocked, DiskError, FileMissing, NoSpace
-from storage.posix import PosixFile, PosixFileSystem, disk_error, real_env
+from storage.files.meta_properties import kafka_uuid
+from storage.posix import PosixFile, PosixFileSystem, SystemRng, disk_error, real_env
 
 
 @pytest.fixture
@@ -193,3 +196,11 @@ def test_the_real_environment() -> None:
     assert 0 <= env.rng.uint64() < 2**64
     assert {env.rng.below(3) for _ in range(200)} == {0, 1, 2}
     assert env.rng.uuid() != env.rng.uuid()
+
+
+def test_no_id_is_an_option_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`horolog tokens renew -uxhE…` would be refused: such an id is drawn again."""
+    drawn = iter([UUID(bytes=bytes([first]) + bytes(15)) for first in (0xF8, 0xFB, 0xF7, 0xFC)])
+    monkeypatch.setattr(uuid, "uuid4", lambda: next(drawn))
+    rng = SystemRng()
+    assert [kafka_uuid(rng.uuid())[0] for _ in range(2)] == ["9", "_"]
