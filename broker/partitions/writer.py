@@ -1,7 +1,9 @@
 """The write half of a partition: order of writes, threads, and the time of the answer.
 
 Appends run inline on the loop unless validation means inflating much; then they run on a lane, and
-every later write waits for its turn, so that the order of arrival is the order in the log. A batch
+every later write waits for its turn, so that the order of arrival is the order in the log. When its
+turn comes it runs on the loop like any other: a producer that is never without a request under way
+would else be on the lane for good, once one change there was before it. A batch
 with times out of bounds may need a rewrite first (time.md 2). Its quarantined records are stored in
 the quarantine, as durably as the producer asked, before the rest is stored here: a
 crash in between, or a retry, repeats a record in the quarantine and loses none.
@@ -15,10 +17,17 @@ from functools import partial
 from typing import TypeVar
 
 from broker.partitions.partition_services import NOBODY, PartitionServices, PendingRewrite, Sender
+from broker.partitions.waiting_append import (
+    INLINE_REWRITE_BYTES,
+    AppendSteps,
+    AtOnce,
+    WaitingAppend,
+    on_loop,
+    only_on_lane,
+)
 from broker.partitions.writer_gate import WriterGate
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import settle
-from broker.runtime.memory_account import MemoryClass
 from broker.runtime.unpacking import too_much_of_a_request
 from broker.runtime.wire_error import wire_error
 from protocol.errors import ErrorCode, KafkaError
@@ -36,9 +45,6 @@ T = TypeVar("T")
 
 ACKS_ALL = -1
 CODEC_POSITION = 22  # low byte of the attributes
-INLINE_REWRITE_BYTES = 1280 * 1024
-"""Records of more than these bytes are rewritten on a lane. A batch of the usual largest size is
-below it: a copy for the lane and the way there and back take longer than the rewriting."""
 
 Outcome = AppendResult | Deferred[AppendResult]
 
@@ -84,8 +90,10 @@ class PartitionWriter:
         log, size = self.log, len(records)
         if size > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK:
             return self._append_packed(records, acks, sender)
-        if self._turns.waiting or (size > LEAST_LANE_BYTES and log.needs_lane(records)):
-            return self._append_in_turn(records, acks, sender, self._append)
+        if size > LEAST_LANE_BYTES and log.needs_lane(records):
+            return self._append_in_turn(records, acks, sender, only_on_lane)
+        if self._turns.waiting:
+            return self._append_in_turn(records, acks, sender, on_loop)
         try:
             result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
         except MistimedBatch as mistimed:
@@ -98,14 +106,15 @@ class PartitionWriter:
         """As `append`; how much it unpacks to decides where that is done."""
         budget, size = sender.budget, len(records)
         budget.admit(size)
+        at_once = partial(self._serving.unpacking.at_once, size, budget)
+        if self.log.needs_lane(records):
+            return self._append_in_turn(records, acks, sender, only_on_lane)
+        if self._turns.waiting:
+            return self._append_in_turn(records, acks, sender, at_once)
         try:
-            if self._turns.waiting or self.log.needs_lane(records):
-                raise TooMuchWork  # noqa: TRY301 - known beforehand
-            result = self._serving.unpacking.at_once(
-                size, budget, lambda work: self._append(records, acks, work)
-            )
+            result = at_once(lambda work: self._append(records, acks, work))
         except TooMuchWork:
-            return self._append_in_turn(records, acks, sender, self._append)
+            return self._append_in_turn(records, acks, sender, only_on_lane)
         except MistimedBatch as mistimed:
             return self._rewrite(mistimed, acks, sender)
         return self._appended(result, size)
@@ -114,7 +123,7 @@ class PartitionWriter:
         """As `append`, for a set of format 0 or 1: it is made into a batch first."""
         if self._turns.waiting or up_conversion.needs_lane(records):
             sender.budget.admit(len(records))
-            return self._append_in_turn(records, acks, sender, self._append_old)
+            return self._append_in_turn(records, acks, sender, only_on_lane, self._append_old)
         try:
             result = self._append_old(records, acks)
         except MistimedBatch as mistimed:
@@ -127,8 +136,16 @@ class PartitionWriter:
         if not self._turns.waiting:
             return self._appended(self._append_own(batch, acks), size)
         answer: Deferred[AppendResult] = Deferred()
-        stored = self.in_turn(lambda: self._append_own(batch, acks))
-        stored.listen(partial(self._answer, answer, size))
+
+        def begin() -> None:
+            try:
+                result = self._append_own(batch, acks)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the turn is over
+                self._over(answer, size, None, error)
+            else:
+                self._over(answer, size, result, None)
+
+        self._turns.take(begin, answer.fail)
         return answer
 
     def in_turn(self, work: Callable[[], T]) -> Deferred[T]:
@@ -221,29 +238,25 @@ class PartitionWriter:
         records: memoryview,
         acks: int,
         sender: Sender,
-        append: Callable[[memoryview, int, Work], AppendResult],
+        at_once: AtOnce,
+        append: Callable[[memoryview, int, Work | None], AppendResult] | None = None,
     ) -> Deferred[AppendResult]:
-        size, memory = len(records), self._serving.memory
-        memory.charge(MemoryClass.LANES, size)
+        append = append or self._append
+        serving, size = self._serving, len(records)
         answer: Deferred[AppendResult] = Deferred()
-        origin, copy = self._origin(sender), bytearray(records)
-
-        def attempt(work: Work) -> AppendResult | PendingRewrite:
-            try:
-                return append(memoryview(copy), acks, work)
-            except MistimedBatch as mistimed:
-                return self._pending_rewrite(mistimed, origin)
-
-        def left(future: Future[AppendResult | PendingRewrite]) -> None:
-            memory.release(MemoryClass.LANES, size)
-            self._left_lane(answer, acks, size, future)
+        origin = self._origin(sender)
+        steps = AppendSteps(
+            lambda batch, work: append(batch, acks, work),
+            lambda mistimed: self._pending_rewrite(mistimed, origin),
+            partial(self._ended, answer, acks, size),
+        )
+        waiting = WaitingAppend(records, steps, sender.budget, serving, at_once)
 
         def refused(error: Exception) -> None:
-            memory.release(MemoryClass.LANES, size)
+            waiting.released()
             answer.fail(error)
 
-        budget, unpacking = sender.budget, self._serving.unpacking
-        self._turns.take(lambda: unpacking.on_lane(budget, attempt, left), refused)
+        self._turns.take(waiting.begin, refused)
         return answer
 
     def _rewrite(self, mistimed: MistimedBatch, acks: int, sender: Sender) -> Outcome:
@@ -258,35 +271,33 @@ class PartitionWriter:
             return answer
         mistimed.keep()
         work = partial(self._pending_rewrite, mistimed, origin)
-        over = partial(self._left_lane, answer, acks, 0)
+
+        def over(future: Future[PendingRewrite]) -> None:
+            came: Deferred[PendingRewrite] = Deferred()
+            settle(came, future)
+            came.listen(partial(self._ended, answer, acks, 0))
+
         self._turns.take(lambda: self._run(work, over), answer.fail)
         return answer
 
-    def _left_lane(
+    def _ended(
         self,
         answer: Deferred[AppendResult],
         acks: int,
         size_bytes: int,
-        future: Future[AppendResult | PendingRewrite],
+        outcome: AppendResult | PendingRewrite | None,
+        error: BaseException | None,
     ) -> None:
         """Passes the turn on, unless a rewritten batch is still to be stored."""
-        came: Deferred[AppendResult | PendingRewrite] = Deferred()
-
-        def left(
-            outcome: AppendResult | PendingRewrite | None, error: BaseException | None
-        ) -> None:
-            if not isinstance(outcome, PendingRewrite):
-                if isinstance(error, TooMuchWork):
-                    error = too_much_of_a_request(ErrorCode.MESSAGE_TOO_LARGE)
-                self._over(answer, size_bytes, outcome, error)
-                return
-            try:
-                self._set_aside(answer, acks, outcome)
-            except Exception as fault:  # noqa: BLE001 - nothing was stored: the turn is over
-                self._over(answer, size_bytes, None, fault)
-
-        settle(came, future)
-        came.listen(left)
+        if not isinstance(outcome, PendingRewrite):
+            if isinstance(error, TooMuchWork):
+                error = too_much_of_a_request(ErrorCode.MESSAGE_TOO_LARGE)
+            self._over(answer, size_bytes, outcome, error)
+            return
+        try:
+            self._set_aside(answer, acks, outcome)
+        except Exception as fault:  # noqa: BLE001 - nothing was stored: the turn is over
+            self._over(answer, size_bytes, None, fault)
 
     def _set_aside(
         self, answer: Deferred[AppendResult], acks: int, rewrite: PendingRewrite

@@ -20,6 +20,7 @@ from broker.partitions.fetch_waiters import FetchWaiters
 from broker.partitions.group_commit import GroupCommit
 from broker.partitions.partition import Partition
 from broker.partitions.partition_services import NOBODY, PartitionServices
+from broker.partitions.waiting_append import only_on_lane
 from broker.runtime.deferred import Deferred
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount
@@ -227,7 +228,7 @@ class InterleavedWorld:
         partition = self.partition
         self._asked(
             lambda: (
-                partition.writer._append_in_turn(data, acks, NOBODY, partition.writer._append)
+                partition.writer._append_in_turn(data, acks, NOBODY, only_on_lane)
                 if on_lane
                 else partition.writer.append(data, acks)
             ),
