@@ -228,6 +228,8 @@ class Tiering:
         below = await parts.disk.run(droppable)
         if tiered.has_leaving:
             await parts.tier.copies.run(tiered.fence)
+            if not is_rewritten:
+                await parts.disk.run(tiered.vouch, below)
         while leaving := await self._in_turn(partition, partial(tiered.leave, below)):
             parts.logs.bury_copied(log, leaving)
             parts.tier.tally.dropped(len(leaving), sum(each.size_bytes for each in leaving))

@@ -350,11 +350,12 @@ class Log:
             self._take_out(leaving)
         return RemovalStep(leaving, self._start_offset, has_more=len(before) > len(leaving))
 
-    def _take_out(self, leaving: Sequence[Segment]) -> None:
-        """The oldest local segments leave the directory, and readers see it."""
+    def _take_out(self, leaving: Sequence[Segment], *, sync: bool = True) -> None:
+        """The oldest local segments leave the directory, durably if asked; readers see it."""
         if leaving:
             rename_away(leaving)
-            self.files.fs.sync_dir(self.files.path)
+            if sync:
+                self.files.fs.sync_dir(self.files.path)
             self._appender.drop_segments(len(leaving))
         self._publish()
 
@@ -394,7 +395,7 @@ class Log:
         with self._change():
             below = min(below, self.tiers.uploaded_end)
             leaving = wholly_before(self._appender.segments, below)[:STEP_SEGMENTS]
-            self._take_out(leaving)
+            self._take_out(leaving, sync=False)  # a start would, too
         return leaving
 
     def roll(self) -> bool:

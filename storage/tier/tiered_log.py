@@ -412,12 +412,19 @@ class TieredLog:
         left = self.finish_leaving()
         if left:
             return left
+        self.vouch(below)
+        return self.finish_leaving()
+
+    def vouch(self, below: int) -> None:
+        """Makes durable that those go which `leave` takes next. DiskError.
+
+        Where compaction rewrites nothing this needs no gate: so writers do not wait for the disk.
+        """
         local = self.log.snapshot.local_segments
         leaving = tuple(takewhile(lambda each: each in self._may_leave, local[:-1]))
         offset = min(below, local[len(leaving)].base_offset)
         if offset > self._state.local_start_offset:
             self._save(lambda state: state._replace(local_start_offset=offset))
-        return self.finish_leaving()
 
     def finish_leaving(self) -> tuple[Segment, ...]:
         """Takes some segments out of the directory of which it is durable that they go.

@@ -122,6 +122,7 @@ class TierCrashWorld(CrashWorld):
         below = tiered.droppable(EVERYTHING, NOW + 10**12)
         if tiered.has_leaving:
             tiered.fence()
+            tiered.vouch(below)
         while leaving := tiered.leave(below):
             self.dropped += len(leaving)
             self.manager.bury_copied(self.log, leaving)

@@ -7,11 +7,12 @@ import pytest
 from storage.env import Env
 from storage.errors import FileMissing
 from storage.files.layout import DELETED, LOG, segment_name
+from storage.log.lifecycle import learn_times
 from storage.segment.removal import RemovedSegments
 from tests.support.disk.simdisk import SimFile, SimFileSystem
 from tests.support.disk.simenv import sim_env
 from tests.support.records.logs import LOG_PATH, append
-from tests.support.tier.tier_world import TierWorld
+from tests.support.tier.tier_world import NOW, TierWorld
 
 T0 = 1_700_000_000_000
 
@@ -20,6 +21,11 @@ class RacingDisk(SimFileSystem):
     """Does something just before a `.log` is opened, once."""
 
     race: Callable[[], None] | None = None
+    directories_synced = 0
+
+    def sync_dir(self, path: str) -> None:
+        self.directories_synced += 1
+        super().sync_dir(path)
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> SimFile:
         race, self.race = (self.race, None) if path.endswith(LOG) else (None, self.race)
@@ -93,3 +99,15 @@ def test_a_file_that_is_lost_otherwise_is_an_error(world: LeavingWorld) -> None:
         world.log.read(0, 1 << 20, up_to=60, min_one_batch=True)
     with pytest.raises(FileMissing):
         world.log.search.first_at_or_after(T0)
+
+
+def test_writers_do_not_wait_for_the_disk_when_files_leave(world: LeavingWorld) -> None:
+    assert learn_times(world.log, 1000)
+    below = world.tiered.droppable(NOW, world.env.clock.now_ms())
+    world.tiered.vouch(below)
+    before = world.disk.directories_synced
+    left = sum(len(each) for each in iter(lambda: world.tiered.leave(below), ()))
+    assert left > 3
+    assert world.disk.directories_synced == before
+    world.reopen()
+    assert world.log.snapshot.local_start_offset == below
