@@ -21,9 +21,9 @@ from broker.fleet.ownership import Ownership
 from broker.fleet.pacing import until_answered
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
-from storage.tier.port import StoreError
+from storage.errors import StorageError
 
-PASSING = (CatalogError, StoreError, CorruptFrame)
+PASSING = (CatalogError, StorageError, CorruptFrame)
 """Errors of a round; the next one tries again."""
 
 

@@ -31,6 +31,7 @@ from storage.files.meta_properties import read_partition_metadata, write_partiti
 from storage.files.partition_files import FilePool, PartitionFiles
 from storage.log.log import Log
 from storage.producers.producer_state import MAX_PRODUCERS, PRODUCER_BYTES
+from storage.recovery.cutting import cut_from
 from storage.recovery.loading import LoadHints, load_log
 from storage.segment.removal import RemovalStep, RemovedSegments
 from storage.segment.segment import Segment
@@ -230,6 +231,23 @@ class LogManager:
         self.logs = {name: other for name, other in self.logs.items() if other is not log}
         if self._remote is not None:
             self._remote.deleted(log)
+
+    def cut(self, log: Log, end_offset: int) -> Log:
+        """Takes off what is at `end_offset` or behind it, durably; the log, opened again.
+
+        What was not committed by a leader goes before the next one begins. Holds the writer gate,
+        and blocks; `log` is closed. StorageError: the log is out of service; a start recovers it.
+        """
+        name, start_offset = PartitionName(log.topic, log.partition), log.snapshot.log_start_offset
+        point = min(log.durability.recovery_point, end_offset)
+        log.abandon()
+        self.logs = {key: each for key, each in self.logs.items() if each is not log}
+        self._checkpoints.forget(name)  # else a start would trust what comes at these offsets
+        cut_from(log.files, log.snapshot.local_segments, end_offset)
+        known = LoadHints(is_clean=False, recovery_point=point, start_offset=start_offset)
+        shorter = self._make_log(name, log.topic_id, log.config, known)
+        self.logs = {**self.logs, name: shorter}
+        return shorter
 
     def remove_segments(self, log: Log, start_offset: int, *, all_go: bool = False) -> RemovalStep:
         """As `Log.remove_segments`; the files go in later calls of `remove_deleted`."""

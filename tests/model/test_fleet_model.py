@@ -8,6 +8,7 @@ from tests.prove import quietly
 from tests.support.fleet.fleet_history import play
 
 HISTORIES = 60
+REAL_HISTORIES = 40
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -15,6 +16,13 @@ def test_nothing_acknowledged_is_lost_or_there_twice(part: int) -> None:
     with quietly():
         for seed in range(part, HISTORIES, 4):
             play(seed)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_with_real_logs_that_lose_what_was_not_synced(part: int) -> None:
+    with quietly():
+        for seed in range(part, REAL_HISTORIES, 4):
+            play(seed, has_real_logs=True)
 
 
 def test_histories_have_what_they_are_about() -> None:

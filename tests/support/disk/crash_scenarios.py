@@ -52,6 +52,20 @@ def deletions(world: CrashWorld) -> None:
         continue
 
 
+def cuts(world: CrashWorld) -> None:
+    """The end is cut off, synced or not, and other batches get its offsets."""
+    world.create()
+    for _ in range(4):
+        for _ in range(world.dice.randint(4, 12)):
+            world.append()
+            if world.dice.random() < 0.5:
+                world.sync()
+        if world.dice.random() < 0.5:
+            world.manager.checkpoint()
+        end = world.log.snapshot.log_end_offset
+        world.cut(world.dice.randint(max(0, end - 15), end))
+
+
 def producers(world: CrashWorld) -> None:
     """An idempotent producer, compressed batches, snapshots at roll."""
     world.create()
@@ -71,7 +85,8 @@ def producers(world: CrashWorld) -> None:
 
 
 SCENARIOS: dict[str, Callable[[CrashWorld], None]] = {
-    each.__name__: each for each in (appends_and_rolls, checkpoints, restarts, deletions, producers)
+    each.__name__: each
+    for each in (appends_and_rolls, checkpoints, restarts, deletions, cuts, producers)
 }
 
 

@@ -125,6 +125,15 @@ class CrashWorld:
     def delete_records(self, before: int) -> None:
         self.ledger.start_offset = self.log.delete_records(before)
 
+    def cut(self, end_offset: int) -> None:
+        """Takes off the end, which nobody has committed; others will have its offsets."""
+        ledger = self.ledger
+        ledger.durable = {at: each for at, each in ledger.durable.items() if at < end_offset}
+        self._unsynced = [each for each in self._unsynced if each[0] < end_offset]
+        self.manager.cut(self.log, end_offset)
+        assert self.log.snapshot.log_end_offset == end_offset
+        ledger.values = {at: each for at, each in ledger.values.items() if at < end_offset}
+
     def delete(self) -> None:
         self.ledger.exists = False
         self.manager.delete_log("t", 0)

@@ -34,18 +34,19 @@ class FleetLived(NamedTuple):
     faults: Counter[str]
 
 
-def play(seed: int) -> FleetLived:
+def play(seed: int, *, has_real_logs: bool = False) -> FleetLived:
     """One history. AssertionError for a broken promise."""
-    return run_virtual(_History(seed).run())
+    return run_virtual(_History(seed, has_real_logs=has_real_logs).run())
 
 
 class _History:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, has_real_logs: bool) -> None:
         self.seed = seed
+        self.has_real_logs = has_real_logs
         self.faults: Counter[str] = Counter()
 
     async def run(self) -> FleetLived:
-        world = self.world = FleetWorld(self.seed)
+        world = self.world = FleetWorld(self.seed, has_real_logs=self.has_real_logs)
         await world.begin()
         producers = [asyncio.ensure_future(self._produce(each)) for each in range(PRODUCERS)]
         watching = asyncio.ensure_future(self._watch())
@@ -68,11 +69,12 @@ class _History:
         )
 
     async def _produce(self, producer: int) -> None:
-        dice = self.world.dice
-        for sequence in range(VALUES):
+        dice, sent = self.world.dice, Counter[PartitionKey]()
+        for number in range(VALUES):
             key = self.world.partitions[dice.randrange(PARTITIONS)]
-            while not await self.world.produce(key, Value(producer, sequence)):
+            while not await self.world.produce(key, Value(producer, number), sent[key]):
                 pass
+            sent[key] += 1
             await asyncio.sleep(dice.expovariate(1.0))
 
     async def _watch(self) -> None:

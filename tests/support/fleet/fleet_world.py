@@ -14,12 +14,22 @@ from broker.fleet.catalog.rows import (
     Registration,
 )
 from broker.fleet.committer import FleetReach
-from broker.fleet.frame import read_part
+from broker.fleet.frame import ArrivedBatch, read_part
 from broker.fleet.life import FleetNode
 from broker.fleet.times import FleetTimes
+from protocol.errors import KafkaError
 from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
 from tests.support.fleet.model_catalog import ModelCatalog
-from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, SimLog, Value, decoded
+from tests.support.fleet.real_host import RealDisk, value_of
+from tests.support.fleet.sim_host import (
+    Disk,
+    Host,
+    MachineDisk,
+    ServedLog,
+    SimBatch,
+    Value,
+    decoded,
+)
 from tests.support.fleet.sim_store import SimObjects, SimStore
 
 NODES, SHARDS, PARTITIONS = 3, 4, 5
@@ -51,23 +61,25 @@ class SimNode:
         self._world = world
         self.node_id = node_id
         self.directory_id = UUID(int=node_id)
-        self.disk = Disk()
         self.way = Way()
         self.wall_ms = 0
         """By how much its wall clock is wrong."""
-        self.host = SimHost(self.disk)
+        self.disk: MachineDisk = Disk()
+        if world.has_real_logs:
+            self.disk = RealDisk(node_id, lambda: world.wall_ms() + self.wall_ms)
+        self.host: Host = self.disk.host(world.dice)
         self.node: FleetNode | None = None
         self.task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         world = self._world
-        self.host = SimHost(self.disk)
+        self.host = self.disk.host(world.dice)
         catalog = FaultyCatalog(world.rows, self.way, world.dice)
         store = SimStore(world.objects, self.way, world.dice)
         reach = FleetReach(catalog, store, NodeClock(self.way), TIMES)
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
-        self.node = FleetNode(reach, self.host, order, FLEET.fleet_id)
+        self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id)
         self.task = asyncio.ensure_future(self.node.run())
 
     def kill(self) -> None:
@@ -95,8 +107,9 @@ class Told:
 class FleetWorld:
     """All of it. Made and used on a virtual loop."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, has_real_logs: bool = False) -> None:
         self.dice = random.Random(seed)
+        self.has_real_logs = has_real_logs
         self.objects = SimObjects()
         self.catalog_step_ms = 0
         self.rows = ModelCatalog(FLEET, self.now_ms)
@@ -119,8 +132,8 @@ class FleetWorld:
 
     # --- clients ---
 
-    async def produce(self, key: PartitionKey, value: Value) -> bool:
-        """One try; True when it was acknowledged."""
+    async def produce(self, key: PartitionKey, value: Value, sequence: int) -> bool:
+        """One try; True when it was acknowledged. `sequence`: of this producer's records there."""
         serving = self._serving(key)
         if serving is None:
             await asyncio.sleep(0.3)
@@ -131,14 +144,18 @@ class FleetWorld:
         if not log.takes_writes or life is None or life.committer is None:
             await asyncio.sleep(0.1)
             return False
-        end = log.append(value, self.wall_ms() + node.wall_ms)
+        try:
+            end = log.append(value, sequence, self.wall_ms() + node.wall_ms)
+        except KafkaError:  # it was another's meanwhile, and lacks what was acknowledged there
+            await asyncio.sleep(0.3)
+            return False
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(error: BaseException | None) -> None:
             if not answered.done():
                 answered.set_result(None) if error is None else answered.set_exception(error)
 
-        life.committer.request(log, end, done)
+        life.committer.request(log.owned, end, done)
         await asyncio.wait({answered}, timeout=ANSWER_SECONDS)
         if not answered.done() or answered.exception() is not None:
             return False
@@ -159,7 +176,7 @@ class FleetWorld:
         assert found[:both] == before[:both], f"what was read of {key.number} has changed"
         self.told.read[key] = before + found[both:]
 
-    def _serving(self, key: PartitionKey) -> tuple[SimNode, SimLog] | None:
+    def _serving(self, key: PartitionKey) -> tuple[SimNode, ServedLog] | None:
         found = [
             (node, node.host.served[key])
             for node in self.nodes
@@ -187,22 +204,27 @@ class FleetWorld:
         return found
 
     def _committed(self, key: PartitionKey) -> list[SimBatch]:
-        part, batches = self.rows.parts[key], list[SimBatch]()
+        part, batches, arrivals = self.rows.parts[key], list[SimBatch](), list[int]()
         for span, commit_id in part.spans:
             assert span.base_offset == len(batches), f"{key.number} has a gap or an overlap"
             row = self.rows.wal[commit_id]
             body = row.inline if row.object_key is None else self.objects.objects[row.object_key]
             assert body is not None, f"{commit_id} has no bytes"
             arrived = read_part(body[span.position : span.position + span.size_bytes])
-            batches += [SimBatch(span.epoch, a.arrival_ms, decoded(a.data)) for a in arrived]
+            batches += [self._batch(span.epoch, each) for each in arrived]
+            arrivals += [each.arrival_ms for each in arrived]
             assert len(batches) == span.end_offset
         epochs = [each.epoch for each in batches]
-        arrivals = [each.arrival_ms for each in batches]
         assert epochs == sorted(epochs), f"epochs of {key.number} fall: {epochs}"
         assert arrivals == sorted(arrivals), f"arrivals of {key.number} fall: {arrivals}"
         values = [each.value for each in batches]
         assert len(set(values)) == len(values), f"{key.number} has a record twice: {values}"
         return batches
+
+    def _batch(self, epoch: int, arrived: ArrivedBatch) -> SimBatch:
+        if self.has_real_logs:
+            return SimBatch(epoch, 0, value_of(arrived.data))
+        return SimBatch(epoch, arrived.arrival_ms, decoded(arrived.data))
 
     def note_owners(self) -> None:
         """One incarnation an epoch, and epochs that rise."""

@@ -6,11 +6,11 @@ own batches, and takes none twice, as a real one does by producer states.
 
 import random
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import StoredBatch
-from broker.fleet.host import BytesOf, OwnedLog
+from broker.fleet.host import BytesOf, OwnedLog, ShardHost
 
 
 class Value(NamedTuple):
@@ -36,6 +36,46 @@ class SimBatch(NamedTuple):
     value: Value
 
 
+class ServedLog(Protocol):
+    """A log that clients may reach."""
+
+    takes_writes: bool
+    answers: bool
+
+    @property
+    def owned(self) -> OwnedLog:
+        """As the committer knows it."""
+
+    def append(self, value: Value, sequence: int, now_ms: int) -> int:
+        """The offset behind the value, which is its producer's number `sequence` here."""
+
+    def committed(self) -> list[SimBatch]:
+        """All that readers see."""
+
+
+class Host(Protocol):
+    """A process with logs."""
+
+    served: dict[PartitionKey, ServedLog]
+
+    @property
+    def shards(self) -> ShardHost:
+        """As the fleet has it."""
+
+
+class MachineDisk(Protocol):
+    """The disk of a machine."""
+
+    def lose_tails(self, dice: random.Random) -> None:
+        """A power cut."""
+
+    def lose_all(self) -> None:
+        """Another machine begins with this name."""
+
+    def host(self, dice: random.Random) -> Host:
+        """A process begins on it."""
+
+
 class Disk:
     """Batches by partition that a node keeps over its restarts."""
 
@@ -49,6 +89,9 @@ class Disk:
 
     def lose_all(self) -> None:
         self.logs = {}
+
+    def host(self, _: random.Random) -> "SimHost":
+        return SimHost(self)
 
 
 class SimLog:
@@ -69,7 +112,11 @@ class SimLog:
     def __hash__(self) -> int:
         return id(self)
 
-    def append(self, value: Value, now_ms: int) -> int:
+    @property
+    def owned(self) -> OwnedLog:
+        return self
+
+    def append(self, value: Value, _: int, now_ms: int) -> int:
         """The offset behind the value; that of its first arrival when it is there already."""
         for offset, each in enumerate(self._batches):
             if each.value == value:
@@ -98,7 +145,11 @@ class SimHost:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self.served: dict[PartitionKey, SimLog] = {}
+        self.served: dict[PartitionKey, ServedLog] = {}
+
+    @property
+    def shards(self) -> ShardHost:
+        return self
 
     async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
         """Keeps what the disk has of the same epochs and fetches the rest."""
@@ -131,7 +182,8 @@ class SimHost:
     def end(self, log: OwnedLog) -> None:
         assert isinstance(log, SimLog)
         log.takes_writes = log.answers = False
-        if self.served.get(log.partition) is log:
+        found = self.served.get(log.partition)
+        if found is not None and found.owned is log:
             del self.served[log.partition]
 
     def remove(self, log: OwnedLog) -> None:

@@ -1,0 +1,123 @@
+"""A log that goes on where another leader of its partition was: the same offsets, epochs and bytes.
+
+What two leaders have written of one epoch is the same, since each epoch has one leader: so epochs
+tell how far two logs agree.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from protocol.records.scan import BatchRow, scan_batches
+from storage.errors import CorruptLog, LogOffline
+from storage.log.log import Log
+from storage.search.search_clock import ARRIVAL, likely_arrival
+from storage.segment.log_snapshot import LogSnapshot
+from storage.segment.segments import index_of
+from storage.validation.committed_batch import committed_batch
+from storage.validation.dirty_timestamps import TimeRules
+from storage.zones.zone_map import ARRIVAL_ESTIMATED
+
+
+class EpochRange(NamedTuple):
+    """Offsets of one epoch, of which the end is not one."""
+
+    epoch: int
+    begin: int
+    end: int
+
+
+class LogBatch(NamedTuple):
+    """A batch as it is stored, and when it came (ms)."""
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    arrival_ms: int
+    data: bytes
+
+
+def agreed_end(log: Log, ranges: Iterable[EpochRange], begin: int) -> int:
+    """The offset up to which the log has what these ranges say, one after the other from `begin`.
+
+    It begins a batch, or is the end of the log. Blocks. StorageError.
+    """
+    return min(_same_epochs(log, ranges, begin), _first_estimated(log))
+
+
+def has_unwritten_epoch(log: Log) -> bool:
+    """True when an epoch begins at the end of the log: nobody has written there in it."""
+    latest = log.epochs.latest
+    return latest is not None and latest.start_offset >= log.snapshot.log_end_offset
+
+
+def _first_estimated(log: Log) -> int:
+    """First offset of which it is not known when it came: a crash took that part of the zone map.
+
+    Whoever has committed it knows.
+    """
+    snapshot = log.snapshot
+    for number in range(snapshot.first_local, len(snapshot.segments)):
+        view = log.search.look().at(snapshot.segments[number], snapshot.end_of(number), ARRIVAL)
+        for index in range(view.zones.total):
+            zone = view.zones.zone(index)
+            if zone.flags & ARRIVAL_ESTIMATED:
+                return zone.first_offset
+    return snapshot.log_end_offset
+
+
+def _same_epochs(log: Log, ranges: Iterable[EpochRange], begin: int) -> int:
+    entries, log_end, agreed = log.epochs.entries, log.snapshot.log_end_offset, begin
+    for each in ranges:
+        if log.epochs.epoch_at(each.begin) != each.epoch:
+            return min(agreed, log_end)
+        later = (entry.start_offset for entry in entries if entry.start_offset > each.begin)
+        agreed = min(each.end, next(later, each.end), log_end)
+        if agreed < each.end:
+            return agreed
+    return min(agreed, log_end)
+
+
+def append_committed(log: Log, data: bytes, arrival_ms: int, rules: TimeRules) -> int:
+    """Appends the next batch as another leader has stored it; the offset behind it.
+
+    Holds the writer gate, and blocks. CorruptBatch; CorruptLog when it is not the next one;
+    StorageError.
+    """
+    batch = committed_batch(bytearray(data), arrival_ms, rules)
+    header, end_offset = batch.header, log.snapshot.log_end_offset
+    if header.base_offset != end_offset:
+        raise CorruptLog(
+            log.files.path, f"a batch of offset {header.base_offset} is to follow {end_offset}"
+        )
+    result = log.append(batch, acks_all=True, leader_epoch=header.leader_epoch)
+    if result.duplicate:
+        raise CorruptLog(log.files.path, f"the batch at {end_offset} repeats {result.base_offset}")
+    return result.last_offset + 1
+
+
+def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[LogBatch]:
+    """Batches from `begin`, where one begins, below `end`: whole ones within `max_bytes`, and one.
+
+    Blocks. StorageError; LogOffline when offsets are missing.
+    """
+    data = log.read(begin, max_bytes, up_to=end, min_one_batch=True)
+    while data.unverified is not None:
+        data.unverified.settle()
+        data = log.read(begin, max_bytes, up_to=end, min_one_batch=True)
+    view, snapshot, next_offset = memoryview(data.read()), log.snapshot, begin
+    for row in scan_batches(view).batches:
+        if row[1] != next_offset:
+            raise LogOffline(log.files.path, f"offsets {next_offset} to {row[1]} are missing")
+        next_offset = row[2] + 1
+        yield LogBatch(
+            row[1], row[2], row[4], _arrival(log, snapshot, row),
+            bytes(view[row[0] : row[0] + row[5]]),
+        )  # fmt: skip
+
+
+def _arrival(log: Log, snapshot: LogSnapshot, row: BatchRow) -> int:
+    """Arrival of a batch; between the first and the last of its zone, on the straight line."""
+    number = index_of(snapshot.segments, row[1])
+    view = log.search.look().at(snapshot.segments[number], snapshot.end_of(number), ARRIVAL)
+    zone = view.zones.zone(view.zones.holding_offset(row[1]))
+    return zone.first_arrival_ms if row[1] <= zone.first_offset else likely_arrival(zone, row[2])

@@ -1,0 +1,127 @@
+"""A node's logs in a simulation as real ones, on a simulated disk that may lose its tails."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from broker.fleet.catalog.rows import PartitionKey
+from broker.fleet.host import ShardHost
+from broker.fleet.local_logs import LocalLog, LocalLogs
+from config.topic import TopicConfig
+from protocol.records.builder import build_batch
+from protocol.records.record import read_records
+from storage.directory.log_manager import LogManager
+from storage.env import Env
+from storage.log.following import batches_between
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng
+from tests.support.fleet.sim_host import ServedLog, SimBatch, Value, decoded
+from tests.support.worlds.handler_world import InlineLanes
+
+CONFIG = TopicConfig(
+    message_timestamp_after_max_ms=2**63 - 1,
+    segment_bytes=700,
+    index_interval_bytes=150,
+    horolog_zone_bytes=200,
+    horolog_durability="fsync",
+    file_delete_delay_ms=0,
+)
+SYNC_SHARE = 0.4
+
+
+class MachineClock:
+    """The clocks of a machine, of which one may be wrong."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self.now_ms = now_ms
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class RealDisk:
+    """A data directory that a node keeps over its restarts."""
+
+    def __init__(self, node_id: int, now_ms: Callable[[], int]) -> None:
+        self._node_id = node_id
+        self._clock = MachineClock(now_ms)
+        self._fs = SimFileSystem(clock=self._clock)
+
+    def lose_tails(self, dice: random.Random) -> None:
+        """A power cut: what is not synced may go."""
+        self._fs = self._fs.after_crash(dice.getrandbits(32))
+
+    def lose_all(self) -> None:
+        self._fs = SimFileSystem(clock=self._clock)
+
+    def host(self, dice: random.Random) -> "RealHost":
+        """A process begins, after the one before was killed."""
+        self._fs = self._fs.after_kill()
+        logs = LogManager(Env(self._clock, self._fs, SeededRng(1)), "/data", lambda _: CONFIG)
+        logs.open_directory("cluster", self._node_id)
+        logs.load()
+        return RealHost(logs, dice)
+
+
+class RealServedLog:
+    """A log with clients: each sends what it has until it is acknowledged, idempotently."""
+
+    def __init__(self, log: LocalLog, dice: random.Random) -> None:
+        self.owned = log
+        self.takes_writes = self.answers = True
+        self._dice = dice
+
+    def append(self, value: Value, sequence: int, now_ms: int) -> int:
+        """The offset behind the value; that of its first arrival when it is there already."""
+        log = self.owned.log
+        batch = build_batch(
+            [(now_ms, None, value.encoded())],
+            producer_id=value.producer, producer_epoch=0, base_sequence=sequence,
+        )  # fmt: skip
+        epoch = self.owned.shard.epoch
+        result = log.append(memoryview(batch), acks_all=True, leader_epoch=epoch)
+        if self._dice.random() < SYNC_SHARE:
+            log.sync()
+        return result.last_offset + 1
+
+    def committed(self) -> list[SimBatch]:
+        """As readers see it; when each came is the rows' affair."""
+        found, log = list[SimBatch](), self.owned.log
+        end = log.snapshot.high_watermark
+        assert end == self.owned.durable_offset
+        while len(found) < end:
+            for each in batches_between(log, len(found), end, 1 << 20):
+                epoch = log.epochs.epoch_at(each.base_offset)
+                assert epoch is not None
+                found.append(SimBatch(epoch, 0, value_of(each.data)))
+        return found
+
+
+class RealHost:
+    """Clients' side of the logs of a node."""
+
+    def __init__(self, logs: LogManager, dice: random.Random) -> None:
+        self.shards: ShardHost = LocalLogs(logs, InlineLanes(), lambda _: CONFIG, self)  # type: ignore[arg-type]
+        self.served: dict[PartitionKey, ServedLog] = {}
+        self._dice = dice
+
+    def serve(self, log: LocalLog) -> None:
+        self.served[log.partition] = RealServedLog(log, self._dice)
+
+    def end_writes(self, log: LocalLog) -> None:
+        found = self.served.get(log.partition)
+        if found is not None and found.owned is log:
+            found.takes_writes = False
+
+    def end(self, log: LocalLog) -> None:
+        found = self.served.get(log.partition)
+        if found is not None and found.owned is log:
+            found.takes_writes = found.answers = False
+            del self.served[log.partition]
+
+
+def value_of(data: bytes) -> Value:
+    """The value of a batch with one record."""
+    [record] = read_records(memoryview(data))
+    assert record.value is not None
+    return decoded(record.value)
