@@ -12,7 +12,12 @@ from broker.fetching.sessions import FollowedPartition
 from broker.partitions.partition import Partition
 from broker.runtime.wire_error import wire_error
 from broker.topics.metadata_image import MetadataImage
-from protocol.apis.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from protocol.apis.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from storage.files.file_slice import FetchData, Unverified
@@ -87,6 +92,8 @@ class FetchPlan:
             partition = None
             try:
                 partition = self._find(wanted, image)
+                if partition.leadership is not None:
+                    partition.check_leader_epoch(wanted.leader_epoch)
                 result.watched.append(partition)
                 if self.news_only and self._is_quiet(wanted, partition):
                     continue
@@ -94,6 +101,7 @@ class FetchPlan:
             except (KafkaError, StorageError) as fault:
                 error = fault if isinstance(fault, KafkaError) else wire_error(fault)
                 data = refusal(wanted.index, error.code)
+                data.current_leader = _leader_elsewhere(partition)
                 result.has_error = True
                 if error.code == ErrorCode.CORRUPT_MESSAGE and partition is not None:
                     result.damage.append(DamagedRead(partition, wanted.fetch_offset, error.message))
@@ -222,6 +230,14 @@ def _diverging_epoch(wanted: FollowedPartition, partition: Partition) -> EpochEn
     if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
         return None
     return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+
+
+def _leader_elsewhere(partition: Partition | None) -> LeaderIdAndEpoch | None:
+    """For clients that know KIP-951: they need not ask for metadata first."""
+    leadership = None if partition is None else partition.leadership
+    if leadership is None or leadership.is_here:
+        return None
+    return LeaderIdAndEpoch(leader_id=leadership.node_id, leader_epoch=leadership.epoch)
 
 
 def refusal(index: int, code: int) -> PartitionData:

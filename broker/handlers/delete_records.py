@@ -54,6 +54,7 @@ def _delete(name: str, wanted: DeleteRecordsPartition, context: Context) -> Answ
     try:
         context.require(AclOperation.DELETE, ResourceType.TOPIC, name)
         partition = context.services.topics.image.require(name, index)
+        partition.check_leads()
         check_not_internal(name, context.services.topics.internal_topics)
         offset = _checked_offset(partition, wanted.offset)
     except KafkaError as error:

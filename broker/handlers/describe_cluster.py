@@ -47,6 +47,12 @@ def handle(request: DescribeClusterRequest, context: Context) -> DescribeCluster
     return DescribeClusterResponse(
         cluster_id=services.logs.cluster_id,
         controller_id=services.node_id,
-        brokers=[DescribeClusterBroker(broker_id=services.node_id, host=host, port=port)],
+        brokers=[
+            DescribeClusterBroker(broker_id=services.node_id, host=host, port=port),
+            *(
+                DescribeClusterBroker(broker_id=number, host=host, port=port)
+                for number, (host, port) in services.endpoints.others.items()
+            ),
+        ],
         cluster_authorized_operations=bits,
     )

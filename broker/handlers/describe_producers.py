@@ -66,6 +66,7 @@ def _describe(name: str, index: int, context: Context, room: AnswerRoom) -> Answ
         check_name(name)
         context.require(AclOperation.READ, ResourceType.TOPIC, name)
         partition = context.services.topics.image.require(name, index)
+        partition.check_leads()
         room.take(1 + len(partition.log.producers))
     except KafkaError as error:
         return refuse(error)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from broker.partitions.leadership import NOBODY
 from broker.partitions.partition import Partition
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
@@ -94,23 +95,29 @@ def _describe(
         missing = _unknown(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
         missing.topic_authorized_operations = context.bits(ResourceType.TOPIC, name)
         return missing
-    node = [context.services.node_id]
+    node_id = context.services.node_id
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=name in context.services.topics.internal_topics,
-        partitions=[_partition(each, node) for each in topic.partitions[start : start + limit]],
+        partitions=[_partition(each, node_id) for each in topic.partitions[start : start + limit]],
         topic_authorized_operations=context.bits(ResourceType.TOPIC, name),
     )
 
 
-def _partition(partition: Partition, node: list[int]) -> DescribeTopicPartitionsResponsePartition:
+def _partition(partition: Partition, node_id: int) -> DescribeTopicPartitionsResponsePartition:
+    code, leader, nodes = ErrorCode.NONE, node_id, [node_id]
+    if partition.leadership is not None:
+        leader = partition.leadership.node_id
+        nodes = [leader] if leader != NOBODY else []
+        code = ErrorCode.NONE if nodes else ErrorCode.LEADER_NOT_AVAILABLE
     return DescribeTopicPartitionsResponsePartition(
+        error_code=code,
         partition_index=partition.index,
-        leader_id=node[0],
-        leader_epoch=partition.log.leader_epoch,
-        replica_nodes=node,
-        isr_nodes=node,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=nodes,
+        isr_nodes=nodes,
         eligible_leader_replicas=[],
         last_known_elr=[],
     )

@@ -31,6 +31,7 @@ from broker.runtime.deferred import Deferred
 from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.server.endpoints import AdvertisedEndpoints
 from broker.topics.topic_catalog import TopicCatalog
 from config.store import ConfigStore
 from protocol.acls import AclOperation, ResourceType
@@ -39,6 +40,7 @@ from protocol.apis.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    NodeEndpoint,
     PartitionData,
 )
 from protocol.errors import ErrorCode, KafkaError
@@ -65,6 +67,7 @@ class Services(NamedTuple):
     fetch_sessions: FetchSessions
     damage: DamageMet
     memory: MemoryAccount
+    endpoints: AdvertisedEndpoints
 
 
 Context = RequestContext[Services]
@@ -229,10 +232,17 @@ class _Fetch:
         for answer in result.answers:
             _remember_sent(answer)
         answers = [(answer.wanted, answer.data) for answer in result.answers]
-        return FetchResponse(
+        response = FetchResponse(
             session_id=self.session.session_id if self.session is not None else NO_SESSION,
             responses=_by_topic([*answers, *self._refusals()]),
         )
+        if others := self.context.services.endpoints.others:
+            leaders = {data.current_leader.leader_id for _, data in answers if data.current_leader}
+            response.node_endpoints = [
+                NodeEndpoint(node_id=node_id, host=others[node_id].host, port=others[node_id].port)
+                for node_id in sorted(leaders & others.keys())
+            ]
+        return response
 
     def _refusals(self) -> Iterator[tuple[FollowedPartition, PartitionData]]:
         """Answers for the partitions that the client may not read."""

@@ -197,7 +197,7 @@ def _special(partition: Partition, timestamp: int, *, committed: bool, replica_i
             if replica_id == CONSUMER
             else snapshot.log_end_offset
         )
-        return TimestampOffset(-1, offset, partition.log.leader_epoch)
+        return TimestampOffset(-1, offset, partition.leader_epoch)
     if timestamp == EARLIEST:
         return TimestampOffset(-1, snapshot.log_start_offset, partition.earliest_epoch)
     if timestamp == EARLIEST_LOCAL:

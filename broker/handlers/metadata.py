@@ -6,6 +6,7 @@ A topic that does not exist is created when both the client and `auto.create.top
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from broker.partitions.leadership import NOBODY
 from broker.partitions.partition import Partition
 from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
@@ -191,22 +192,28 @@ def _why_not_found(wanted: MetadataRequestTopic, refused: dict[str, int]) -> int
 
 
 def _describe(topic: TopicImage, context: Context) -> MetadataResponseTopic:
-    node = [context.services.node_id]
+    node_id = context.services.node_id
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in context.services.topics.internal_topics,
-        partitions=[_partition(partition, node) for partition in topic.partitions],
+        partitions=[_partition(partition, node_id) for partition in topic.partitions],
     )
 
 
-def _partition(partition: Partition, node: list[int]) -> MetadataResponsePartition:
+def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:
+    code, leader, nodes = ErrorCode.NONE, node_id, [node_id]
+    if partition.leadership is not None:
+        leader = partition.leadership.node_id
+        nodes = [leader] if leader != NOBODY else []
+        code = ErrorCode.NONE if nodes else ErrorCode.LEADER_NOT_AVAILABLE
     return MetadataResponsePartition(
+        error_code=code,
         partition_index=partition.index,
-        leader_id=node[0],
-        leader_epoch=partition.log.leader_epoch,
-        replica_nodes=node,
-        isr_nodes=node,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=nodes,
+        isr_nodes=nodes,
     )
 
 
@@ -223,7 +230,13 @@ def _respond(
     if request.include_cluster_authorized_operations:
         bits = context.cluster_bits()
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=services.node_id, host=host, port=port)],
+        brokers=[
+            MetadataResponseBroker(node_id=services.node_id, host=host, port=port),
+            *(
+                MetadataResponseBroker(node_id=number, host=host, port=port)
+                for number, (host, port) in services.endpoints.others.items()
+            ),
+        ],
         cluster_id=services.logs.cluster_id,
         controller_id=services.node_id,
         topics=topics,

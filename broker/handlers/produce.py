@@ -20,6 +20,7 @@ from broker.runtime.gathering import after, gather
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.runtime.rights import MARKS, Rights
+from broker.server.endpoints import AdvertisedEndpoints
 from broker.topics.metadata_image import MetadataImage
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
@@ -28,6 +29,8 @@ from broker.transactions.coordinator import TransactionCoordinator
 from protocol.acls import AclOperation, ResourceType
 from protocol.apis.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -69,6 +72,7 @@ class Services(NamedTuple):
     dirty_clients: DirtyClients
     audit: AuditStream | None
     intake: Intake
+    endpoints: AdvertisedEndpoints
 
 
 Context = RequestContext[Services]
@@ -113,7 +117,7 @@ def _refuse_all(request: ProduceRequest, context: Context) -> ProduceResponse | 
         for topic in request.topic_data
         for data in topic.partition_data
     ]
-    return _respond(request, answers)
+    return _respond(request, context, answers)
 
 
 def _append(
@@ -126,8 +130,8 @@ def _append(
     ]
     context.services.waiters.answer_woken()
     if len(answers) == 1 and not isinstance(answers[0], Deferred):
-        return _respond(request, [answers[0]])
-    return gather(answers, partial(_respond, request))
+        return _respond(request, context, [answers[0]])
+    return gather(answers, partial(_respond, request, context))
 
 
 def _produce(
@@ -282,6 +286,7 @@ def _refusal(
         log_start_offset=start,
         record_errors=record_errors,
         error_message=error.message,
+        current_leader=_leader_elsewhere(partition),
     )
 
 
@@ -319,7 +324,7 @@ class ListedFaults(Sequence[BatchIndexAndErrorMessage]):
 
 
 def _respond(
-    request: ProduceRequest, answers: list[PartitionProduceResponse]
+    request: ProduceRequest, context: Context, answers: list[PartitionProduceResponse]
 ) -> ProduceResponse | None:
     if request.acks == 0:
         _close_on_error(answers)
@@ -334,7 +339,22 @@ def _respond(
             )
         )
         start = end
-    return ProduceResponse(responses=responses)
+    response = ProduceResponse(responses=responses)
+    if others := context.services.endpoints.others:
+        leaders = {each.current_leader.leader_id for each in answers if each.current_leader}
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node_id, host=others[node_id].host, port=others[node_id].port)
+            for node_id in sorted(leaders & others.keys())
+        ]
+    return response
+
+
+def _leader_elsewhere(partition: Partition | None) -> LeaderIdAndEpoch | None:
+    """For clients that know KIP-951: they need not ask for metadata first."""
+    leadership = None if partition is None else partition.leadership
+    if leadership is None or leadership.is_here:
+        return None
+    return LeaderIdAndEpoch(leader_id=leadership.node_id, leader_epoch=leadership.epoch)
 
 
 def _close_on_error(answers: list[PartitionProduceResponse]) -> None:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from broker.partitions.leadership import Leadership
 from broker.partitions.partition_services import PartitionServices, StoreSearches
 from broker.partitions.writer import ACKS_ALL, PartitionWriter
 from broker.runtime.deferred import Deferred
@@ -37,13 +38,31 @@ SEARCH_BYTES = 4096
 class Partition:
     """One partition as the handlers see it. Used from the event loop only."""
 
-    __slots__ = ("_serving", "log", "writer")
+    __slots__ = ("_serving", "leadership", "log", "writer")
 
     def __init__(self, log: Log, serving: PartitionServices) -> None:
         """Nothing is read or written."""
         self.log = log
         self.writer: PartitionWriter = PartitionWriter(log, serving, self)
+        self.leadership: Leadership | None = None
+        """None: this node leads it, as the only one."""
         self._serving = serving
+
+    def led_by(self, leadership: Leadership) -> None:
+        """In a fleet, from now on. Fetches that wait here look again."""
+        self.leadership = leadership
+        self.writer.led_by(leadership)
+
+    def check_leads(self) -> None:
+        """NOT_LEADER_OR_FOLLOWER (6) while another node leads it, or nobody."""
+        leadership = self.leadership
+        if leadership is not None and not leadership.is_here:
+            raise leadership.refusal(self)
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader's epoch."""
+        return self.log.leader_epoch if self.leadership is None else self.leadership.epoch
 
     @property
     def topic(self) -> str:
@@ -56,11 +75,12 @@ class Partition:
         return self.log.partition
 
     def check_leader_epoch(self, requested: int) -> None:
-        """Refuses a client that knows an older (74) or a newer (75) epoch than ours. Raises
-        KafkaError. -1 is a client that knows none.
+        """Refuses a client that knows an older (74) or a newer (75) epoch than ours, then one that
+        should ask another node (6). Raises KafkaError. -1 is a client that knows none.
         """
-        current = self.log.leader_epoch
+        current = self.leader_epoch
         if requested in {UNKNOWN_EPOCH, current}:
+            self.check_leads()
             return
         if requested < current:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"The epoch is {current} by now")
@@ -71,7 +91,7 @@ class Partition:
         """The epoch at the log start; -1 when that is no longer known (semantics.md 5.2)."""
         epochs = self.log.epochs
         if epochs.earliest is None:
-            return self.log.leader_epoch
+            return self.leader_epoch
         epoch = epochs.epoch_at(self.log.snapshot.log_start_offset)
         return -1 if epoch is None else epoch
 
@@ -82,7 +102,7 @@ class Partition:
         a record, each before the present one ends at the end.
         """
         snapshot = self.log.snapshot
-        if epoch == self.log.leader_epoch or self._is_before_all(epoch):
+        if epoch == self.leader_epoch or self._is_before_all(epoch):
             return EpochEnd(epoch, snapshot.log_end_offset)
         found = self.log.epochs.end_offset_of(epoch, snapshot.log_end_offset)
         if 0 <= found.end_offset <= snapshot.log_start_offset:
@@ -91,7 +111,7 @@ class Partition:
 
     def _is_before_all(self, epoch: int) -> bool:
         is_known = epoch != UNKNOWN_EPOCH
-        return is_known and self.log.epochs.earliest is None and epoch < self.log.leader_epoch
+        return is_known and self.log.epochs.earliest is None and epoch < self.leader_epoch
 
     def __repr__(self) -> str:
         """As the directory is called: topic-index."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TypeVar
 
+from broker.partitions.leadership import Leadership
 from broker.partitions.partition_services import NOBODY, PartitionServices, PendingRewrite, Sender
 from broker.partitions.waiting_append import (
     INLINE_REWRITE_BYTES,
@@ -54,6 +55,7 @@ class PartitionWriter:
 
     __slots__ = (
         "_announced",
+        "_leadership",
         "_serving",
         "_stable",
         "_turns",
@@ -69,11 +71,18 @@ class PartitionWriter:
         self._waited_for = waited_for
         self.awaits_quarantine = False
         """A write here waits for one to a quarantine, and all later ones with it."""
+        self._leadership: Leadership | None = None
         self._serving = serving
         self._turns = WriterGate()
         self._announced = log.snapshot.high_watermark
         self._stable = log.snapshot.last_stable_offset
         self._unread_bytes = 0
+
+    def led_by(self, leadership: Leadership) -> None:
+        """In a fleet: batches are of this epoch from now on, or are refused if it is not here."""
+        self._leadership = leadership
+        if not leadership.is_here:
+            self._serving.waiters.wake_all(self._waited_for)
 
     @property
     def is_writing(self) -> bool:
@@ -88,6 +97,7 @@ class PartitionWriter:
         stored then.
         """
         log, size = self.log, len(records)
+        epoch = log.leader_epoch if self._leadership is None else self._led_epoch()
         if size > CODEC_POSITION and records[CODEC_POSITION] & CODEC_MASK:
             return self._append_packed(records, acks, sender)
         if size > LEAST_LANE_BYTES and log.needs_lane(records):
@@ -95,7 +105,7 @@ class PartitionWriter:
         if self._turns.waiting:
             return self._append_in_turn(records, acks, sender, on_loop)
         try:
-            result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
+            result = log.append(records, acks_all=acks == ACKS_ALL, leader_epoch=epoch)
         except MistimedBatch as mistimed:
             return self._rewrite(mistimed, acks, sender)
         except StorageError as error:
@@ -205,12 +215,21 @@ class PartitionWriter:
 
     # --- what may run on a lane ---
 
+    def _led_epoch(self) -> int:
+        """The epoch of a batch. NOT_LEADER_OR_FOLLOWER (6) while it is another's to append."""
+        leadership = self._leadership
+        if leadership is None:
+            return self.log.leader_epoch
+        if not leadership.is_here:
+            raise leadership.refusal(f"{self.log.topic}-{self.log.partition}")
+        return leadership.epoch
+
     def _append(
         self, batch: memoryview | CheckedBatch, acks: int, work: Work | None = None
     ) -> AppendResult:
         log, is_all = self.log, acks == ACKS_ALL
         try:
-            return log.append(batch, acks_all=is_all, leader_epoch=log.leader_epoch, work=work)
+            return log.append(batch, acks_all=is_all, leader_epoch=self._led_epoch(), work=work)
         except StorageError as error:
             raise wire_error(error) from error
 
@@ -220,7 +239,7 @@ class PartitionWriter:
     def _append_own(self, batch: CheckedBatch, acks: int) -> AppendResult:
         log = self.log
         try:
-            return log.append_own(batch, acks_all=acks == ACKS_ALL, leader_epoch=log.leader_epoch)
+            return log.append_own(batch, acks_all=acks == ACKS_ALL, leader_epoch=self._led_epoch())
         except StorageError as error:
             raise wire_error(error) from error
 

@@ -49,6 +49,8 @@ class AdvertisedEndpoints:
 
     def __init__(self, listeners: Mapping[str, BoundListener], fs: FileSystem) -> None:
         """`listeners` by name, filled while ports are bound; `fs` shows the machine's networks."""
+        self.others: Mapping[int, Endpoint] = {}
+        """In a fleet: the other nodes that live, by their ids."""
         self._listeners = listeners
         self._fs = fs
 

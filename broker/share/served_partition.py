@@ -67,7 +67,7 @@ class ServedPartition:
         self._retry = Deadline()
         self._retry.callback = self.load
         self._state_epoch = UNKNOWN
-        self._leader_epoch = partition.log.leader_epoch
+        self._leader_epoch = partition.leader_epoch
 
     @property
     def settings(self) -> GroupConfig:

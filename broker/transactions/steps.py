@@ -111,7 +111,7 @@ class Steps:
             return
         state = self._topic.partitions[self._topic.index_of(owner.transactional_id)]
         ending = Ending(
-            facts.producer_id, facts.producer_epoch, facts.is_commit, state.log.leader_epoch
+            facts.producer_id, facts.producer_epoch, facts.is_commit, state.leader_epoch
         )
         failed = await self.markers.write(ending, facts.partitions)
         if all(each.code in ENDED_BY_OTHERS for each in failed.values()):

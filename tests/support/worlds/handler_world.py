@@ -177,7 +177,7 @@ class World:
             answers=Answers(self.clock.monotonic),
             served=SERVED,
             node_id=NODE_ID,
-            endpoints=SimpleNamespace(of=lambda peer: Endpoint("broker.test", 9092)),
+            endpoints=SimpleNamespace(of=lambda peer: Endpoint("broker.test", 9092), others={}),
             audit=None,
             loop=asyncio.get_running_loop(),
         )
