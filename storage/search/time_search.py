@@ -75,16 +75,26 @@ def first_with_largest(snapshot: LogSnapshot, look: SegmentAccess) -> TimestampO
     best: TimestampOffset | None = None
     for largest, negative_index in sorted(candidates, reverse=True):
         segment, limit = segments[-negative_index], snapshot.end_of(-negative_index)
+        is_whole = segment is not snapshot.active and segment.base_offset >= start
         floor = 0
         if best is not None:
             if largest < best.timestamp:
                 break
             floor = best.timestamp + (segment.base_offset > best.offset)
 
+        if is_whole and segment.largest is not None:
+            known = TimestampOffset(*segment.largest)
+            best = known if known.timestamp >= floor else best
+            continue
+
         def at_least(timestamp: int, segment: Segment = segment, limit: int = limit) -> _Found:
             return _first_in(look, segment, limit, RECORD, timestamp, start)
 
-        best = _latest(at_least, floor, largest) or best
+        found = _latest(at_least, floor, largest)
+        if found is not None:
+            best = found
+            if is_whole:  # none of it changes any more
+                segment.largest = found
     return best
 
 

@@ -84,6 +84,7 @@ class Segment:
         "indexes",
         "is_removed",
         "jitter_ms",
+        "largest",
         "last_arrival_ms",
         "max_timestamp",
         "max_timestamp_offset",
@@ -118,6 +119,10 @@ class Segment:
         """Largest record time in ms, -1 if no record has one."""
         self.max_timestamp_offset = -1
         """Last offset of the earliest batch that holds it."""
+        self.largest: tuple[int, int, int] | None = None
+        """Time, offset and epoch of the closed segment's first record with the largest time, once
+        that was looked for.
+        """
         self.first_timestamp = UNKNOWN
         """Largest record time of the first batch: rolling by time counts from it."""
         self.first_arrival_ms = UNKNOWN

@@ -246,6 +246,29 @@ def test_the_largest_time_is_answered_without_waiting_too() -> None:
         log.search.first_with_largest(may_wait=False)
 
 
+def test_the_largest_time_of_a_closed_segment_is_looked_for_once() -> None:
+    log = filled(3)
+    log.roll()
+    append(log, NOW + 20)  # the largest time once more, later
+    append(log, NOW + 10)
+    log = reopened(log, log._appender._env)
+    assert log.search.first_with_largest() == (NOW + 20, 2, 0)
+    fs_of(log).cold_paths.add(log.snapshot.segments[0].path_of(LOG))
+    assert log.search.first_with_largest(may_wait=False) == (NOW + 20, 2, 0)
+    append(log, NOW + 700)
+    assert log.search.first_with_largest(may_wait=False) == (NOW + 700, 5, 0)
+
+
+def test_a_segment_that_the_log_start_cuts_has_its_largest_looked_for_again() -> None:
+    log = filled(3)
+    log.roll()
+    append(log, NOW)
+    assert log.search.first_with_largest() == (NOW + 20, 2, 0)
+    log.mark_durable(log.sync())
+    log.delete_records(3)
+    assert log.search.first_with_largest() == (NOW, 3, 0)
+
+
 @pytest.mark.parametrize(
     ("value", "is_quick"), [(bytes(1000), True), (bytes(3_000_000), False)], ids=["small", "bomb"]
 )
