@@ -236,7 +236,7 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
         (
             "ApiVersions", "ConsumerGroupDescribe", "DescribeAcls", "DescribeClientQuotas",
             "DescribeCluster", "DescribeConfigs", "DescribeDelegationToken", "DescribeGroups",
-            "DescribeLogDirs", "DescribeProducers", "DescribeTopicPartitions",
+            "DescribeLogDirs", "DescribeProducers", "DescribeQuorum", "DescribeTopicPartitions",
             "DescribeTransactions", "DescribeUserScramCredentials", "Fetch",
             "FindCoordinator", "ListConfigResources", "ListGroups", "ListOffsets",
             "ListPartitionReassignments", "ListTransactions", "OffsetFetch",
@@ -260,7 +260,10 @@ NO_ACTIONS: Mapping[str, str] = MappingProxyType(
         ),
         "it is what brokers say to the share coordinator",
     )
-    | dict.fromkeys(("ElectLeaders", "AlterPartitionReassignments"), "one node changes nothing")
+    | dict.fromkeys(
+        ("ElectLeaders", "AlterPartitionReassignments", "AlterReplicaLogDirs"),
+        "one node changes nothing",
+    )
     | {
         "Metadata": "it makes topics, and tells so itself",
         "OffsetCommit": "it sets offsets for who is no member, and tells so itself",

@@ -22,6 +22,7 @@ from protocol.types import (
 NUMBERS = {
     ">b": st.integers(-(2**7), 2**7 - 1),
     ">h": st.integers(-(2**15), 2**15 - 1),
+    ">H": st.integers(0, 2**16 - 1),
     ">l": st.integers(-(2**31), 2**31 - 1),
     ">q": st.integers(-(2**63), 2**63 - 1),
     ">d": st.floats(allow_nan=False),

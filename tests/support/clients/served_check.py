@@ -66,6 +66,11 @@ class Checked:
         same("SaslHandshake, without SASL", sasl.error_code, ErrorCode.ILLEGAL_SASL_STATE)
         cluster = await self._ask("DescribeCluster", 1, endpoint_type=1)
         same("DescribeCluster", (cluster.error_code, len(cluster.brokers)), (0, 1))
+        metadata = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+        quorum = await self._ask("DescribeQuorum", 2, topics=[metadata])
+        (part,) = quorum.topics[0].partitions
+        voters = [each.replica_id for each in part.current_voters]
+        same("DescribeQuorum", (part.error_code, voters), (0, [part.leader_id]))
 
     async def _topic(self) -> None:
         made = {"name": self.topic, "num_partitions": 1, "replication_factor": 1}
@@ -83,6 +88,9 @@ class Checked:
         same("DescribeTopicPartitions", (told.error_code, len(told.partitions)), (0, 2))
         dirs = await self._ask("DescribeLogDirs", 4, topics=self._parts())
         same("DescribeLogDirs", (dirs.error_code, dirs.results[0].error_code), (0, 0))
+        moved = [{"path": "/elsewhere", "topics": [{"name": self.topic, "partitions": [0]}]}]
+        (found,) = (await self._ask("AlterReplicaLogDirs", 2, dirs=moved)).results
+        same("AlterReplicaLogDirs", found.partitions[0].error_code, ErrorCode.LOG_DIR_NOT_FOUND)
         elected = await self._ask("ElectLeaders", 2, topic_partitions=self._parts())
         (result,) = elected.replica_election_results
         found = {each.error_code for each in result.partition_result}

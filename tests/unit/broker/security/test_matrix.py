@@ -41,7 +41,8 @@ CODES = {
     ),
     **dict.fromkeys(
         ("WriteTxnMarkers", "DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeLogDirs",
-         "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments",
+         "ElectLeaders", "AlterPartitionReassignments", "AlterReplicaLogDirs", "DescribeQuorum",
+         "ListPartitionReassignments",
          "DescribeClientQuotas", "AlterClientQuotas", "AlterUserScramCredentials",
          "DescribeUserScramCredentials", "ListConfigResources", "InitializeShareGroupState",
          "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState",
