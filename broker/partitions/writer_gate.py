@@ -4,10 +4,14 @@ A change that cannot be done at once (it runs on a lane, or waits for another lo
 until it says that it is over. On the event loop only.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 
 from broker.runtime.callbacks import failed
+
+AT_ONCE = 50
+"""Changes that begin before others of the loop have their turn: a few ms of appends."""
 
 Begin = Callable[[], None]
 Refuse = Callable[[Exception], None]
@@ -42,11 +46,14 @@ class WriterGate:
         """One after the other, not one inside of the other, however many end as they begin."""
         if self._begins:
             return
-        self._begins = True
-        while self.waiting and not self._is_held:
+        self._begins, begun = True, 0
+        while self.waiting and not self._is_held and begun < AT_ONCE:
+            begun += 1
             self._is_held = True
             self._begin(self.waiting[0])
         self._begins = False
+        if self.waiting and not self._is_held:
+            asyncio.get_running_loop().call_soon(self._begin_next)
 
     def _begin(self, change: tuple[Begin, Refuse]) -> None:
         begin, refuse = change

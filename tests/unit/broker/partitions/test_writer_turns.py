@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.partitions.writer_gate import AT_ONCE
 from broker.runtime.memory_account import MemoryClass
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
@@ -113,3 +114,21 @@ async def test_what_the_broker_writes_waits_and_is_not_on_the_lane(world: World)
     assert not world.lanes.waiting
     assert await offset_of(before) == 0
     assert (await own).base_offset == 1
+
+
+async def test_many_writes_that_waited_leave_the_loop_to_others(world: World) -> None:
+    await world.make_topic()
+    world.lanes.held = True
+    world.partition().writer.in_turn(lambda: None)
+    count = 10 * AT_ONCE
+    waiting = [begin(world, b"%d" % number) for number in range(count)]
+
+    await release(world)
+    ends = []
+    for _ in range(2):
+        ends.append(world.partition().log.snapshot.log_end_offset)
+        await asyncio.sleep(0)
+
+    assert 0 < ends[0] < ends[1] < count
+    assert [await offset_of(each) for each in waiting] == list(range(count))
+    assert not world.partition().writer.is_writing
