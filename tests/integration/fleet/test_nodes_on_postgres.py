@@ -96,7 +96,7 @@ class RealFleet:
         for machine in self.machines:
             log, life = machine.host.served.get(key), machine.node.life
             if log is not None and log.takes_writes and life is not None:
-                end = log.append(value, 0)
+                end = log.append(value, 0, 0)
                 answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
                 def done(error: BaseException | None, answered=answered) -> None:  # type: ignore[no-untyped-def]
