@@ -35,20 +35,21 @@ Context = RequestContext[Services]
 def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
     """One result a partition; of one that is named twice, that of the last directory."""
     is_allowed = context.may(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    here = str(Path(context.services.lane.log_dir).absolute())
     found: dict[str, dict[int, int]] = {}
     for each in request.dirs:
         for topic in each.topics:
             results = found.setdefault(topic.name, {})
             for index in topic.partitions:
-                code = _code(each.path, topic.name, index, context)
+                code = _code(topic.name, index, context, is_here=each.path == here)
                 results[index] = code if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return AlterReplicaLogDirsResponse(
         results=[_result(name, codes, context) for name, codes in found.items()]
     )
 
 
-def _code(path: str, topic: str, index: int, context: Context) -> ErrorCode:
-    if path != str(Path(context.services.lane.log_dir).absolute()):
+def _code(topic: str, index: int, context: Context, *, is_here: bool) -> ErrorCode:
+    if not is_here:
         return ErrorCode.LOG_DIR_NOT_FOUND
     is_known = context.services.topics.image.partition(topic, index) is not None
     return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

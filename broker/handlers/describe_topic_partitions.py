@@ -106,13 +106,10 @@ def _describe(
 
 
 def _partition(partition: Partition, node_id: int) -> DescribeTopicPartitionsResponsePartition:
-    code, leader, nodes = ErrorCode.NONE, node_id, [node_id]
-    if partition.leadership is not None:
-        leader = partition.leadership.node_id
-        nodes = [leader] if leader != NOBODY else []
-        code = ErrorCode.NONE if nodes else ErrorCode.LEADER_NOT_AVAILABLE
+    leader = partition.leader_or(node_id)
+    nodes = [leader] if leader != NOBODY else []
     return DescribeTopicPartitionsResponsePartition(
-        error_code=code,
+        error_code=ErrorCode.NONE if nodes else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.index,
         leader_id=leader,
         leader_epoch=partition.leader_epoch,

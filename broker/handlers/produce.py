@@ -351,10 +351,10 @@ def _respond(
 
 def _leader_elsewhere(partition: Partition | None) -> LeaderIdAndEpoch | None:
     """For clients that know KIP-951: they need not ask for metadata first."""
-    leadership = None if partition is None else partition.leadership
-    if leadership is None or leadership.is_here:
+    leader = None if partition is None else partition.leader_elsewhere
+    if leader is None:
         return None
-    return LeaderIdAndEpoch(leader_id=leadership.node_id, leader_epoch=leadership.epoch)
+    return LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.epoch)
 
 
 def _close_on_error(answers: list[PartitionProduceResponse]) -> None:

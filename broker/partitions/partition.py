@@ -53,11 +53,21 @@ class Partition:
         self.leadership = leadership
         self.writer.led_by(leadership)
 
+    @property
+    def leader_elsewhere(self) -> Leadership | None:
+        """The leader, if that is not this node."""
+        leadership = self.leadership
+        return None if leadership is None or leadership.is_here else leadership
+
+    def leader_or(self, node_id: int) -> int:
+        """Id of the leader's node; `node_id`, which is this one's, without a fleet."""
+        return node_id if self.leadership is None else self.leadership.node_id
+
     def check_leads(self) -> None:
         """NOT_LEADER_OR_FOLLOWER (6) while another node leads it, or nobody."""
-        leadership = self.leadership
-        if leadership is not None and not leadership.is_here:
-            raise leadership.refusal(self)
+        elsewhere = self.leader_elsewhere
+        if elsewhere is not None:
+            raise elsewhere.refusal(self)
 
     @property
     def leader_epoch(self) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from asyncio import Future
 from collections.abc import Callable
+from functools import partial
+from math import inf
 from typing import NamedTuple
 
 from broker.partitions.partition_services import PartitionServices, PendingRewrite
@@ -75,7 +77,7 @@ class WaitingAppend:
         """Its turn has come."""
         outcome, failure = None, None
         try:
-            outcome = self._at_once(self._try_briefly)
+            outcome = self._at_once(partial(self._try, most_rewritten=INLINE_REWRITE_BYTES))
         except TooMuchWork:
             self._serving.unpacking.on_lane(self._budget, self._try, self._left_lane)
             return
@@ -87,17 +89,11 @@ class WaitingAppend:
         """It will not be tried: its bytes are no longer here."""
         self._serving.memory.release(MemoryClass.LANES, len(self._records))
 
-    def _try(self, work: Work | None) -> Tried:
+    def _try(self, work: Work | None, most_rewritten: float = inf) -> Tried:
         try:
             return self._steps.append(memoryview(self._records), work)
         except MistimedBatch as mistimed:
-            return self._steps.rewritten(mistimed)
-
-    def _try_briefly(self, work: Work | None) -> Tried:
-        try:
-            return self._steps.append(memoryview(self._records), work)
-        except MistimedBatch as mistimed:
-            if len(mistimed.rewrite.payload) > INLINE_REWRITE_BYTES:
+            if len(mistimed.rewrite.payload) > most_rewritten:
                 raise TooMuchWork from None
             return self._steps.rewritten(mistimed)
 

@@ -11,10 +11,10 @@ from protocol.records.scan import BatchRow, scan_batches
 from storage.errors import CorruptLog, LogOffline
 from storage.log.log import Log
 from storage.search.search_clock import ARRIVAL, likely_arrival
-from storage.segment.log_snapshot import LogSnapshot
 from storage.segment.segments import index_of
 from storage.validation.committed_batch import committed_batch
 from storage.validation.dirty_timestamps import TimeRules
+from storage.zones.view import ZoneView
 from storage.zones.zone_map import ARRIVAL_ESTIMATED
 
 
@@ -104,20 +104,26 @@ def batches_between(log: Log, begin: int, end: int, max_bytes: int) -> Iterator[
     while data.unverified is not None:
         data.unverified.settle()
         data = log.read(begin, max_bytes, up_to=end, min_one_batch=True)
-    view, snapshot, next_offset = memoryview(data.read()), log.snapshot, begin
+    view, next_offset = memoryview(data.read()), begin
+    zones = _zones_at(log, begin)  # a read ends with its segment
     for row in scan_batches(view).batches:
         if row[1] != next_offset:
             raise LogOffline(log.files.path, f"offsets {next_offset} to {row[1]} are missing")
         next_offset = row[2] + 1
         yield LogBatch(
-            row[1], row[2], row[4], _arrival(log, snapshot, row),
+            row[1], row[2], row[4], _arrival(zones, row),
             bytes(view[row[0] : row[0] + row[5]]),
         )  # fmt: skip
 
 
-def _arrival(log: Log, snapshot: LogSnapshot, row: BatchRow) -> int:
+def _zones_at(log: Log, offset: int) -> ZoneView:
+    snapshot = log.snapshot
+    number = index_of(snapshot.segments, offset)
+    segment, limit = snapshot.segments[number], snapshot.end_of(number)
+    return log.search.look().at(segment, limit, ARRIVAL).zones
+
+
+def _arrival(zones: ZoneView, row: BatchRow) -> int:
     """Arrival of a batch; between the first and the last of its zone, on the straight line."""
-    number = index_of(snapshot.segments, row[1])
-    view = log.search.look().at(snapshot.segments[number], snapshot.end_of(number), ARRIVAL)
-    zone = view.zones.zone(view.zones.holding_offset(row[1]))
+    zone = zones.zone(zones.holding_offset(row[1]))
     return zone.first_arrival_ms if row[1] <= zone.first_offset else likely_arrival(zone, row[2])

@@ -4,14 +4,13 @@ Offset, epoch and stamp are in its bytes, its arrival comes with it. What the zo
 times is found by the rules of the topic, as the other leader found it.
 """
 
-from protocol.checksum import crc32c
 from protocol.records.batch import (
-    CRC_STARTS,
     HEADER_BYTES,
     MAX_INT64,
     MIN_INT64,
     NO_TIMESTAMP,
     CorruptBatch,
+    crc_matches,
     read_header,
 )
 from protocol.records.compression import Codec, inflate
@@ -24,7 +23,7 @@ def committed_batch(data: bytearray, arrival_ms: int, rules: TimeRules) -> Check
     """The batch as it is appended. CorruptBatch when its bytes are not what they were."""
     records = memoryview(data)
     header = read_header(records)
-    if header.size_bytes != len(data) or crc32c(records[CRC_STARTS:]) != header.crc:
+    if header.size_bytes != len(data) or not crc_matches(records, 0, header):
         raise CorruptBatch(f"the batch at offset {header.base_offset} is damaged")
     payload: Buffer = records[HEADER_BYTES:]
     if header.codec is not Codec.NONE:
