@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.tier.port import StoreError
+from tests.support.clients.go_programs import BUILD_SECONDS
 from tests.support.tier.fault_proxy import fault_proxy
 from tests.support.tier.fault_ways import Way
 from tests.support.tier.s3_calls import Call
@@ -19,6 +20,10 @@ from tests.support.tier.story_points import (
     live_with_kills,
 )
 from tests.support.tier.versity import versitygw, why_no_versitygw
+
+pytestmark = pytest.mark.timeout(
+    BUILD_SECONDS + 60
+)  # on a new machine the first one builds a server
 
 MIB = 1024 * 1024
 FAULTS = (

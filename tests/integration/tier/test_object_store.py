@@ -14,6 +14,7 @@ from broker.tier.create_only import prove_create_only
 from storage.backup.directory_store import DirectoryStore
 from storage.errors import DiskError
 from storage.tier.port import ObjectExists, ObjectMissing, ObjectStore, StoreDenied, StoreError
+from tests.support.clients.go_programs import BUILD_SECONDS
 from tests.support.disk.simenv import sim_env
 from tests.support.tier.faulty_store import FaultyStore, in_order
 from tests.support.tier.memory_store import MemoryStore
@@ -27,6 +28,10 @@ from tests.support.tier.s3_server import (
     unfinished_uploads,
 )
 from tests.support.tier.versity import versitygw, why_no_versitygw
+
+pytestmark = pytest.mark.timeout(
+    BUILD_SECONDS + 60
+)  # on a new machine the first one builds a server
 
 MIB = 1024 * 1024
 RACERS = 16
