@@ -21,9 +21,8 @@ from tests.support.tier.story_points import (
 )
 from tests.support.tier.versity import versitygw, why_no_versitygw
 
-pytestmark = pytest.mark.timeout(
-    BUILD_SECONDS + 60
-)  # on a new machine the first one builds a server
+# On a new machine the first of them builds a server.
+pytestmark = pytest.mark.timeout(BUILD_SECONDS + 60)
 
 MIB = 1024 * 1024
 FAULTS = (
