@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from config.declare import broker_key
 from config.endpoints import Address, HostPort, Listener, ListenerName, Listeners
+from config.fleet.url import CatalogUrl, OptionalCatalogUrl
 from config.quantities import LONG_MAX
 from config.security.oauth import OauthConfig
 from config.security.principals import Principals
@@ -988,6 +989,53 @@ class BrokerConfig:
         millis(),
         86_400_000,
         doc="Age, by the store's clock, below which no object counts as one that nothing names.",
+    )
+    horolog_fleet_url: CatalogUrl | None = broker_key(  # noqa: RUF009 - a declaration
+        "horolog.fleet.url",
+        OptionalCatalogUrl(),
+        None,
+        doc="Database of PostgreSQL by which several brokers are one fleet; empty: this broker "
+        "stands alone. Needs horolog.tier.url. The password comes from PGPASSFILE or PGPASSWORD.",
+    )
+    horolog_fleet_allow_plaintext: bool = broker_key(
+        "horolog.fleet.allow.plaintext",
+        Flag(),
+        False,
+        doc="Allow a database on another machine that is reached without TLS: everybody on the "
+        "way can read the data, and change it.",
+    )
+    horolog_fleet_lease_ms: int = broker_key(
+        "horolog.fleet.lease.ms",
+        millis(500, 600_000),
+        5000,
+        doc="Time without a sign of life after which other nodes take over the partitions of one. "
+        "It is renewed five times as often.",
+    )
+    horolog_fleet_flush_ms: int = broker_key(
+        "horolog.fleet.flush.ms",
+        millis(0, 10_000),
+        5,
+        doc="Least time from the begin of one commit to that of the next.",
+    )
+    horolog_fleet_inline_bytes: int = broker_key(
+        "horolog.fleet.inline.bytes",
+        size(0, 16_777_216),
+        65_536,
+        doc="Size up to which the bytes of a commit go into the database; those of larger ones go "
+        "to the object store.",
+    )
+    horolog_fleet_checkpoint_ms: int = broker_key(
+        "horolog.fleet.checkpoint.ms",
+        millis(1000),
+        30_000,
+        doc="Interval at which bytes in the database go to the object store.",
+    )
+    horolog_fleet_commit_timeout_ms: int = broker_key(
+        "horolog.fleet.commit.timeout.ms",
+        millis(1000),
+        15_000,
+        doc="Time after which a record that is not committed is answered with REQUEST_TIMED_OUT. "
+        "It may still be committed.",
     )
     remote_log_manager_task_interval_ms: int = broker_key(
         "remote.log.manager.task.interval.ms",

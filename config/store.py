@@ -20,6 +20,7 @@ from config.describe import (
     in_force,
 )
 from config.errors import ConfigRequestError
+from config.fleet.rules import check_fleet_topic, with_fleet_defaults
 from config.layers import Layer, Setting, SettingSource, snapshot
 from config.names import Named, broker_name, topic_name
 from config.overrides import Overrides, restore
@@ -70,7 +71,7 @@ class ConfigStore:
 
         Raises ConfigError when they contradict one another.
         """
-        self._static = tuple(static)
+        self._static = with_fleet_defaults(static)
         self._overrides = Overrides()
         self._topics: dict[str, TopicConfig] = {}
         self._groups: dict[str, GroupConfig] = {}
@@ -293,6 +294,12 @@ class ConfigStore:
         self._overrides = overrides
         self._compute()
 
+    def follow(self, text: str) -> None:
+        """As `restore`, while it runs: who subscribed hears of it."""
+        self.restore(text)
+        for listener in self._listeners:
+            listener(None)
+
     def check_stored_topics(self) -> None:
         """ConfigError when a topic has data in a tier that this start would not look into."""
         for topic in self._overrides.topics:
@@ -304,6 +311,7 @@ class ConfigStore:
         Raises ConfigError when they, or what would be in force, contradict one another: nothing has
         changed then. Not between a `prepare` and its `commit`.
         """
+        static = with_fleet_defaults(static)
         dynamic = self._dynamic_layers(self._overrides)
         check_listener_keys(checked_broker(_ranked(dynamic, static)))
         outcome = reloaded(self._static, static)
@@ -352,6 +360,7 @@ class ConfigStore:
         config = snapshot(TopicConfig, layers)
         check_topic(config, topic)
         check_tiered_topic(config, self._broker_config, was_tiered=was_tiered)
+        check_fleet_topic(config, self._broker_config)
 
     def _check_topics(self, overrides: Overrides, layers: Sequence[Layer]) -> None:
         """Each topic with settings of its own, over these of the broker.

@@ -23,6 +23,7 @@ from broker.runtime.callbacks import failed
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.test_clock import HeldClock
 from broker.security.audit.offline import forget, left
+from broker.transactions.producer_ids import BLOCK_SIZE
 from config.endpoints import Listener
 from config.security.protocols import HTTP
 from config.store import ConfigStore
@@ -72,8 +73,12 @@ class Broker:
         services = self.services
         try:
             self._bind()
+            cluster_id = services.config.broker_config.cluster_id
+            if services.fleet is not None:
+                services.readiness.lost("joining the fleet")
+                cluster_id = await services.fleet.join()
             services.readiness.lost("recovering the logs")
-            await services.lane.run(load_directory, services)
+            await services.lane.run(load_directory, services, cluster_id)
             await self._take_offline_audit()
             self._trust_the_clock()
             services.share_states.begin_load()
@@ -83,6 +88,9 @@ class Broker:
             open_doors(services)
             await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)
+            if services.fleet is not None:
+                authority = services.fleet.begin(services.server.bootstrap)
+                services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
         except BaseException:
             await self._stop_network()
             await self._stop_threads()
@@ -118,6 +126,8 @@ class Broker:
         """A graceful stop; True when everything is on the disk and the directory marked clean."""
         services = self.services
         services.readiness.lost("stopping")
+        if services.fleet is not None:
+            await services.fleet.hand_over()
         services.server.stop_accepting()
         services.waiters.complete_all()
         self._loading.cancel()
@@ -125,6 +135,8 @@ class Broker:
         await services.server.drain(DRAIN_SECONDS)
         await self._stop_tasks()
         await services.transactions.stop()
+        if services.fleet is not None:
+            await services.fleet.end()
         await services.commit.close()
         await close_logs(services.loop, services.logs)
         clean = await services.lane.run(self._close_logs)

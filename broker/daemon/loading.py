@@ -14,13 +14,15 @@ from storage.tier.object_cache import ObjectCache
 SECRET_FILES = (USERS_FILE, TOKENS_FILE)
 
 
-def load_directory(services: Services) -> None:
+def load_directory(services: Services, cluster_id: str) -> None:
     """Locks the directory and recovers all that is in it. Blocks: run it on a lane.
+
+    `cluster_id`: that it is to have, empty for whatever it has.
 
     Raises StorageError when it cannot be used, ConfigError for a stored setting that is refused.
     """
     logs = services.logs
-    logs.open_directory(services.config.broker_config.cluster_id, services.node_id)
+    logs.open_directory(cluster_id, services.node_id)
     services.disk_space.ballast = logs.ballast
     services.disk_space.look()
     services.crash_guard.started(was_clean=logs.was_clean)

@@ -201,12 +201,11 @@ async def expire_producers(services: Services) -> None:
     if services.clock_watch.look():
         return
     expiration_ms = services.config.broker_config.producer_id_expiration_ms
-    for topic in services.topics.image.topics.values():
-        for partition in topic.partitions:
-            producers = partition.log.producers
-            if len(producers):
-                expire = partial(producers.expire, services.clock.now_ms(), expiration_ms)
-                await wait_for(partition.writer.in_turn(expire))
+    for partition in list(services.topics.image.led_here()):
+        producers = partition.log.producers
+        if len(producers):
+            expire = partial(producers.expire, services.clock.now_ms(), expiration_ms)
+            await wait_for(partition.writer.in_turn(expire))
 
 
 async def checkpoint(services: Services) -> None:

@@ -6,7 +6,7 @@ listed by ApiVersions. A handler without a schema is a mistake of ours and fails
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import NamedTuple
 
@@ -25,10 +25,10 @@ class Served(NamedTuple):
     handler: ModuleType
 
 
-def served() -> list[Served]:
-    """All served APIs, in the order of their keys."""
+def served(serves: Callable[[str], bool] = lambda _: True) -> list[Served]:
+    """All served APIs, in the order of their keys; `serves` says which, by their modules."""
     by_module = {api.module: api for api in apis().values()}
-    found = [_served(by_module, name) for name in handler_names()]
+    found = [_served(by_module, name) for name in handler_names() if serves(name)]
     return sorted(found, key=lambda each: each.api.key)
 
 

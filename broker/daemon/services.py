@@ -5,10 +5,11 @@ touches the directory or the network before `Broker.start`.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from broker.daemon.routes import routes, served
 from broker.fetching.damage import DamageMet
@@ -40,6 +41,7 @@ from broker.runtime.connection_limits import (
     connections_within,
     or_unlimited,
 )
+from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLanes
 from broker.runtime.memory_account import MemoryAccount, MemoryClass
@@ -88,6 +90,7 @@ from storage.directory.log_manager import LogManager
 from storage.env import Env
 
 if TYPE_CHECKING:
+    from broker.daemon.fleet import Fleet
     from broker.tier.room import TierRoom
     from broker.tier.standing import TierStanding
     from broker.tier.sweep import Sweep
@@ -105,6 +108,8 @@ class Services:
     """None unless `horolog.audit.topic` asks for it."""
     security_mirror: SecurityMirror | None
     """None unless `horolog.security.audit.topic` asks for it."""
+    fleet: "Fleet | None"
+    """None unless `horolog.fleet.url` asks for it."""
     tier: "Tier | None"
     """None unless `remote.log.storage.system.enable` asks for it."""
     tiering: "Tiering | None"
@@ -193,11 +198,14 @@ class Services:
         self.dirty_clients = DirtyClients(self.clock, probes)
         self.quarantine = Quarantine(topics, rules, probes)
         self.commit = self._made_commit()
+        self.fleet = None
+        if settings.horolog_fleet_url is not None:
+            self.fleet = self._made_fleet()
         unpacking = Unpacking(self.lane, self._machine.monotonic)
         self.memory.watch(MemoryClass.LANES, lambda: unpacking.under_way_bytes)
         self._shared = PartitionServices(
             self.lane,
-            self.commit,
+            self.commit if self.fleet is None else self.fleet.commit,
             self.waiters,
             self.quarantine,
             unpacking,
@@ -217,6 +225,18 @@ class Services:
             on_durable=self._log_durable,
             on_failed=self._log_failed,
         )
+
+    def _made_fleet(self) -> "Fleet":
+        from broker.daemon.fleet import OBJECT_THREADS, OBJECTS, Fleet, FleetParts
+
+        return Fleet(
+            FleetParts(
+                self.config, self.topics, self.logs, self.lane,
+                self.lanes.wide_lane(OBJECTS, OBJECT_THREADS), self.commit, self.rng,
+                self._machine.monotonic, self._nodes_changed, self._topics_deleted,
+            ),
+            self.loop,
+        )  # fmt: skip
 
     def _make_server(self) -> None:
         settings, memory = self.config.broker_config, self.memory
@@ -387,7 +407,7 @@ class Services:
         self.sweep = Sweep(SweepParts(self.topics, self.config, self.clock_watch, tier, standing))
 
     def _make_routes(self) -> None:
-        found = served()
+        found = served() if self.fleet is None else served(self.fleet.serves)
         self.served = tuple(each.api for each in found)
         administered = watched(routes(found, self), self.trail)
         self.dispatcher = Dispatcher(administered, self.probes, self.loop)
@@ -395,8 +415,21 @@ class Services:
     # -- calls between services
 
     def make_partition(self, log: "Log") -> Partition:
-        """Puts a log in service."""
-        return Partition(log, self._shared)
+        """Puts a log in service; in a fleet it is led by nobody yet."""
+        partition = Partition(log, self._shared)
+        return partition if self.fleet is None else self.fleet.stranger(partition)
+
+    def _nodes_changed(self, nodes: Mapping[int, Endpoint]) -> None:
+        self.endpoints.others = {key: each for key, each in nodes.items() if key != self.node_id}
+
+    def _topics_deleted(self, names: Sequence[str], ids: frozenset[UUID]) -> None:
+        """Topics of the fleet went, on whatever node that was asked for."""
+        for name in names:
+            self.probes.topic_deleted(name)
+            self.dirty_clients.topic_deleted(name)
+        self.groups.topics_deleted(names)
+        self.share_states.topics_deleted(ids)
+        self.share_reads.topics_deleted(ids)
 
     def _login_failed(self, peer: Peer, way: str, claimed: str, detail: str) -> None:
         """For the audit: the name of a user that exists, since others may be typed passwords."""

@@ -37,4 +37,18 @@ PAGES: Mapping[str, Page] = {
         "instead, from where the next checkpoint moves them.",
         "Look at the store: PostgreSQL grows meanwhile.",
     ),
+    "fleet_schema_changed": Page(
+        "This version's tables and functions were made in the database of the fleet. Earlier ones "
+        "stay as they were, so that nodes of the version before go on."
+    ),
+    "fleet_catalog_away": Page(
+        "The node starts and PostgreSQL does not answer. It tries again each second and serves "
+        "nobody until then: what it may serve, only the rows say.",
+        "Look at PostgreSQL, at the way to it and at horolog.fleet.url.",
+    ),
+    "fleet_settings_refused": Page(
+        "Settings that were made on another node cannot be had here: this node's own settings or "
+        "version do not allow them. It goes on with those that it has.",
+        "Read the reason; give all nodes the same version and the same settings.",
+    ),
 }

@@ -19,6 +19,10 @@ class OwnedLog(Protocol):
         """The shard, in the epoch for which the log was loaded."""
 
     @property
+    def start_offset(self) -> int:
+        """Its first record, or where that will be."""
+
+    @property
     def durable_offset(self) -> int:
         """End of what is committed: the high watermark is never beyond."""
 
@@ -31,6 +35,21 @@ class OwnedLog(Protocol):
 
     def mark_durable(self, offset: int) -> None:
         """Notes that everything below is committed."""
+
+
+class WriteCommits(Protocol):
+    """Operations of an incarnation's committer that writers use."""
+
+    def request(
+        self, log: OwnedLog, offset: int, done: Callable[[BaseException | None], None]
+    ) -> None:
+        """Calls `done(None)` once all of `log` below `offset` is committed, or `done(error)`."""
+
+    def appended(self, log: OwnedLog) -> None:
+        """There is more to commit."""
+
+    def start_moved(self, log: OwnedLog, done: Callable[[BaseException | None], None]) -> None:
+        """Calls `done(None)` once the rows have the log's start, or `done(error)`."""
 
 
 BytesOf = Callable[[CommittedSpan], Awaitable[list[ArrivedBatch]]]
@@ -46,8 +65,8 @@ class ShardHost(Protocol):
         What the disk has and no commit goes: nobody was answered that it stays.
         """
 
-    def serve(self, log: OwnedLog) -> None:
-        """Clients may write to it and read it from now on."""
+    def serve(self, log: OwnedLog, commits: WriteCommits) -> None:
+        """Clients may write to it and read it from now on; `commits` has what they write count."""
 
     def end_writes(self, log: OwnedLog) -> None:
         """Writes get NOT_LEADER_OR_FOLLOWER from now on; those that wait go on waiting."""

@@ -6,19 +6,21 @@ ends no life: what waits goes on waiting, and reads go on for a while.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 from broker.fleet.balance import plan
 from broker.fleet.catalog.port import CatalogError
-from broker.fleet.catalog.rows import Incarnation, Registration
+from broker.fleet.catalog.rows import Incarnation, NodeRow, Registration
 from broker.fleet.checkpointer import Checkpointer, CommittedSpans
 from broker.fleet.committer import Committer, FleetReach, Identity, LifeEnded
 from broker.fleet.frame import CorruptFrame
 from broker.fleet.host import ShardHost
+from broker.fleet.image import FleetImage
 from broker.fleet.node_watch import NodeWatch
 from broker.fleet.ownership import Ownership
 from broker.fleet.pacing import until_answered
+from broker.fleet.trimming import OwnerCommits, Trimming
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
 from storage.errors import StorageError
@@ -30,21 +32,29 @@ PASSING = (CatalogError, StorageError, CorruptFrame)
 class Life:
     """One incarnation."""
 
-    def __init__(self, reach: FleetReach, host: ShardHost, identity: Identity) -> None:
+    def __init__(
+        self, reach: FleetReach, host: ShardHost, identity: Identity, image: FleetImage
+    ) -> None:
         """It was just registered."""
         self._reach = reach
+        self._image = image
+        self._metadata_version = 0
+        self.is_leaving = False
+        """It gives away all that it has and takes nothing."""
+        self.is_empty = False
+        """It leaves, and has nothing that anybody would take."""
         self.me = me = identity.me
         self.renewed_at = reach.clock.monotonic()
         """Begin of the last renewal that was answered."""
         self.spans = CommittedSpans()
         self.committer = Committer(reach, identity, self.spans.committed)
-        self.ownership = Ownership(reach, host, me, self.committer, self.spans)
+        self._trimming = Trimming(reach, me, self.spans)
+        commits = OwnerCommits(self.committer, self._trimming)
+        self.ownership = Ownership(reach, host, me, commits, self.spans, knows=image.knows)
         self._watch = NodeWatch(reach.catalog, reach.clock, reach.times)
         self._checkpointer = None
         if reach.store is not None:
-            self._checkpointer = Checkpointer(
-                reach.store, self.committer, self.spans, identity, reach.times
-            )
+            self._checkpointer = Checkpointer(reach, self.committer, self.spans, identity)
 
     @property
     def answers_reads(self) -> bool:
@@ -55,7 +65,12 @@ class Life:
     async def run(self) -> None:
         """Lives. LifeEnded, or what nobody expected of one of its tasks."""
         watch = self._reach.times.watch
-        works = [self.committer.run(self), self._renew(), self._rounds(watch, self._look)]
+        works = [
+            self.committer.run(self),
+            self._renew(),
+            self._rounds(watch, self._look),
+            self._rounds(watch, self._trimming.round),
+        ]
         if self._checkpointer is not None:
             works.append(self._rounds(watch, self._checkpoint))
         tasks = [asyncio.ensure_future(each) for each in works]
@@ -66,6 +81,7 @@ class Life:
         finally:
             self.ownership.release_all()
             self.committer.end()
+            self._trimming.end()
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -102,6 +118,7 @@ class Life:
         if renewal is None:
             raise LifeEnded("it was fenced")
         self.renewed_at = max(self.renewed_at, began)
+        self._metadata_version = max(self._metadata_version, renewal.metadata_version)
 
     async def _rounds(self, seconds: float, once: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -113,14 +130,25 @@ class Life:
 
     async def _look(self) -> None:
         catalog = self._reach.catalog
+        await self._image.follow(self._metadata_version)
         is_alive = self._reach.clock.monotonic() - self.renewed_at <= self._reach.times.lease
         silent = await self._watch.look(is_alive=is_alive)
-        chosen = plan(self.me, await catalog.nodes(), await catalog.shards(), silent - {self.me})
+        chosen = plan(self.me, await self._nodes(), await catalog.shards(), silent - {self.me})
         if chosen.take:
             await catalog.take(self.me, chosen.take)
         await self.ownership.follow()
+        self._image.seen(await catalog.nodes(), await catalog.shards())
         for gift in chosen.gifts:
             await self.ownership.give(gift.shard, gift.to)
+        self.is_empty = self.is_leaving and not chosen.gifts
+
+    async def _nodes(self) -> Sequence[NodeRow]:
+        return [
+            each._replace(is_draining=True)
+            if self.is_leaving and each.incarnation == self.me
+            else each
+            for each in await self._reach.catalog.nodes()
+        ]
 
     async def _checkpoint(self) -> None:
         assert self._checkpointer is not None
@@ -131,21 +159,36 @@ class FleetNode:
     """A node: one life after the other."""
 
     def __init__(
-        self, reach: FleetReach, host: ShardHost, order: Registration, fleet_id: UUID
+        self,
+        reach: FleetReach,
+        host: ShardHost,
+        order: Registration,
+        fleet_id: UUID,
+        image: FleetImage,
     ) -> None:
         """It does not live yet."""
         self._reach = reach
         self._host = host
         self._order = order
         self._fleet_id = fleet_id
+        self._image = image
         self.life: Life | None = None
         """The present one; None between two."""
+        self._is_leaving = False
+
+    async def leave(self) -> None:
+        """Gives all shards away; returns when there is nothing that anybody would take."""
+        self._is_leaving = True
+        while (life := self.life) is not None and not life.is_empty:
+            life.is_leaving = True
+            await self._reach.clock.sleep(self._reach.times.flush)
 
     async def run(self) -> None:
         """Lives, until it is cancelled."""
         while True:
             me = await self._registered()
-            self.life = Life(self._reach, self._host, Identity(me, self._fleet_id))
+            self.life = Life(self._reach, self._host, Identity(me, self._fleet_id), self._image)
+            self.life.is_leaving = self._is_leaving
             event("fleet_life_begins", "info", node=me.node_id, incarnation=me.number)
             try:
                 await self.life.run()

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, StoredBatch
-from broker.fleet.host import BytesOf, OwnedLog
+from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
 from broker.runtime.lanes import DiskLane
 from config.topic import TopicConfig
 from protocol.errors import DecodeError
@@ -29,12 +29,24 @@ from storage.validation.dirty_timestamps import TimeRules
 class LocalLog:
     """The `OwnedLog` of a log in this directory."""
 
-    def __init__(self, partition: PartitionKey, shard: OwnedShard, log: Log) -> None:
+    def __init__(
+        self,
+        partition: PartitionKey,
+        shard: OwnedShard,
+        log: Log,
+        on_committed: "Callable[[LocalLog], None]",
+    ) -> None:
         """All that it has is committed."""
         self.partition = partition
         self.shard = shard
         self.log = log
+        self._on_committed = on_committed
         self.durable_offset = log.snapshot.log_end_offset
+
+    @property
+    def start_offset(self) -> int:
+        """As the port has it."""
+        return self.log.snapshot.log_start_offset
 
     @property
     def end_offset(self) -> int:
@@ -43,19 +55,31 @@ class LocalLog:
 
     def batches(self, begin: int, end: int, max_bytes: int) -> Sequence[StoredBatch]:
         """As the port has it. StorageError."""
-        return [StoredBatch(*each) for each in batches_between(self.log, begin, end, max_bytes)]
+        found = list[StoredBatch]()
+        while begin < end and max_bytes > 0:  # one read ends with its segment
+            part = [StoredBatch(*each) for each in batches_between(self.log, begin, end, max_bytes)]
+            if not part:
+                break
+            found += part
+            begin = part[-1].last_offset + 1
+            max_bytes -= sum(len(each.data) for each in part)
+        return found
 
     def mark_durable(self, offset: int) -> None:
         """As the port has it: readers see it from now on."""
         self.durable_offset = max(self.durable_offset, offset)
-        self.log.mark_durable(self.durable_offset)
+        _show(self.log, self.durable_offset)
+        self._on_committed(self)
 
 
 class Front(Protocol):
     """Clients' side of the logs."""
 
-    def serve(self, log: LocalLog) -> None:
-        """It may be written and read from now on."""
+    def serve(self, log: LocalLog, commits: WriteCommits) -> None:
+        """It may be written and read from now on; `commits` has what is written count."""
+
+    def committed(self, log: LocalLog) -> None:
+        """More of it may be seen."""
 
     def end_writes(self, log: LocalLog) -> None:
         """It may be read only; writes that wait go on waiting."""
@@ -86,6 +110,7 @@ class LocalLogs:
     async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
         """As the port has it. StorageError; CorruptFrame when a commit does not fit."""
         log = await self._lane.run(self._agreeing, row)
+        log.durability.counts_commits = True
         have = log.snapshot.log_end_offset
         for committed in row.spans:
             if committed.span.end_offset > have:
@@ -94,12 +119,14 @@ class LocalLogs:
         end = row.spans[-1].span.end_offset if row.spans else row.log_start_offset
         if have != end:
             raise CorruptFrame(f"{row.topic}-{row.partition.number} ends at {have}, not at {end}")
-        log.mark_durable(end)
-        return LocalLog(row.partition, shard, log)
+        _show(log, end)
+        if log.snapshot.log_start_offset < row.log_start_offset:
+            await self._lane.run(log.delete_records, row.log_start_offset)
+        return LocalLog(row.partition, shard, log, self._front.committed)
 
-    def serve(self, log: OwnedLog) -> None:
+    def serve(self, log: OwnedLog, commits: WriteCommits) -> None:
         """As the port has it."""
-        self._front.serve(_local(log))
+        self._front.serve(_local(log), commits)
 
     def end_writes(self, log: OwnedLog) -> None:
         """As the port has it."""
@@ -116,10 +143,14 @@ class LocalLogs:
     def _agreeing(self, row: PartitionRow) -> Log:
         """On the lane: the log with nothing that is not committed."""
         log = self._opened(row)
-        spans = [each.span for each in row.spans]
-        ranges = [EpochRange(each.epoch, each.base_offset, each.end_offset) for each in spans]
+        begin = max(log.snapshot.log_start_offset, row.log_start_offset)
+        ranges = [
+            EpochRange(each.span.epoch, max(each.span.base_offset, begin), each.span.end_offset)
+            for each in row.spans
+            if each.span.end_offset > begin
+        ]
         while True:  # a cut may leave a zone of which the arrivals are no longer known
-            agreed = agreed_end(log, ranges, row.log_start_offset)
+            agreed = agreed_end(log, ranges, begin)
             if agreed == log.snapshot.log_end_offset and not has_unwritten_epoch(log):
                 return log
             log = self._logs.cut(log, agreed)
@@ -127,13 +158,15 @@ class LocalLogs:
     def _opened(self, row: PartitionRow) -> Log:
         topic_id, number = row.partition
         config = self._topic_config(row.topic)
+        first = row.spans[0].span.base_offset if row.spans else row.log_start_offset
         log = self._logs.logs.get((row.topic, number))
         if log is not None and not log.is_closed and log.topic_id == topic_id:
             log.reconfigure(config)
-            return log
-        if log is not None:  # another topic had the name
+            if log.snapshot.log_end_offset >= first:
+                return log
+        if log is not None:  # another topic had the name; or all that it has was removed elsewhere
             self._logs.delete_log(row.topic, number)
-        return self._logs.create_log(row.topic, number, topic_id, config)
+        return self._logs.create_log(row.topic, number, topic_id, config, first)
 
 
 def _append(log: Log, batches: Sequence[ArrivedBatch]) -> int:
@@ -146,6 +179,11 @@ def _append(log: Log, batches: Sequence[ArrivedBatch]) -> int:
     except DecodeError as error:
         raise CorruptFrame(str(error)) from error
     return end
+
+
+def _show(log: Log, end: int) -> None:
+    log.durability.committed(end)
+    log.mark_durable(end)  # its readers see it
 
 
 def _local(log: OwnedLog) -> LocalLog:

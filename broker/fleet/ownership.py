@@ -6,11 +6,14 @@ have been answered for is in it. What the catalog says of a shard counts whateve
 a take or a gift whose answer was lost needs nothing of its own.
 """
 
+from collections.abc import Callable
+
 from broker.fleet.bodies import CommittedBodies
 from broker.fleet.catalog.rows import Incarnation, OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.checkpointer import CommittedSpans
-from broker.fleet.committer import Committer, FleetReach
+from broker.fleet.committer import FleetReach
 from broker.fleet.host import OwnedLog, ShardHost
+from broker.fleet.trimming import OwnerCommits
 
 
 class Ownership:
@@ -21,14 +24,17 @@ class Ownership:
         reach: FleetReach,
         host: ShardHost,
         me: Incarnation,
-        committer: Committer,
+        commits: OwnerCommits,
         spans: CommittedSpans,
+        *,
+        knows: Callable[[PartitionRow], bool],
     ) -> None:
-        """Nothing is owned."""
+        """Nothing is owned. `knows`: whether the node has a partition's topic by now."""
+        self._knows = knows
         self._catalog, self._store, self._clock, self._times = reach
         self._host = host
         self._me = me
-        self._committer = committer
+        self._commits, self._committer = commits, commits.committer
         self._spans = spans
         self.shards: dict[OwnedShard, dict[PartitionKey, OwnedLog]] = {}
 
@@ -47,7 +53,8 @@ class Ownership:
             for gone in logs.keys() - of_shard.keys():
                 self._drop(logs.pop(gone), is_deleted=True)
             for key in of_shard.keys() - logs.keys():
-                await self._load(of_shard[key], shard, bodies)
+                if self._knows(of_shard[key]):
+                    await self._load(of_shard[key], shard, bodies)
 
     async def lose(self) -> bool:
         """Lets go of shards that the rows say are others'; False when there are none."""
@@ -96,8 +103,8 @@ class Ownership:
         if logs is None:  # lost meanwhile
             return
         logs[row.partition] = log
-        self._spans.add(log, row.spans)
-        self._host.serve(log)
+        self._spans.add(log, row)
+        self._host.serve(log, self._commits)
 
     def _drop(self, log: OwnedLog, *, is_deleted: bool = False) -> None:
         self._spans.drop(log)

@@ -59,7 +59,7 @@ def _delete(name: str, wanted: DeleteRecordsPartition, context: Context) -> Answ
         offset = _checked_offset(partition, wanted.offset)
     except KafkaError as error:
         return _refusal(index, context, error)
-    low_watermark = partition.writer.in_turn(partial(partition.log.delete_records, offset))
+    low_watermark = partition.writer.delete_records(offset)
     return after(low_watermark, partial(_success, index), partial(_refusal, index, context))
 
 

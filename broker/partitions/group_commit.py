@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from broker.partitions.commit import Done
 from broker.partitions.sync_thread import Durable, Synced, SyncThread
 from broker.runtime.callbacks import failed
 
@@ -25,8 +26,6 @@ FLUSH_SHARE = 24  # of the memory: so much unsynced in a directory, and syncing 
 MIN_FLUSH_BYTES = 64 * 1024 * 1024
 MAX_FLUSH_BYTES = 1024 * 1024 * 1024
 HOLD_FACTOR = 2  # so many times that, and producers wait: Linux throttles from 15 % of memory on
-
-Done = Callable[[BaseException | None], None]
 
 
 class CommitProbe(Protocol):
@@ -109,6 +108,10 @@ class GroupCommit:
             if self._timer is None:
                 self._timer = self._loop.call_later(self._interval_seconds, self._interval_over)
         return self._unsynced_bytes > self._flush_bytes * HOLD_FACTOR
+
+    def start_moved(self, _: Durable, done: Done) -> None:
+        """As the port has it: nobody else leads it."""
+        done(None)
 
     def forget(self, log: Durable) -> None:
         """The log is deleted or closed: no sync is begun any more, its waiters are answered."""

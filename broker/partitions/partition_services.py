@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from broker.partitions.commit import CommitPort
 from broker.partitions.fetch_waiters import FetchWaiters
-from broker.partitions.group_commit import GroupCommit
 from broker.runtime.lanes import DiskLane
 from broker.runtime.memory_account import MemoryAccount
 from broker.runtime.principals import ANONYMOUS, Principal
@@ -86,7 +86,7 @@ class PartitionServices:
     """Services shared by the partitions of one log directory."""
 
     lane: DiskLane
-    commit: GroupCommit
+    commit: CommitPort
     waiters: FetchWaiters
     quarantine: QuarantineWriter
     unpacking: Unpacking

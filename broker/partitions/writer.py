@@ -170,6 +170,28 @@ class PartitionWriter:
         self._turns.take(lambda: self._run(work, over), deferred.fail)
         return deferred
 
+    def delete_records(self, before_offset: int) -> Deferred[int]:
+        """As `Log.delete_records`, in its turn; who leads the partition later keeps to it.
+
+        Fails with KafkaError.
+        """
+        answer: Deferred[int] = Deferred()
+
+        def moved(start_offset: int | None, error: BaseException | None) -> None:
+            if start_offset is None:
+                answer.fail(error or AssertionError("no start, and no error"))
+            else:
+                self._serving.commit.start_moved(self.log, partial(kept, start_offset))
+
+        def kept(start_offset: int, error: BaseException | None) -> None:
+            if error is None:
+                answer.resolve(start_offset)
+            else:
+                answer.fail(wire_error(error))
+
+        self.in_turn(partial(self.log.delete_records, before_offset)).listen(moved)
+        return answer
+
     def durable_up_to(self, offset: int) -> Deferred[None] | None:
         """Settled when all below an offset is durable, for what vouches for it; None when it is, or
         the topic leaves that to the system. Fails with KafkaError.

@@ -18,6 +18,8 @@ CODES: Final[tuple[tuple[type[BaseException], ErrorCode], ...]] = (
 
 
 def wire_error(fault: BaseException) -> KafkaError:
-    """The KafkaError that answers for `fault`, with its text."""
+    """The KafkaError that answers for `fault`, with its text; one that is such already."""
+    if isinstance(fault, KafkaError):
+        return fault
     code = next(code for kind, code in CODES if isinstance(fault, kind))
     return KafkaError(code, str(fault))

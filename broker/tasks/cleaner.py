@@ -266,8 +266,7 @@ class Cleaner:
     def _compacted(self) -> "list[Partition]":
         return [
             partition
-            for topic in self._topics.image.topics.values()
-            for partition in topic.partitions
+            for partition in self._topics.image.led_here()
             if is_compacted(partition.log.config) and partition.log.takes_changes
         ]
 

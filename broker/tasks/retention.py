@@ -79,11 +79,7 @@ class Retention:
 
     async def run(self) -> None:
         """One round over all logs."""
-        partitions = [
-            partition
-            for topic in self._topics.image.topics.values()
-            for partition in topic.partitions
-        ]
+        partitions = list(self._topics.image.led_here())
         for begin in range(0, len(partitions), LOGS_AT_A_TIME):
             for partition, plan in await self._plans(partitions[begin : begin + LOGS_AT_A_TIME]):
                 await self._apply(partition, plan)

@@ -103,7 +103,8 @@ class Rolling:
 
     async def _look(self, partition: "Partition", now: float) -> None:
         again = now + LOOK_AGAIN_SECONDS
-        if partition.log.takes_changes and knows_roll_deadline(partition.log):
+        is_ours = partition.leader_elsewhere is None
+        if is_ours and partition.log.takes_changes and knows_roll_deadline(partition.log):
             now_ms = self._clock.now_ms()
             deadline = roll_deadline(partition.log, now_ms)
             if deadline is not None:

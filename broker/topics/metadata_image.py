@@ -5,7 +5,7 @@ one. The partitions inside are live objects (a log plus the rules of serving it)
 which of them exist is not.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
@@ -60,6 +60,13 @@ class MetadataImage:
         if partition is None:
             raise _unknown_partition(index, topic.name)
         return partition
+
+    def led_here(self) -> Iterator[Partition]:
+        """Partitions that this node leads: all of them, without a fleet."""
+        for topic in self.topics.values():
+            for partition in topic.partitions:
+                if partition.leader_elsewhere is None:
+                    yield partition
 
     def with_topics(self, changed: Iterable[TopicImage]) -> "MetadataImage":
         """The next image: these topics added, or put in place of their older selves."""

@@ -25,6 +25,7 @@ from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.runtime.lanes import DiskLane
 from broker.topics.adoption import doomed_logs, reconciled
+from broker.topics.authority import DecidedTopic, DecidesHere, TopicAuthority
 from broker.topics.metadata_image import MetadataImage, TopicImage, image_of
 from broker.topics.names import internal_topics
 from broker.topics.new_topic import NewTopic
@@ -68,6 +69,7 @@ class TopicCatalog:
         self.internal_topics = internal_topics(config.broker_config)
         """Clients may read them, and neither write nor make, change or delete them."""
         self.changing = asyncio.Lock()
+        self.authority: TopicAuthority = DecidesHere()
 
     def restore_settings(self) -> None:
         """Before any log is opened: the settings that clients changed while it ran last. Raises
@@ -124,16 +126,25 @@ class TopicCatalog:
         changed_settings = self._config.serialise()
         try:
             if not self._settings_file.holds(changed_settings.encode()):
-                await self._lane.run(self._write_settings, changed_settings)
-            images = await self._lane.run(self._make_topics, new)
+                await self._store_settings(changed_settings)
+            await self.authority.create(new)
+            await self._bring_in(new)
         except StorageError:
             if not self._may_be_stored(new):
                 self._config.restore(settings)
             raise
+
+    async def _bring_in(self, new: Sequence[NewTopic]) -> None:
+        images = await self._lane.run(self._make_topics, new)
         self.image = self.image.with_topics(images)
 
     async def add_partitions(self, counts: Mapping[str, int]) -> None:
         """Extends topics to so many partitions; durable when this returns. Hold `changing`."""
+        ids = {self.image.topics[name].topic_id: count for name, count in counts.items()}
+        await self.authority.grow(ids)
+        await self._grow(counts)
+
+    async def _grow(self, counts: Mapping[str, int]) -> None:
         grown = await self._lane.run(self._grow_topics, counts)
         self.image = self.image.with_topics(grown)
 
@@ -146,6 +157,10 @@ class TopicCatalog:
         """
         if not names:
             return
+        await self.authority.delete([self.image.topics[name].topic_id for name in names])
+        await self._take_out(names)
+
+    async def _take_out(self, names: Sequence[str]) -> None:
         topics = [self.image.topics[name] for name in names]
         remaining = self.image.without(names)
         deleted = self.deleted | {topic.topic_id for topic in topics}
@@ -195,8 +210,58 @@ class TopicCatalog:
 
     async def alter_settings(self, change: SettingsChange) -> None:
         """Makes a checked change of settings durable, then lets it count. Hold `changing`."""
-        await self._lane.run(self._write_settings, change.serialise())
+        await self._store_settings(change.serialise())
         self._config.commit(change)
+
+    async def _store_settings(self, text: str) -> None:
+        await self.authority.settings(text)
+        await self._lane.run(self._write_settings, text)
+
+    async def follow(self, decided: Iterable[DecidedTopic]) -> Sequence[str]:
+        """Has the topics that an authority has decided, and no others; names of those that went.
+
+        Hold `changing`. StorageError: the rest comes when it is asked again.
+        """
+        wanted = {each.topic_id: each for each in decided}
+        gone = [name for name, each in self.image.topics.items() if each.topic_id not in wanted]
+        if gone:
+            await self._take_out(gone)
+        new = [
+            NewTopic(each.name, each.topic_id, each.partition_count, {})
+            for each in wanted.values()
+            if each.topic_id not in self.image.by_id
+        ]
+        if new:
+            await self._bring_in(new)
+        grown = {
+            each.name: each.partition_count
+            for each in wanted.values()
+            if each.partition_count > len(self.image.by_id[each.topic_id].partitions)
+        }
+        if grown:
+            await self._grow(grown)
+        return gone
+
+    async def follow_settings(self, text: str) -> None:
+        """Has the settings that an authority has decided. Hold `changing`.
+
+        ConfigError when this node cannot have them, StorageError; then it keeps those it has.
+        """
+        if text != self._config.serialise():
+            self._config.follow(text)
+            await self._lane.run(self._write_settings, text)
+
+    def put_in_service(self, log: Log) -> Partition:
+        """The partition of a log, which takes the place of one with a log from before."""
+        topic = self.image.topics[log.topic]
+        partition = topic.partitions[log.partition]
+        if partition.log is not log:
+            partition = self._make_partition(log)
+            others = list(topic.partitions)
+            others[log.partition] = partition
+            changed = TopicImage(topic.name, topic.topic_id, tuple(others))
+            self.image = self.image.with_topics([changed])
+        return partition
 
     def _make_topics(self, new: Sequence[NewTopic]) -> list[TopicImage]:
         """On a lane: the file first, then the directories; undone as a whole when one fails."""

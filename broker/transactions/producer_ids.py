@@ -8,7 +8,8 @@ block of which any id is in use is passed over.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
@@ -19,6 +20,7 @@ from storage.errors import CorruptCheckpoint, NewerFormat
 FILE_NAME = "horolog-producer-ids.json"
 FORMAT = 1
 BLOCK_SIZE = 1000
+Reserve = Callable[[int], Awaitable[int]]
 FAR = 1 << 40
 """A Kafka that gave out a thousand ids a second for thirty years would not come as far."""
 FARTHEST = 1 << 62
@@ -39,6 +41,10 @@ class ProducerIds:
         self._path = f"{lane.log_dir}/{FILE_NAME}"
         self._lane = lane
         self._ids_in_logs = ids_in_logs
+        self.reserve: Reserve = partial(lane.run, self._reserve)
+        """Gives the first id of a block that nobody ever gets again, at an id or behind it. In a
+        fleet the catalog does. StorageError.
+        """
         self._used_blocks: set[int] = set()
         self._next = 0
         self._end = 0
@@ -68,7 +74,7 @@ class ProducerIds:
         if self._next >= self._end:
             async with self._reserving:
                 if self._next >= self._end:
-                    self._next = await self._lane.run(self._reserve, self._end)
+                    self._next = await self.reserve(self._end)
                     self._end = self._next + BLOCK_SIZE
         allocated = self._next
         self._next += 1

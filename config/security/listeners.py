@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from config.broker import BrokerConfig
 from config.errors import ConfigError
+from config.fleet.rules import check_fleet
 from config.layers import Layer, candidates, snapshot
 from config.listener_keys import (
     listener_keys,
@@ -87,6 +88,7 @@ def checked_broker(layers: Sequence[Layer]) -> BrokerConfig:
         check_bounds(config)
         defaults = snapshot(TopicConfig, layers)
         check_topic(defaults)
+        check_fleet(config, defaults)
         if config.remote_log_storage_system_enable:
             check_tier_defaults(defaults)
     except ConfigError as error:

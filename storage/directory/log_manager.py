@@ -189,7 +189,9 @@ class LogManager:
         for log in self.logs.values():
             log.producers.expire_restored(now_ms, expiration_ms)
 
-    def create_log(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
+    def create_log(
+        self, topic: str, partition: int, topic_id: UUID, config: TopicConfig, start_offset: int = 0
+    ) -> Log:
         """Make a partition's directory and empty log, durably. DiskError: it does not exist.
 
         One of that name that could not be deleted goes first, and so does what checkpoints say of
@@ -207,7 +209,8 @@ class LogManager:
         try:
             fs.make_dir(path)
             write_partition_metadata(fs, f"{path}/{PARTITION_METADATA_FILE}", topic_id)
-            log = self._make_log(name, topic_id, config, LoadHints(is_clean=False))
+            hints = LoadHints(is_clean=False, start_offset=start_offset)
+            log = self._make_log(name, topic_id, config, hints)
             fs.sync_dir(self.log_dir)
         except StorageError:
             if not existed:

@@ -35,7 +35,7 @@ class _Synced(NamedTuple):
 class Durability:
     """The durable part of one log.
 
-    All but `sync`, `vouch` and `reached` belongs to the gate's holder.
+    All but `sync`, `vouch`, `reached` and `committed` belongs to the gate's holder.
     """
 
     __slots__ = (
@@ -47,6 +47,7 @@ class Durability:
         "_synced",
         "_total_bytes",
         "_vouched_offset",
+        "counts_commits",
         "durable_offset",
         "failed",
         "first_dirty_at",
@@ -57,6 +58,8 @@ class Durability:
         """Everything below `durable_offset` is on the disk."""
         self._clock = clock
         self.durable_offset = durable_offset
+        self.counts_commits = False
+        """In a fleet: durable is what the catalog has committed, whatever this disk has."""
         self.recovery_point = durable_offset
         """Below it the index files are durable as well: recovery need not look there."""
         self.failed: StorageError | None = None
@@ -107,7 +110,12 @@ class Durability:
         self.failed = self.failed or error
 
     def reached(self, offset: int) -> None:
-        """Notes that everything below `offset` is durable. On the loop, at any time."""
+        """Notes that everything below `offset` is on the disk. On the loop, at any time."""
+        if not self.counts_commits:
+            self.durable_offset = max(offset, self.durable_offset)
+
+    def committed(self, offset: int) -> None:
+        """Notes that everything below `offset` is committed. On the loop, at any time."""
         self.durable_offset = max(offset, self.durable_offset)
 
     def show(self) -> None:
@@ -143,10 +151,10 @@ class Durability:
             synced_mark.save(files, end_offset)
 
     def _sync_logs(self, snapshot: LogSnapshot) -> None:
-        durable = self.durable_offset
+        synced = self._synced.end_offset
         segments = snapshot.segments
         first = len(segments) - 1
-        while first and segments[first].base_offset > durable:
+        while first and segments[first].base_offset > synced:
             first -= 1
         for segment in segments[first:]:
             _sync_log(segment)

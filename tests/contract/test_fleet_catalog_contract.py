@@ -15,6 +15,7 @@ from broker.fleet.catalog.rows import (
     Checkpoint,
     CommitAnswer,
     CommitId,
+    Document,
     FleetFacts,
     Incarnation,
     NodeAddress,
@@ -25,6 +26,7 @@ from broker.fleet.catalog.rows import (
     Span,
     StatePiece,
     TopicAnswer,
+    Trim,
 )
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
@@ -88,6 +90,10 @@ class Owner(NamedTuple):
         return Checkpoint(
             CommitId(self.me, number), 5, self.shards, spans, states, key, KEEP_MS
         )  # fmt: skip
+
+    def trim(self, key: PartitionKey, start: int) -> Trim:
+        """A is of the first shard, B of the second."""
+        return Trim(self.me, self.shards[key.number], key, start, KEEP_MS)
 
 
 async def owner_of_all(catalog: FleetCatalog, node_id: int = 1) -> Owner:
@@ -249,7 +255,7 @@ async def test_a_deleted_topic_takes_its_commits_along(catalog: FleetCatalog) ->
     renewed = await catalog.renew(owner.me)
     assert me is not None
     assert renewed is not None
-    assert renewed.topics_version == me.topics_version + 1
+    assert renewed.metadata_version == me.metadata_version + 1
     assert await catalog.commit(owner.commit(3, span(A, 10, 19))) is CommitAnswer.NO_PARTITION
     assert await catalog.commit(owner.commit(2, span(A, 5, 9))) is CommitAnswer.ALREADY
     assert await catalog.body(CommitId(owner.me, 1)) is None
@@ -327,3 +333,65 @@ async def test_objects_that_nothing_names_are_trash(catalog: FleetCatalog) -> No
     assert await catalog.trash(10) == [first.object_key]
     await catalog.removed([first.object_key])
     assert await catalog.trash(10) == []
+
+
+async def test_a_topic_grows_once(catalog: FleetCatalog) -> None:
+    await catalog.create_topic(TOPIC, "t", [3])
+    assert await catalog.grow_topic(TOPIC, 1, [0, 2])
+    assert await catalog.grow_topic(TOPIC, 1, [0, 2]), "it is as it was asked for"
+    assert not await catalog.grow_topic(TOPIC, 1, [0]), "it has more"
+    assert not await catalog.grow_topic(UUID(int=8), 1, [0])
+    version, [row] = await catalog.topics()
+    assert (version, tuple(row.shards)) == (2, (3, 0, 2))
+    assert [each.partition.number for each in await catalog.partitions([0])] == [1]
+
+
+async def test_a_log_start_only_rises_and_takes_whole_spans_along(catalog: FleetCatalog) -> None:
+    owner = await owner_of_all(catalog)
+    await catalog.commit(owner.commit(1, span(A, 0, 4)))
+    await catalog.commit(owner.commit(2, span(A, 5, 9)))
+    assert await catalog.trim(owner.trim(A, 7)) is CommitAnswer.OK
+    assert await catalog.trim(owner.trim(A, 7)) is CommitAnswer.ALREADY
+    assert await catalog.trim(owner.trim(A, 3)) is CommitAnswer.ALREADY
+    assert await spans_of(catalog, A) == [(5, 9, 2)]
+    assert [each.log_start_offset for each in await catalog.partitions([0])] == [7]
+    assert await catalog.body(CommitId(owner.me, 1)) is None
+    assert await catalog.trim(owner.trim(A, 11)) is CommitAnswer.OFFSETS
+    assert await catalog.trim(owner.trim(A, 10)) is CommitAnswer.OK
+    assert await spans_of(catalog, A) == []
+    assert await catalog.commit(owner.commit(3, span(A, 10, 19))) is CommitAnswer.OK
+
+
+async def test_only_the_owner_moves_a_log_start(catalog: FleetCatalog) -> None:
+    owner = await owner_of_all(catalog)
+    await catalog.commit(owner.commit(1, span(A, 0, 4)))
+    shard, *_ = owner.shards
+    order = owner.trim(A, 5)
+    assert await catalog.trim(order._replace(partition=B)) is CommitAnswer.NO_PARTITION
+    earlier = shard._replace(epoch=shard.epoch - 1)
+    assert await catalog.trim(order._replace(shard=earlier)) is CommitAnswer.STALE
+    await catalog.resign(owner.me)
+    assert await catalog.trim(order) is CommitAnswer.FENCED
+    assert await spans_of(catalog, A) == [(0, 4, 1)]
+
+
+async def test_a_document_is_changed_from_the_version_before(catalog: FleetCatalog) -> None:
+    me = await lives(catalog)
+    one, two = Document("settings", 1, b"one"), Document("settings", 2, b"two")
+    assert await catalog.documents({}) == []
+    assert not await catalog.put_document(two)
+    assert await catalog.put_document(one)
+    assert await catalog.put_document(one), "it is as it was asked for"
+    assert not await catalog.put_document(one._replace(content=b"another"))
+    assert await catalog.put_document(two)
+    assert not await catalog.put_document(one)
+    assert await catalog.documents({}) == [two]
+    assert await catalog.documents({"settings": 1}) == [two]
+    assert await catalog.documents({"settings": 2}) == []
+    renewed = await catalog.renew(me)
+    assert renewed is not None
+    assert renewed.metadata_version == 2
+
+
+async def test_producer_ids_are_given_out_once(catalog: FleetCatalog) -> None:
+    assert [await catalog.producer_ids(1000) for _ in range(3)] == [0, 1000, 2000]

@@ -7,7 +7,7 @@ made in a way that a second or late one does no harm, or is looked up.
 
 # ruff: noqa: N818 - an error is named after what happened
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from broker.fleet.catalog.rows import (
     Checkpoint,
     CommitAnswer,
     CommitId,
+    Document,
     FleetFacts,
     Incarnation,
     LeaseRenewal,
@@ -26,6 +27,7 @@ from broker.fleet.catalog.rows import (
     ShardRow,
     TopicAnswer,
     Topics,
+    Trim,
 )
 
 
@@ -103,8 +105,23 @@ class FleetCatalog(Protocol):
     async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
         """Makes a topic whose partitions are these shards'."""
 
+    async def grow_topic(self, topic_id: UUID, had: int, shards: Sequence[int]) -> bool:
+        """Adds partitions of these shards behind the first `had`. False: it has others, or went."""
+
     async def delete_topic(self, topic_id: UUID, keep_ms: int) -> bool:
         """Removes a topic and all that is committed of it. False: there was none."""
+
+    async def trim(self, order: Trim) -> CommitAnswer:
+        """Moves a log start up; what is committed below goes. It never falls."""
+
+    async def documents(self, known: Mapping[str, int]) -> Sequence[Document]:
+        """Documents of other versions than these, by name."""
+
+    async def put_document(self, document: Document) -> bool:
+        """Makes a new version of a document. False: another one was made before it."""
+
+    async def producer_ids(self, count: int) -> int:
+        """The first of so many producer ids in a row that nobody ever gets again."""
 
     async def trash(self, at_most: int) -> Sequence[str]:
         """Keys of objects that may be removed now."""

@@ -18,6 +18,7 @@ from broker.fleet.catalog.rows import (
     CommitId,
     CommittedSpan,
     CommittedState,
+    Document,
     FleetFacts,
     Incarnation,
     LeaseRenewal,
@@ -33,6 +34,7 @@ from broker.fleet.catalog.rows import (
     TopicAnswer,
     TopicRow,
     Topics,
+    Trim,
 )
 
 Row = Mapping[str, Any]
@@ -142,18 +144,45 @@ class PostgresCatalog:
     async def topics(self) -> Topics:
         """As the port has it."""
         rows = await self._others.ask(sql.TOPICS)
-        topics = [TopicRow(row["topic_id"], row["name"], tuple(row["shards"])) for row in rows]
-        version = rows[0]["version"] if rows else (await self._others.ask(sql.FACTS))[0][3]
-        return Topics(version, topics)
+        there = (row for row in rows if row["topic_id"] is not None)
+        topics = [TopicRow(row["topic_id"], row["name"], tuple(row["shards"])) for row in there]
+        return Topics(rows[0]["version"], topics)
 
     async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
         """As the port has it."""
         rows = await self._others.ask(sql.CREATE_TOPIC, topic_id, name, shards)
         return TopicAnswer(rows[0][0])
 
+    async def grow_topic(self, topic_id: UUID, had: int, shards: Sequence[int]) -> bool:
+        """As the port has it."""
+        return bool((await self._others.ask(sql.GROW_TOPIC, topic_id, had, shards))[0][0])
+
     async def delete_topic(self, topic_id: UUID, keep_ms: int) -> bool:
         """As the port has it."""
         return bool((await self._others.ask(sql.DELETE_TOPIC, topic_id, keep_ms))[0][0])
+
+    async def trim(self, order: Trim) -> CommitAnswer:
+        """As the port has it."""
+        rows = await self._others.ask(
+            sql.TRIM, *order.incarnation, *order.shard, *order.partition, *order[3:]
+        )
+        return CommitAnswer(rows[0][0])
+
+    async def documents(self, known: Mapping[str, int]) -> Sequence[Document]:
+        """As the port has it."""
+        rows = await self._others.ask(sql.DOCUMENTS, list(known), list(known.values()))
+        return [Document(row["name"], row["version"], row["content"]) for row in rows]
+
+    async def put_document(self, document: Document) -> bool:
+        """As the port has it."""
+        name, version, content = document
+        return bool((await self._others.ask(sql.PUT_DOCUMENT, name, version - 1, content))[0][0])
+
+    async def producer_ids(self, count: int) -> int:
+        """As the port has it."""
+        [row] = await self._others.ask(sql.PRODUCER_IDS, count)
+        first: int = row["first"]
+        return first
 
     async def trash(self, at_most: int) -> Sequence[str]:
         """As the port has it."""

@@ -78,8 +78,17 @@ class LeaseRenewal(NamedTuple):
 
     now_ms: int
     """The catalog's clock."""
-    topics_version: int
-    """Rises with each topic that is made or deleted."""
+    metadata_version: int
+    """Rises with each change of topics and of documents."""
+
+
+class Document(NamedTuple):
+    """A text that clients change as a whole, such as all settings."""
+
+    name: str
+    version: int
+    """Rises by one with each change; 0 before the first one."""
+    content: bytes
 
 
 class PartitionKey(NamedTuple):
@@ -219,6 +228,17 @@ class Topics(NamedTuple):
 
     version: int
     topics: Sequence[TopicRow]
+
+
+class Trim(NamedTuple):
+    """A partition's new log start, from its owner."""
+
+    incarnation: Incarnation
+    shard: OwnedShard
+    partition: PartitionKey
+    log_start_offset: int
+    keep_ms: int
+    """For how long objects stay that nothing names any more."""
 
 
 class TopicAnswer(StrEnum):

@@ -78,12 +78,26 @@ SELECT s.*, w.object_key FROM part JOIN state s USING (topic_id, part)
 """
 BODY = "SELECT inline FROM wal WHERE node_id = $1 AND incarnation = $2 AND seq = $3"
 TOPICS = """
-SELECT topic_id, name, array_agg(shard_id ORDER BY part) AS shards,
-    (SELECT topics_version FROM fleet) AS version
-  FROM topic JOIN part USING (topic_id) GROUP BY topic_id ORDER BY name
+SELECT t.*, topics_version AS version FROM fleet LEFT JOIN (
+    SELECT topic_id, name, array_agg(shard_id ORDER BY part) AS shards
+      FROM topic JOIN part USING (topic_id) GROUP BY topic_id) t ON true
+  ORDER BY name
 """
 FACTS = "SELECT fleet_id, cluster_id, shards, topics_version FROM fleet"
 CREATE_TOPIC = "SELECT create_topic_v1($1, $2, $3)"
 DELETE_TOPIC = "SELECT delete_topic_v1($1, $2::bigint * interval '1 ms')"
+GROW_TOPIC = "SELECT grow_topic_v1($1, $2, $3)"
+TRIM = "SELECT trim_v1($1, $2, $3, $4, $5, $6, $7, $8::bigint * interval '1 ms')"
+DOCUMENTS = """
+SELECT name, version, content FROM document d WHERE NOT EXISTS (
+    SELECT FROM unnest($1::text[], $2::bigint[]) k(name, version)
+      WHERE k.name = d.name AND k.version = d.version)
+  ORDER BY name
+"""
+PUT_DOCUMENT = "SELECT put_document_v1($1, $2, $3)"
+PRODUCER_IDS = """
+UPDATE fleet SET producer_ids_below = producer_ids_below + $1
+  RETURNING producer_ids_below - $1 AS first
+"""
 TRASH = "SELECT key FROM trash WHERE after < clock_timestamp() ORDER BY after LIMIT $1"
 REMOVED = "DELETE FROM trash WHERE key = ANY ($1)"

@@ -18,6 +18,7 @@ from broker.fleet.catalog.rows import CommitId, NodeAddress, PartitionKey, Regis
 from broker.fleet.committer import FleetReach
 from broker.fleet.life import FleetNode
 from broker.fleet.times import FleetTimes
+from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
 from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, Value, decoded
 
@@ -74,7 +75,7 @@ class Machine:
         reach = FleetReach(self.catalog, self._objects, MachineClock(), TIMES)
         address = NodeAddress("localhost", 9092)
         order = Registration(self.node_id, UUID(int=self.node_id), address, "1")
-        self.node = FleetNode(reach, self.host, order, self._fleet_id)
+        self.node = FleetNode(reach, self.host, order, self._fleet_id, LogsAlone())
         self._task = asyncio.ensure_future(self.node.run())
 
     async def kill(self) -> None:

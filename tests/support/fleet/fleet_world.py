@@ -19,6 +19,7 @@ from broker.fleet.life import FleetNode
 from broker.fleet.times import FleetTimes
 from protocol.errors import KafkaError
 from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
+from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.real_host import RealDisk, value_of
 from tests.support.fleet.sim_host import (
@@ -79,7 +80,7 @@ class SimNode:
         reach = FleetReach(catalog, store, NodeClock(self.way), TIMES)
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
-        self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id)
+        self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())
         self.task = asyncio.ensure_future(self.node.run())
 
     def kill(self) -> None:

@@ -4,7 +4,7 @@ The model of `FleetCatalog` that simulations run on; one contract suite holds it
 the same answers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -16,6 +16,7 @@ from broker.fleet.catalog.rows import (
     CommitId,
     CommittedSpan,
     CommittedState,
+    Document,
     FleetFacts,
     Incarnation,
     LeaseRenewal,
@@ -30,6 +31,7 @@ from broker.fleet.catalog.rows import (
     TopicAnswer,
     TopicRow,
     Topics,
+    Trim,
 )
 
 
@@ -82,6 +84,8 @@ class ModelCatalog:
         self.wal: dict[CommitId, Body] = {}
         self.newest: dict[Incarnation, int] = {}
         self.trash_rows: dict[str, int] = {}
+        self.document_rows: dict[str, Document] = {}
+        self.producer_ids_below = 0
 
     async def facts(self) -> FleetFacts:
         return self._facts
@@ -229,6 +233,16 @@ class ModelCatalog:
         self.topics_version += 1
         return TopicAnswer.OK
 
+    async def grow_topic(self, topic_id: UUID, had: int, shards: Sequence[int]) -> bool:
+        row = self.topic_rows.get(topic_id)
+        if row is None or len(row.shards) != had:
+            return row is not None and len(row.shards) == had + len(shards)
+        self.topic_rows[topic_id] = TopicRow(topic_id, row.name, (*row.shards, *shards))
+        for index, shard_id in enumerate(shards, had):
+            self.parts[PartitionKey(topic_id, index)] = Part(row.name, shard_id)
+        self.topics_version += 1
+        return True
+
     async def delete_topic(self, topic_id: UUID, keep_ms: int) -> bool:
         row = self.topic_rows.pop(topic_id, None)
         if row is None:
@@ -241,6 +255,41 @@ class ModelCatalog:
         self._forget(touched, keep_ms)
         self.topics_version += 1
         return True
+
+    async def trim(self, order: Trim) -> CommitAnswer:
+        me, shard, key, start, keep_ms = order
+        part = self.parts.get(key)
+        if self._living(me) is None:
+            return CommitAnswer.FENCED
+        if self.shard_rows[shard.shard_id] != ShardRow(shard.shard_id, me, shard.epoch):
+            return CommitAnswer.STALE
+        if part is None or part.shard_id != shard.shard_id:
+            return CommitAnswer.NO_PARTITION
+        if start > part.end:
+            return CommitAnswer.OFFSETS
+        if start <= part.log_start:
+            return CommitAnswer.ALREADY
+        part.log_start = start
+        touched = {by for span, by in part.spans if span.last_offset < start}
+        part.spans = [row for row in part.spans if row[0].last_offset >= start]
+        self._forget(touched, keep_ms)
+        return CommitAnswer.OK
+
+    async def documents(self, known: Mapping[str, int]) -> Sequence[Document]:
+        rows = sorted(self.document_rows.values())
+        return [each for each in rows if known.get(each.name) != each.version]
+
+    async def put_document(self, document: Document) -> bool:
+        before = self.document_rows.get(document.name, Document(document.name, 0, b""))
+        if before.version != document.version - 1:
+            return before == document
+        self.document_rows[document.name] = document
+        self.topics_version += 1
+        return True
+
+    async def producer_ids(self, count: int) -> int:
+        self.producer_ids_below += count
+        return self.producer_ids_below - count
 
     async def trash(self, at_most: int) -> Sequence[str]:
         due = sorted((after, key) for key, after in self.trash_rows.items())

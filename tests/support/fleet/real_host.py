@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 
 from broker.fleet.catalog.rows import PartitionKey
-from broker.fleet.host import ShardHost
+from broker.fleet.host import ShardHost, WriteCommits
 from broker.fleet.local_logs import LocalLog, LocalLogs
 from config.topic import TopicConfig
 from protocol.records.builder import build_batch
@@ -81,7 +81,7 @@ class RealServedLog:
         epoch = self.owned.shard.epoch
         result = log.append(memoryview(batch), acks_all=True, leader_epoch=epoch)
         if self._dice.random() < SYNC_SHARE:
-            log.sync()
+            log.mark_durable(log.sync())  # of this disk: readers see no more for it
         return result.last_offset + 1
 
     def committed(self) -> list[SimBatch]:
@@ -105,8 +105,11 @@ class RealHost:
         self.served: dict[PartitionKey, ServedLog] = {}
         self._dice = dice
 
-    def serve(self, log: LocalLog) -> None:
+    def serve(self, log: LocalLog, _: WriteCommits) -> None:
         self.served[log.partition] = RealServedLog(log, self._dice)
+
+    def committed(self, log: LocalLog) -> None:
+        """Nobody waits for it."""
 
     def end_writes(self, log: LocalLog) -> None:
         found = self.served.get(log.partition)

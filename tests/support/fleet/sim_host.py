@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import StoredBatch
-from broker.fleet.host import BytesOf, OwnedLog, ShardHost
+from broker.fleet.host import BytesOf, OwnedLog, ShardHost, WriteCommits
 
 
 class Value(NamedTuple):
@@ -106,6 +106,10 @@ class SimLog:
         self.answers = False
 
     @property
+    def start_offset(self) -> int:
+        return 0
+
+    @property
     def end_offset(self) -> int:
         return len(self._batches)
 
@@ -170,7 +174,7 @@ class SimHost:
         self._disk.logs[row.partition] = batches
         return SimLog(row.partition, shard, batches)
 
-    def serve(self, log: OwnedLog) -> None:
+    def serve(self, log: OwnedLog, _: WriteCommits) -> None:
         assert isinstance(log, SimLog)
         log.takes_writes = log.answers = True
         self.served[log.partition] = log

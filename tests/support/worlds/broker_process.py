@@ -19,10 +19,11 @@ def start_broker(
     log: Path | None = None,
     ready_within_seconds: float = 60,
     options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> NodeProcess:
     """A running broker on `data_dir`; `settings` are given as `--set key=value`.
 
-    `options` are further ones of the command line.
+    `options` are further ones of the command line, `environment` further variables.
 
     Its log goes beside the data directory unless `log` names another file. Settings in our own
     environment do not reach it; the variables that steer tests would be refused as unknown ones.
@@ -38,7 +39,7 @@ def start_broker(
         command,
         log or beside,
         ready_within_seconds=ready_within_seconds,
-        environment=own_environment(),
+        environment={**own_environment(), **(environment or {})},
     )
 
 

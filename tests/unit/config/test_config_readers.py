@@ -18,7 +18,7 @@ READERS = [
     for path in (ROOT / package).rglob("*.py")
     if path != ROOT / "broker" / "cli" / "config.py"
 ]
-RULES = ROOT / "config" / "tier" / "rules.py"
+RULES = [ROOT / "config" / each / "rules.py" for each in ("tier", "fleet")]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,8 @@ def attributes_read() -> set[str]:
         (ROOT / f"config/{each}.py").read_text() for each in ("broker", "security/tls")
     )
     read |= set(re.findall(r"\bself\.([a-z0-9_]+)\b", derived))
-    return read | set(re.findall(r"\bbroker\.([a-z0-9_]+)\b", RULES.read_text()))
+    rules = "".join(each.read_text() for each in RULES)
+    return read | set(re.findall(r"\b(?:broker|config)\.([a-z0-9_]+)\b", rules))
 
 
 OF_GROUPS = {key.broker_name for key in GROUP_KEYS if key.on_broker}.union(*BOUNDS.values())

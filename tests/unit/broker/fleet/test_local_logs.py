@@ -17,6 +17,7 @@ from broker.fleet.catalog.rows import (
 )
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, PartitionBatches, StoredBatch, make_frame
 from broker.fleet.local_logs import LocalLog
+from tests.support.fleet.commits import HeldCommits
 from tests.support.fleet.real_host import RealDisk, RealHost
 from tests.support.fleet.sim_host import SimBatch, Value
 
@@ -67,7 +68,7 @@ class Node:
             committed.row(key), OwnedShard(1, epoch), committed.bytes_of
         )
         assert isinstance(log, LocalLog)
-        self.host.shards.serve(log)
+        self.host.shards.serve(log, HeldCommits())
         return log
 
     def write(self, log: LocalLog, numbers: range, *, epoch: int) -> list[StoredBatch]:

@@ -1,0 +1,199 @@
+"""A broker as a node of a fleet: what it is made of, and in which order it comes and goes."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.access.store.objects import open_store
+from broker.access.store.refusals import TierRefused
+from broker.fleet.authority import FleetAuthority
+from broker.fleet.catalog.port import CatalogError, CatalogRefused
+from broker.fleet.catalog.postgres import PostgresCatalog
+from broker.fleet.catalog.rows import FleetFacts, NodeAddress, Registration
+from broker.fleet.catalog.schema import NewFleet, migrate
+from broker.fleet.commit_objects import CommitObjects
+from broker.fleet.committer import FleetReach
+from broker.fleet.fleet_commit import FleetCommit
+from broker.fleet.image import BrokerImage
+from broker.fleet.led_partitions import LedPartitions, nobody_yet
+from broker.fleet.life import FleetNode
+from broker.fleet.local_logs import LocalLogs
+from broker.fleet.times import FleetTimes
+from broker.partitions.commit import CommitPort
+from broker.partitions.partition import Partition
+from broker.runtime.callbacks import failed
+from broker.runtime.endpoint import Endpoint
+from broker.runtime.event_log import event
+from broker.runtime.lanes import DiskLane
+from broker.topics.topic_catalog import TopicCatalog
+from config.broker import BrokerConfig
+from config.errors import ConfigError
+from config.fleet.rules import URL
+from config.store import ConfigStore
+from storage.directory.log_manager import LogManager
+from storage.env import Rng
+from storage.files.meta_properties import kafka_uuid
+from storage.tier.port import ObjectStore
+
+HAND_OVER_SECONDS = 10.0
+JOIN_PAUSE_SECONDS = 1.0
+OBJECTS = "fleet-objects"
+OBJECT_THREADS = 4
+SERVED = frozenset((
+    "alter_configs", "api_versions", "create_partitions", "create_topics", "delete_records",
+    "delete_topics", "describe_cluster", "describe_configs", "describe_log_dirs",
+    "describe_producers",
+    "init_producer_id",
+    "describe_topic_partitions", "fetch", "incremental_alter_configs", "list_config_resources",
+    "list_offsets", "metadata", "offset_for_leader_epoch", "produce", "sasl_authenticate",
+    "sasl_handshake",
+))  # fmt: skip
+"""Handlers of a broker in a fleet."""
+
+
+class FleetParts(NamedTuple):
+    """Services of the broker that its part of a fleet uses."""
+
+    config: ConfigStore
+    topics: TopicCatalog
+    logs: LogManager
+    lane: DiskLane
+    objects: DiskLane
+    local: CommitPort
+    rng: Rng
+    monotonic: Callable[[], float]
+    on_nodes: Callable[[Mapping[int, Endpoint]], None]
+    on_deleted: Callable[[Sequence[str], frozenset[UUID]], None]
+
+
+class _Clock(NamedTuple):
+    """The `FleetClock` of this machine."""
+
+    monotonic: Callable[[], float]
+
+    async def sleep(self, seconds: float) -> None:
+        """As the port has it."""
+        await asyncio.sleep(seconds)
+
+
+class Fleet:
+    """The part of one broker. Used from the event loop."""
+
+    def __init__(self, parts: FleetParts, loop: asyncio.AbstractEventLoop) -> None:
+        """Nothing is connected. ConfigError when the object store cannot be used."""
+        self._parts = parts
+        self._settings = settings = parts.config.broker_config
+        assert settings.horolog_fleet_url is not None
+        clock, self._url = _Clock(parts.monotonic), str(settings.horolog_fleet_url)
+        wait = settings.horolog_fleet_commit_timeout_ms / 1000
+        self.commit = FleetCommit(parts.local, clock, loop.call_later, wait)
+        self._catalog = PostgresCatalog(self._url)
+        objects = CommitObjects(_store(settings), parts.objects, parts.rng)
+        self._reach = FleetReach(self._catalog, objects, clock, _times(settings))
+        self._served = LedPartitions(settings.node_id, parts.topics, self.commit)
+        self._image = BrokerImage(
+            self._catalog, parts.topics, self._served, parts.on_nodes, parts.on_deleted
+        )
+        self._facts: FleetFacts | None = None
+        self._node: FleetNode | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self) -> str:
+        """Makes the schema where there is none; the cluster's id. ConfigError."""
+        settings = self._settings
+        new = NewFleet(
+            self._parts.rng.uuid(), settings.cluster_id or kafka_uuid(self._parts.rng.uuid())
+        )
+        while True:
+            try:
+                for each in await migrate(self._url, new):
+                    event("fleet_schema_changed", "info", step=each)
+                self._facts = await self._catalog.facts()
+            except CatalogRefused as error:
+                raise ConfigError(URL, f"{URL}: {error}") from error
+            except CatalogError as error:
+                event("fleet_catalog_away", "warning", error=str(error))
+                await asyncio.sleep(JOIN_PAUSE_SECONDS)
+            else:
+                return self._facts.cluster_id
+
+    def begin(self, address: Endpoint) -> FleetAuthority:
+        """Lives from now on; what it owns comes by and by. `address`: where clients reach it."""
+        facts, parts = self._facts, self._parts
+        assert facts is not None
+        own = parts.topics.internal_topics
+        authority = FleetAuthority(self._reach, self._image, facts.shards, own)
+        parts.topics.authority = authority
+        host = LocalLogs(parts.logs, parts.lane, parts.config.topic_config, self._served)
+        directory_id = parts.logs.directory_id
+        assert directory_id is not None
+        order = Registration(
+            self._settings.node_id, directory_id, NodeAddress(*address), version("horolog")
+        )
+        self._node = FleetNode(self._reach, host, order, facts.fleet_id, self._image)
+        self._task = asyncio.create_task(self._node.run())
+        self._task.add_done_callback(_ended)
+        return authority
+
+    async def hand_over(self) -> None:
+        """Gives all shards to nodes that live, as far as they take them in time."""
+        if self._node is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HAND_OVER_SECONDS):
+                    await self._node.leave()
+
+    async def end(self) -> None:
+        """Nothing is committed any more, and others may take over at once what is still owned."""
+        if self._task is not None and self._node is not None:
+            life = self._node.life
+            me = None if life is None else life.me
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            if me is not None:
+                with contextlib.suppress(CatalogError):
+                    await self._catalog.resign(me)
+        await self._catalog.close()
+
+    def stranger(self, partition: Partition) -> Partition:
+        """A partition that was just made: nobody is known to lead it."""
+        return nobody_yet(partition)
+
+    def serves(self, api: str) -> bool:
+        """False for an API that no node of a fleet serves, by its handler's module."""
+        return api in SERVED
+
+    @property
+    def fault(self) -> str | None:
+        """Reason for which this node serves nothing, for the operator; None: it lives."""
+        life = None if self._node is None else self._node.life
+        if life is None:
+            return "it has not registered with its fleet yet"
+        return None if life.answers_reads else "it cannot reach the catalog of its fleet"
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        failed("fleet", error)
+
+
+def _store(settings: BrokerConfig) -> ObjectStore:
+    assert settings.horolog_tier_url is not None
+    try:
+        return open_store(settings.horolog_tier_url, allow_http=settings.horolog_tier_allow_http)
+    except TierRefused as error:
+        raise ConfigError("horolog.tier.url", str(error)) from error
+
+
+def _times(settings: BrokerConfig) -> FleetTimes:
+    lease = settings.horolog_fleet_lease_ms / 1000
+    return FleetTimes(
+        lease=lease,
+        renew=lease / 5,
+        watch=min(lease / 5, 1.0),
+        flush=settings.horolog_fleet_flush_ms / 1000,
+        inline_bytes=settings.horolog_fleet_inline_bytes,
+        checkpoint=settings.horolog_fleet_checkpoint_ms / 1000,
+    )

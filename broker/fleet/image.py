@@ -1,0 +1,110 @@
+"""Topics, settings and leaders of a fleet, as its rows have them, in the image of this node."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from broker.fleet.catalog.port import FleetCatalog
+from broker.fleet.catalog.rows import NodeRow, PartitionRow, ShardRow, TopicRow
+from broker.fleet.led_partitions import LedPartitions
+from broker.runtime.endpoint import Endpoint
+from broker.runtime.event_log import event
+from broker.topics.authority import DecidedTopic
+from broker.topics.topic_catalog import TopicCatalog
+from config.errors import ConfigError
+
+SETTINGS = "settings"
+"""The document with all that clients set of topics, brokers and groups."""
+
+
+class FleetImage(Protocol):
+    """Knowledge of a node about its fleet, beside its logs."""
+
+    async def follow(self, metadata_version: int) -> None:
+        """Has what the rows have at this version or later. CatalogError, StorageError."""
+
+    def knows(self, row: PartitionRow) -> bool:
+        """False while the partition is not here yet: another round will find it."""
+
+    def seen(self, nodes: Sequence[NodeRow], shards: Sequence[ShardRow]) -> None:
+        """Nodes and shards as they are."""
+
+
+Others = Callable[[Mapping[int, Endpoint]], None]
+Deleted = Callable[[Sequence[str], frozenset[UUID]], None]
+
+
+class BrokerImage:
+    """The `FleetImage` of a broker. Used from the event loop."""
+
+    def __init__(
+        self,
+        catalog: FleetCatalog,
+        topics: TopicCatalog,
+        served: LedPartitions,
+        on_nodes: Others,
+        on_deleted: Deleted,
+    ) -> None:
+        """Nothing is asked.
+
+        `on_nodes` hears where clients reach each node that lives, `on_deleted` the names and ids of
+        topics that went.
+        """
+        self._catalog = catalog
+        self._topics = topics
+        self._served = served
+        self._on_nodes = on_nodes
+        self._on_deleted = on_deleted
+        self.rows: Sequence[TopicRow] = ()
+        """Topics as the rows have them."""
+        self._seen: tuple[object, ...] = ()
+        self.version = -1
+        """Of the rows that are here."""
+        self.documents: dict[str, int] = {}
+        """Versions of the documents that are here."""
+
+    async def follow(self, metadata_version: int) -> None:
+        """As the port has it."""
+        if metadata_version > self.version:
+            async with self._topics.changing:
+                await self._follow()
+
+    def knows(self, row: PartitionRow) -> bool:
+        """As the port has it."""
+        topic = self._topics.image.by_id.get(row.partition.topic_id)
+        return topic is not None and topic.partition(row.partition.number) is not None
+
+    def seen(self, nodes: Sequence[NodeRow], shards: Sequence[ShardRow]) -> None:
+        """As the port has it."""
+        living = {
+            each.incarnation.node_id: Endpoint(*each.address)
+            for each in nodes
+            if not each.is_fenced
+        }
+        now = (self.version, living, tuple(shards))
+        if now != self._seen:
+            self._seen = now
+            self._on_nodes(living)
+            self._served.led_elsewhere(self.rows, {each.shard_id: each for each in shards})
+
+    async def _follow(self) -> None:
+        rows = await self._catalog.topics()
+        await self._follow_documents()
+        before = {name: each.topic_id for name, each in self._topics.image.topics.items()}
+        decided = [DecidedTopic(each[0], each.name, len(each.shards)) for each in rows.topics]
+        gone = await self._topics.follow(decided)
+        self.rows, self.version = rows.topics, rows.version
+        if gone:
+            self._on_deleted(gone, frozenset(before[name] for name in gone))
+
+    async def _follow_documents(self) -> None:
+        for each in await self._catalog.documents(self.documents):
+            if each.name == SETTINGS:
+                await self._follow_settings(each.content.decode())
+            self.documents[each.name] = each.version
+
+    async def _follow_settings(self, text: str) -> None:
+        try:
+            await self._topics.follow_settings(text)
+        except ConfigError as error:
+            event("fleet_settings_refused", "error", error=error)

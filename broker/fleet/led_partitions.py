@@ -1,0 +1,86 @@
+"""Partitions of a node of a fleet, as its clients meet them: led here, or by another node."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from broker.fleet.catalog.rows import PartitionKey, ShardRow, TopicRow
+from broker.fleet.fleet_commit import FleetCommit
+from broker.fleet.host import WriteCommits
+from broker.fleet.local_logs import LocalLog
+from broker.partitions.leadership import NOBODY, Leadership
+from broker.partitions.partition import Partition
+from broker.topics.topic_catalog import TopicCatalog
+
+
+class _Led(NamedTuple):
+    """A log in service, and its partition."""
+
+    log: LocalLog
+    partition: Partition
+
+
+class LedPartitions:
+    """The `Front` of a broker. Used from the event loop."""
+
+    def __init__(self, node_id: int, topics: TopicCatalog, commit: FleetCommit) -> None:
+        """Nothing is led here."""
+        self._node_id = node_id
+        self._topics = topics
+        self._commit = commit
+        self._here: dict[PartitionKey, _Led] = {}
+
+    def serve(self, log: LocalLog, commits: WriteCommits) -> None:
+        """As the port has it."""
+        partition = self._topics.put_in_service(log.log)
+        self._here[log.partition] = _Led(log, partition)
+        self._commit.serve(log.log, log, commits)
+        partition.led_by(Leadership(self._node_id, log.shard.epoch, is_here=True))
+
+    def committed(self, log: LocalLog) -> None:
+        """As the port has it."""
+        here = self._of(log)
+        if here is not None:
+            here.partition.writer.became_durable()
+
+    def end_writes(self, log: LocalLog) -> None:
+        """As the port has it."""
+        here = self._of(log)
+        if here is not None:
+            here.partition.writer.led_by(_nobody(log.shard.epoch))
+
+    def end(self, log: LocalLog) -> None:
+        """As the port has it."""
+        here = self._of(log)
+        if here is not None:
+            del self._here[log.partition]
+            here.partition.led_by(_nobody(log.shard.epoch))
+            self._commit.end(log.log, log)
+
+    def led_elsewhere(self, topics: Iterable[TopicRow], shards: Mapping[int, ShardRow]) -> None:
+        """Leaders as the rows have them, of partitions that are not led here."""
+        for row in topics:
+            image = self._topics.image.by_id.get(row.topic_id)
+            for partition in () if image is None else image.partitions:
+                if PartitionKey(row.topic_id, partition.index) not in self._here:
+                    _follow(partition, shards[row.shards[partition.index]])
+
+    def _of(self, log: LocalLog) -> _Led | None:
+        here = self._here.get(log.partition)
+        return here if here is not None and here.log is log else None
+
+
+def nobody_yet(partition: Partition) -> Partition:
+    """A partition before it is known who leads it."""
+    partition.led_by(_nobody(0))
+    return partition
+
+
+def _nobody(epoch: int) -> Leadership:
+    return Leadership(NOBODY, epoch, is_here=False)
+
+
+def _follow(partition: Partition, shard: ShardRow) -> None:
+    leader = NOBODY if shard.owner is None else shard.owner.node_id
+    now = Leadership(leader, shard.epoch, is_here=False)
+    if partition.leadership != now:
+        partition.led_by(now)

@@ -1,0 +1,53 @@
+"""The port by which topics and settings are decided.
+
+A broker that stands alone decides by itself, by writing its files. In a fleet its rows decide, and
+each node makes its part of what they have.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from broker.topics.new_topic import NewTopic
+
+
+class TopicAuthority(Protocol):
+    """Decides before anything is made here. Every call: StorageError, and nothing is decided, or
+    nobody knows.
+    """
+
+    async def create(self, new: Sequence[NewTopic]) -> None:
+        """Topics that this node found possible."""
+
+    async def grow(self, counts: Mapping[UUID, int]) -> None:
+        """Topics get so many partitions."""
+
+    async def delete(self, topic_ids: Sequence[UUID]) -> None:
+        """Topics go."""
+
+    async def settings(self, text: str) -> None:
+        """All settings that clients made are these."""
+
+
+class DecidesHere:
+    """The `TopicAuthority` of a broker that stands alone."""
+
+    async def create(self, new: Sequence[NewTopic]) -> None:
+        """As it was found."""
+
+    async def grow(self, counts: Mapping[UUID, int]) -> None:
+        """As it was found."""
+
+    async def delete(self, topic_ids: Sequence[UUID]) -> None:
+        """As it was found."""
+
+    async def settings(self, text: str) -> None:
+        """As it was found."""
+
+
+class DecidedTopic(NamedTuple):
+    """A topic that there is."""
+
+    topic_id: UUID
+    name: str
+    partition_count: int

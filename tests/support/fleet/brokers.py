@@ -1,0 +1,65 @@
+"""Brokers of one fleet as processes, with a real PostgreSQL and a real object store."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.fleet.postgres_server import PostgresServer, postgres
+from tests.support.tier.s3_server import S3Server, seaweedfs
+from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.node_process import NodeProcess
+
+LEASE_MS = 1000
+
+
+class FleetOfBrokers:
+    """Some brokers; each may be killed, and begin again on its directory or on none."""
+
+    def __init__(self, folder: Path, database: PostgresServer, store: S3Server) -> None:
+        """Nothing runs."""
+        self._folder = folder
+        self._store = store
+        self.database = database
+        self.url = database.new_database()
+        self._prefix = self.url.rsplit("/", 1)[-1].partition("?")[0]
+        self.running: dict[int, NodeProcess] = {}
+
+    def start(self, node_id: int, settings: Mapping[str, str] | None = None) -> NodeProcess:
+        """A node's process, which clients may ask at once."""
+        given = {
+            "node.id": str(node_id),
+            "horolog.fleet.url": self.url,
+            "horolog.tier.url": self._store.url(self._prefix),
+            "horolog.fleet.lease.ms": str(LEASE_MS),
+            **(settings or {}),
+        }
+        node = start_broker(
+            self._folder / f"node-{node_id}", given, environment=self._store.environment
+        )
+        self.running[node_id] = node
+        return node
+
+    @property
+    def bootstrap(self) -> str:
+        """All that run."""
+        return ",".join(each.bootstrap for each in self.running.values())
+
+    def kill(self, node_id: int) -> None:
+        """kill -9."""
+        self.running.pop(node_id).kill()
+
+    def stop(self, node_id: int) -> None:
+        """SIGTERM, and its end."""
+        self.running.pop(node_id).stop()
+
+    def end(self) -> None:
+        """All of them."""
+        for each in list(self.running):
+            self.kill(each)
+
+
+@contextmanager
+def engines() -> Iterator[tuple[PostgresServer, S3Server]]:
+    """A PostgreSQL and an object store."""
+    with postgres() as database, seaweedfs() as store:
+        yield database, store
