@@ -73,6 +73,7 @@ READERS: Mapping[str, str] = {
     "broker/groups/share/groups.py": "stamps, and how soon a group is assigned again",
     "broker/groups/coordinator.py": "stamps; `expire` waits in a hold",
     "broker/groups/classic/rebalance.py": _STAMPS,
+    "broker/handlers/describe_quorum.py": _SHOWN,
     "broker/handlers/list_offsets.py": "the age of a file that is being written",
     "broker/handlers/list_transactions.py": _SHOWN,
     "broker/handlers/offset_commit.py": _STAMPS,

@@ -59,6 +59,13 @@ async def first_commit(catalog: PostgresCatalog) -> CatalogCommit:
     return CatalogCommit(CommitId(me, 1), 3, shards, [span], b"0123456789")
 
 
+def later_commit(first: CatalogCommit, number: int) -> CatalogCommit:
+    """That of this number, of the next five offsets."""
+    [span], begin = first.spans, 5 * (number - 1)
+    moved = span._replace(base_offset=begin, last_offset=begin + 4)
+    return first._replace(commit_id=first.commit_id._replace(number=number), spans=[moved])
+
+
 async def asked_until_answered(catalog: PostgresCatalog, order: CatalogCommit) -> CommitAnswer:
     for _ in range(100):
         try:
@@ -111,11 +118,11 @@ async def test_a_stopped_process_is_no_hang(server: PostgresServer) -> None:
 async def test_two_copies_of_a_commit_at_once_count_once(server: PostgresServer) -> None:
     url = await new_fleet(server)
     catalogs = [PostgresCatalog(url, LIMITS) for _ in range(4)]
-    order = await first_commit(catalogs[0])
-    answers = await asyncio.gather(
-        *(asked_until_answered(each, order) for each in catalogs for _ in range(3))
-    )
-    assert sorted(answers) == [CommitAnswer.ALREADY] * 11 + [CommitAnswer.OK]
+    first = await first_commit(catalogs[0])
+    for number in range(1, 40):  # how far each copy is when another ends is for chance to say
+        order = later_commit(first, number)
+        answers = await asyncio.gather(*(asked_until_answered(each, order) for each in catalogs))
+        assert sorted(answers) == [CommitAnswer.ALREADY] * 3 + [CommitAnswer.OK]
     for each in catalogs:
         await each.close()
 

@@ -101,6 +101,13 @@ CREATE FUNCTION end_of_v1(ti uuid, pa int) RETURNS bigint LANGUAGE sql STABLE AS
     (SELECT log_start FROM part WHERE topic_id = ti AND part = pa))
 $$;
 
+-- Answer to a commit that does not fit, and why: a copy of this very one may have been made since it was looked for.
+CREATE FUNCTION misplaced_v1(me int, inc bigint, sq bigint, sum bigint, why text) RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT coalesce(
+    (SELECT CASE WHEN crc = sum THEN 'already' ELSE 'conflict' END FROM wal
+      WHERE node_id = me AND incarnation = inc AND seq = sq), why)
+$$;
+
 -- Head of every statement that counts: the incarnation lives, the commit is its next one, it owns the shards, and they
 -- have the partitions. NULL: go on.
 CREATE FUNCTION refusal_v1(me int, inc bigint, sq bigint, sum bigint, sid int[], sep int[], t uuid[], p int[])
@@ -113,7 +120,7 @@ BEGIN
   IF FOUND THEN RETURN CASE WHEN had = sum THEN 'already' ELSE 'conflict' END; END IF;
   -- The newest row is never deleted: a late copy of a commit whose row is gone finds one behind it.
   SELECT max(seq) INTO newest FROM wal WHERE node_id = me AND incarnation = inc;
-  IF newest IS DISTINCT FROM sq - 1 THEN RETURN 'gap'; END IF;
+  IF newest IS DISTINCT FROM sq - 1 THEN RETURN misplaced_v1(me, inc, sq, sum, 'gap'); END IF;
   SELECT count(*) INTO n FROM (
     SELECT 1 FROM shard s JOIN unnest(sid, sep) w(id, ep) ON s.shard_id = w.id AND s.epoch = w.ep
       AND s.owner = me AND s.incarnation = inc ORDER BY s.shard_id FOR SHARE OF s) x;
@@ -134,7 +141,7 @@ BEGIN
   refused := refusal_v1(me, inc, sq, sum, sid, sep, t, p);
   IF refused IS NOT NULL THEN RETURN refused; END IF;
   IF EXISTS (SELECT FROM unnest(t, p, b) u(t, p, b) WHERE u.b IS DISTINCT FROM end_of_v1(u.t, u.p)) THEN
-    RETURN 'offsets'; END IF;
+    RETURN misplaced_v1(me, inc, sq, sum, 'offsets'); END IF;
   INSERT INTO wal VALUES (me, inc, sq, sum, key, body);
   INSERT INTO wal_span SELECT u.t, u.p, u.b, u.l, u.e, me, inc, sq, u.ps, u.ln, u.ts
     FROM unnest(t, p, b, l, e, ps, ln, ts) u(t, p, b, l, e, ps, ln, ts);
@@ -175,7 +182,7 @@ BEGIN
   IF EXISTS (SELECT FROM unnest(t, p, b, l, e) u(t, p, b, l, e) WHERE NOT EXISTS (
         SELECT FROM wal_span s WHERE s.topic_id = u.t AND s.part = u.p AND s.base_offset BETWEEN u.b AND u.l
         HAVING min(s.base_offset) = u.b AND max(s.last_offset) = u.l AND min(s.epoch) = u.e AND max(s.epoch) = u.e)) THEN
-    RETURN 'offsets'; END IF;
+    RETURN misplaced_v1(me, inc, sq, sum, 'offsets'); END IF;
   INSERT INTO wal VALUES (me, inc, sq, sum, key, NULL);
   WITH gone AS (
     DELETE FROM wal_span s USING unnest(t, p, b, l) u(t, p, b, l)
