@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "backup": "broker.cli.tier.backup",
     "restore": "broker.cli.tier.restore",
     "tier": "broker.cli.tier.commands",
+    "fleet": "broker.cli.fleet.commands",
     "users": "broker.cli.security.users",
     "acls": "broker.cli.security.acls",
     "tokens": "broker.cli.security.tokens",
@@ -124,8 +125,9 @@ def horolog(context: click.Context) -> int:
     users, acls and tokens over the Kafka protocol, the first two also change a directory that no
     broker uses. dump and verify read files of a data directory, explain describes events and exit
     statuses: these need no broker. backup copies a data directory, restore makes one out of a
-    back-up or a tier's object store, tier verify proves either whole. bundle writes a support
-    archive. spark runs jobs over whole topics.
+    back-up or a tier's object store, tier verify proves either whole. fleet shows and changes the
+    rows of several brokers that are one. bundle writes a support archive. spark runs jobs over
+    whole topics.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -81,9 +81,10 @@ class Broker:
             await services.lane.run(load_directory, services, cluster_id)
             await self._take_offline_audit()
             self._trust_the_clock()
-            services.share_states.begin_load()
-            services.groups.begin_load()
-            services.transactions.begin_load()
+            if services.fleet is None:
+                services.share_states.begin_load()
+                services.groups.begin_load()
+                services.transactions.begin_load()
             backlog = services.config.broker_config.socket_listen_backlog_size
             open_doors(services)
             await read_first_keys(services)
@@ -212,6 +213,8 @@ class Broker:
     async def _load_coordinators(self) -> None:
         """Groups first: offsets that wait for their transaction's end are known when it ends."""
         services = self.services
+        if services.fleet is not None:
+            return  # each partition when it is led here
         loads = (
             ("share_states", services.share_states.load),
             ("groups", services.groups.load),

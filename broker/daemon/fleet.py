@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from broker.access.store.objects import open_store
@@ -18,13 +18,15 @@ from broker.fleet.commit_objects import CommitObjects
 from broker.fleet.committer import FleetReach
 from broker.fleet.fleet_commit import FleetCommit
 from broker.fleet.image import BrokerImage
-from broker.fleet.led_partitions import LedPartitions, nobody_yet
-from broker.fleet.life import FleetNode
+from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
+from broker.fleet.life import PASSING, FleetNode
 from broker.fleet.local_logs import LocalLogs
 from broker.fleet.times import FleetTimes
+from broker.groups.coordinator import GroupCoordinator
 from broker.partitions.commit import CommitPort
 from broker.partitions.partition import Partition
 from broker.runtime.callbacks import failed
+from broker.runtime.documents import DocumentAuthority
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
@@ -43,13 +45,16 @@ JOIN_PAUSE_SECONDS = 1.0
 OBJECTS = "fleet-objects"
 OBJECT_THREADS = 4
 SERVED = frozenset((
-    "alter_configs", "api_versions", "create_partitions", "create_topics", "delete_records",
-    "delete_topics", "describe_cluster", "describe_configs", "describe_log_dirs",
-    "describe_producers",
-    "init_producer_id",
-    "describe_topic_partitions", "fetch", "incremental_alter_configs", "list_config_resources",
-    "list_offsets", "metadata", "offset_for_leader_epoch", "produce", "sasl_authenticate",
-    "sasl_handshake",
+    "alter_client_quotas", "alter_configs", "alter_user_scram_credentials", "api_versions",
+    "consumer_group_describe", "consumer_group_heartbeat", "create_acls", "create_partitions",
+    "create_topics", "delete_acls", "delete_groups", "delete_records", "delete_topics",
+    "describe_acls", "describe_client_quotas", "describe_cluster", "describe_configs",
+    "describe_groups", "describe_log_dirs", "describe_producers", "describe_topic_partitions",
+    "describe_user_scram_credentials", "fetch", "find_coordinator", "heartbeat",
+    "incremental_alter_configs", "init_producer_id", "join_group", "leave_group",
+    "list_config_resources", "list_groups", "list_offsets", "metadata", "offset_commit",
+    "offset_delete", "offset_fetch", "offset_for_leader_epoch", "produce", "sasl_authenticate",
+    "sasl_handshake", "sync_group",
 ))  # fmt: skip
 """Handlers of a broker in a fleet."""
 
@@ -67,6 +72,15 @@ class FleetParts(NamedTuple):
     monotonic: Callable[[], float]
     on_nodes: Callable[[Mapping[int, Endpoint]], None]
     on_deleted: Callable[[Sequence[str], frozenset[UUID]], None]
+
+
+class SharedDocument(Protocol):
+    """A service whose state is one text."""
+
+    authority: DocumentAuthority
+
+    async def follow(self, content: bytes) -> None:
+        """Has what was decided. ConfigError, CorruptCheckpoint, NewerFormat, DiskError."""
 
 
 class _Clock(NamedTuple):
@@ -93,7 +107,11 @@ class Fleet:
         self._catalog = PostgresCatalog(self._url)
         objects = CommitObjects(_store(settings), parts.objects, parts.rng)
         self._reach = FleetReach(self._catalog, objects, clock, _times(settings))
-        self._served = LedPartitions(settings.node_id, parts.topics, self.commit)
+        self._coordinators: dict[str, Coordinating] = {}
+        self._shared: list[SharedDocument] = []
+        self._served = LedPartitions(
+            settings.node_id, parts.topics, self.commit, self._coordinators
+        )
         self._image = BrokerImage(
             self._catalog, parts.topics, self._served, parts.on_nodes, parts.on_deleted
         )
@@ -124,9 +142,10 @@ class Fleet:
         """Lives from now on; what it owns comes by and by. `address`: where clients reach it."""
         facts, parts = self._facts, self._parts
         assert facts is not None
-        own = parts.topics.internal_topics
-        authority = FleetAuthority(self._reach, self._image, facts.shards, own)
+        authority = FleetAuthority(self._reach, self._image, facts.shards)
         parts.topics.authority = authority
+        for each in self._shared:
+            each.authority = authority
         host = LocalLogs(parts.logs, parts.lane, parts.config.topic_config, self._served)
         directory_id = parts.logs.directory_id
         assert directory_id is not None
@@ -157,6 +176,22 @@ class Fleet:
                     await self._catalog.resign(me)
         await self._catalog.close()
 
+    @property
+    def fleet_id(self) -> UUID:
+        """Id of the fleet that it has joined."""
+        assert self._facts is not None
+        return self._facts.fleet_id
+
+    def coordinates(self, groups: GroupCoordinator) -> None:
+        """Groups are those of the partitions that are led here, from the start on."""
+        groups.loading.share()
+        self._coordinators[groups.topic.name] = _LedGroups(groups, self._image)
+
+    def shares(self, name: str, service: SharedDocument) -> None:
+        """A service has what the fleet has, from the start on."""
+        self._image.followers[name] = service.follow
+        self._shared.append(service)
+
     def stranger(self, partition: Partition) -> Partition:
         """A partition that was just made: nobody is known to lead it."""
         return nobody_yet(partition)
@@ -172,6 +207,36 @@ class Fleet:
         if life is None:
             return "it has not registered with its fleet yet"
         return None if life.answers_reads else "it cannot reach the catalog of its fleet"
+
+
+class _LedGroups:
+    """The `Coordinating` of groups."""
+
+    def __init__(self, groups: GroupCoordinator, image: BrokerImage) -> None:
+        self._groups = groups
+        self._image = image
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def gained(self, partition: Partition) -> None:
+        task = asyncio.ensure_future(self._gain(partition))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_ended)
+
+    def lost(self, partition: Partition) -> None:
+        self._groups.lead_no_more(partition)
+
+    async def _gain(self, partition: Partition) -> None:
+        """All topics that its commits are of are known first: those of others would be dropped."""
+        while partition.leader_elsewhere is None:
+            try:
+                await self._image.refresh()
+            except PASSING:
+                await asyncio.sleep(JOIN_PAUSE_SECONDS)
+            else:
+                break
+        if partition.leader_elsewhere is None:
+            await self._groups.lead(partition)
 
 
 def _ended(task: asyncio.Task[None]) -> None:

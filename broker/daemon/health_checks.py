@@ -29,10 +29,14 @@ def ready_checks(services: Services) -> list[Check]:
         missing = services.trail.missing
         return f"{missing} lines of the security audit are in the log alone" if missing else None
 
+    def fleet_fault() -> str | None:
+        return None if services.fleet is None else services.fleet.fault
+
     return [
         Check("serving", lambda: None if readiness.is_ready else readiness.reason),
         Check("storage", storage_fault),
         Check("disk", lambda: services.disk_space.shortage),
+        Check("fleet", fleet_fault),
         Check("starts", lambda: services.crash_guard.fault),
         Check("connections", services.server.why_full),
         Check("security_audit", audit_fault, audit_note),

@@ -2,6 +2,7 @@
 
 from broker.daemon.sasl_listeners import check_somebody_may_enter
 from broker.daemon.services import Services
+from broker.fleet.directory_mark import check_mark
 from broker.runtime.event_log import event
 from broker.security.audit.sinks import AuditFile
 from broker.security.delegation.tokens_file import FILE_NAME as TOKENS_FILE
@@ -28,11 +29,18 @@ def load_directory(services: Services, cluster_id: str) -> None:
     services.crash_guard.started(was_clean=logs.was_clean)
     services.intake.look()
     try:
+        _check_kind(services)
         _load(services)
     except (StorageError, ConfigError):
         services.crash_guard.refused()
         logs.release()
         raise
+
+
+def _check_kind(services: Services) -> None:
+    """ConfigError for a directory of another kind of broker, before anything in it changes."""
+    fleet_id = None if services.fleet is None else services.fleet.fleet_id
+    check_mark(services.fs, services.log_dir, fleet_id, has_logs=services.logs.has_partitions())
 
 
 def check_private(fs: FileSystem, directory: str) -> None:

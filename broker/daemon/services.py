@@ -28,6 +28,7 @@ from broker.partitions.partition_services import PartitionServices
 from broker.partitions.sync_thread import Durable
 from broker.quotas.disk_brake import DiskBrake
 from broker.quotas.enforcement import Enforcement
+from broker.quotas.service import DOCUMENT as QUOTAS
 from broker.quotas.service import Quotas
 from broker.record_times.audit_stream import AuditStream
 from broker.record_times.offenders import DirtyClients
@@ -54,6 +55,7 @@ from broker.runtime.test_clock import HeldClock
 from broker.runtime.unpacking import Unpacking
 from broker.security.audit.lines import Who
 from broker.security.audit.trail import AuditTrail
+from broker.security.authority import DOCUMENT as ACLS
 from broker.security.authority import Authority
 from broker.security.credentials import BY_SASL_NAME, CredentialKey
 from broker.security.delegation.tokens import Tokens
@@ -61,6 +63,7 @@ from broker.security.sasl.failures import FailureDelays
 from broker.security.sasl.key_source import KeySource
 from broker.security.sasl.oauthbearer import Judge
 from broker.security.sasl.plain import Passwords
+from broker.security.users import DOCUMENT as USERS
 from broker.security.users import Users
 from broker.server.admin_actions import watched
 from broker.server.dispatcher import Dispatcher
@@ -309,6 +312,11 @@ class Services:
             memory=self.memory,
             persister=self.share_persister,
         )
+        if self.fleet is not None:
+            self.fleet.coordinates(self.groups)
+            self.fleet.shares(QUOTAS, self.quotas)
+            self.fleet.shares(USERS, self.users)
+            self.fleet.shares(ACLS, self.authority)
         self.producer_ids = ProducerIds(self.env, self.lane, self.logs.producer_ids)
         markers = Markers(self.topics, self.waiters, self.clock, self.groups)
         self.transactions = TransactionCoordinator(
@@ -420,7 +428,9 @@ class Services:
         return partition if self.fleet is None else self.fleet.stranger(partition)
 
     def _nodes_changed(self, nodes: Mapping[int, Endpoint]) -> None:
-        self.endpoints.others = {key: each for key, each in nodes.items() if key != self.node_id}
+        others = {key: each for key, each in nodes.items() if key != self.node_id}
+        self.endpoints.others = others
+        self.rules.living_nodes = lambda: 1 + len(others)
 
     def _topics_deleted(self, names: Sequence[str], ids: frozenset[UUID]) -> None:
         """Topics of the fleet went, on whatever node that was asked for."""

@@ -19,8 +19,6 @@ T = TypeVar("T")
 
 ANSWER_SECONDS = 15.0
 GOLDEN = 0.618
-COORDINATORS = 0
-"""The shard of the topics in which coordinators remember: one node has them all."""
 
 
 class NotDecided(StorageError):  # noqa: N818 - what happened
@@ -34,14 +32,11 @@ class NotDecided(StorageError):  # noqa: N818 - what happened
 class FleetAuthority:
     """The `TopicAuthority` of a node. Its caller has the image's `changing`."""
 
-    def __init__(
-        self, reach: FleetReach, image: BrokerImage, shards: int, own: frozenset[str]
-    ) -> None:
-        """`shards` of the fleet; `own`: names of topics in which coordinators remember."""
+    def __init__(self, reach: FleetReach, image: BrokerImage, shards: int) -> None:
+        """`shards` of the fleet."""
         self._reach = reach
         self._image = image
         self._shards = shards
-        self._own = own
 
     async def create(self, new: Sequence[NewTopic]) -> None:
         """As the port has it. NotDecided, and none of them is there unless that is unknown."""
@@ -61,8 +56,6 @@ class FleetAuthority:
             row = rows.get(topic_id)
             had = 0 if row is None else len(row.shards)
             more = [self._shard(topic_id, index) for index in range(had, count)]
-            if row is not None and row.name in self._own:
-                more = [COORDINATORS] * len(more)
             if not await self._asked(lambda: catalog.grow_topic(topic_id, had, more)):  # noqa: B023
                 raise NotDecided(f"the topic {topic_id} was changed meanwhile: try again")
 
@@ -73,11 +66,15 @@ class FleetAuthority:
 
     async def settings(self, text: str) -> None:
         """As the port has it."""
-        version = self._image.documents.get(SETTINGS, 0) + 1
-        document = Document(SETTINGS, version, text.encode())
+        await self.decided(SETTINGS, text.encode())
+
+    async def decided(self, name: str, content: bytes) -> None:
+        """As `DocumentAuthority` has it."""
+        version = self._image.documents.get(name, 0) + 1
+        document = Document(name, version, content)
         if not await self._asked(lambda: self._reach.catalog.put_document(document)):
-            raise NotDecided("settings were changed on another node meanwhile: try again")
-        self._image.documents[SETTINGS] = version
+            raise NotDecided(f"{name} were changed on another node meanwhile: try again")
+        self._image.documents[name] = version
 
     async def producer_ids(self, count: int) -> int:
         """The first of so many ids in a row that nobody ever gets again. NotDecided."""
@@ -86,8 +83,6 @@ class FleetAuthority:
     async def _create(self, new: NewTopic) -> None:
         topic_id, count = new.topic_id, new.partition_count
         shards = [self._shard(topic_id, index) for index in range(count)]
-        if new.name in self._own:
-            shards = [COORDINATORS] * count
         answer = await self._asked(
             lambda: self._reach.catalog.create_topic(topic_id, new.name, shards)
         )

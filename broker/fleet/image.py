@@ -1,17 +1,18 @@
 """Topics, settings and leaders of a fleet, as its rows have them, in the image of this node."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
 from broker.fleet.catalog.port import FleetCatalog
-from broker.fleet.catalog.rows import NodeRow, PartitionRow, ShardRow, TopicRow
+from broker.fleet.catalog.rows import Document, NodeRow, PartitionRow, ShardRow, TopicRow
 from broker.fleet.led_partitions import LedPartitions
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.topics.authority import DecidedTopic
 from broker.topics.topic_catalog import TopicCatalog
 from config.errors import ConfigError
+from storage.errors import CorruptCheckpoint, NewerFormat
 
 SETTINGS = "settings"
 """The document with all that clients set of topics, brokers and groups."""
@@ -30,6 +31,8 @@ class FleetImage(Protocol):
         """Nodes and shards as they are."""
 
 
+Follower = Callable[[bytes], Awaitable[None]]
+"""Has a document. ConfigError, CorruptCheckpoint, NewerFormat: this node cannot."""
 Others = Callable[[Mapping[int, Endpoint]], None]
 Deleted = Callable[[Sequence[str], frozenset[UUID]], None]
 
@@ -62,12 +65,19 @@ class BrokerImage:
         """Of the rows that are here."""
         self.documents: dict[str, int] = {}
         """Versions of the documents that are here."""
+        self.followers: dict[str, Follower] = {SETTINGS: self._follow_settings}
+        """Services that have a document, by its name."""
 
     async def follow(self, metadata_version: int) -> None:
         """As the port has it."""
         if metadata_version > self.version:
             async with self._topics.changing:
                 await self._follow()
+
+    async def refresh(self) -> None:
+        """Has what the rows have now. CatalogError, StorageError."""
+        async with self._topics.changing:
+            await self._follow()
 
     def knows(self, row: PartitionRow) -> bool:
         """As the port has it."""
@@ -99,12 +109,18 @@ class BrokerImage:
 
     async def _follow_documents(self) -> None:
         for each in await self._catalog.documents(self.documents):
-            if each.name == SETTINGS:
-                await self._follow_settings(each.content.decode())
+            follower = self.followers.get(each.name)
+            if follower is not None:
+                await _followed(follower, each)
             self.documents[each.name] = each.version
 
-    async def _follow_settings(self, text: str) -> None:
-        try:
-            await self._topics.follow_settings(text)
-        except ConfigError as error:
-            event("fleet_settings_refused", "error", error=error)
+    async def _follow_settings(self, content: bytes) -> None:
+        await self._topics.follow_settings(content.decode())
+
+
+async def _followed(follower: Follower, document: Document) -> None:
+    """One that this node cannot have is named, and the others come all the same."""
+    try:
+        await follower(document.content)
+    except (ConfigError, CorruptCheckpoint, NewerFormat, UnicodeDecodeError) as error:
+        event("fleet_settings_refused", "error", document=document.name, error=error)

@@ -1,7 +1,7 @@
 """Partitions of a node of a fleet, as its clients meet them: led here, or by another node."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from broker.fleet.catalog.rows import PartitionKey, ShardRow, TopicRow
 from broker.fleet.fleet_commit import FleetCommit
@@ -19,11 +19,28 @@ class _Led(NamedTuple):
     partition: Partition
 
 
+class Coordinating(Protocol):
+    """A coordinator that remembers in partitions of which each has its leader."""
+
+    def gained(self, partition: Partition) -> None:
+        """It is led here from now on."""
+
+    def lost(self, partition: Partition) -> None:
+        """It is led elsewhere from now on."""
+
+
 class LedPartitions:
     """The `Front` of a broker. Used from the event loop."""
 
-    def __init__(self, node_id: int, topics: TopicCatalog, commit: FleetCommit) -> None:
-        """Nothing is led here."""
+    def __init__(
+        self,
+        node_id: int,
+        topics: TopicCatalog,
+        commit: FleetCommit,
+        coordinators: Mapping[str, Coordinating],
+    ) -> None:
+        """Nothing is led here. `coordinators` by the names of the topics that they remember in."""
+        self._coordinators = coordinators
         self._node_id = node_id
         self._topics = topics
         self._commit = commit
@@ -35,6 +52,9 @@ class LedPartitions:
         self._here[log.partition] = _Led(log, partition)
         self._commit.serve(log.log, log, commits)
         partition.led_by(Leadership(self._node_id, log.shard.epoch, is_here=True))
+        coordinator = self._coordinators.get(partition.topic)
+        if coordinator is not None:
+            coordinator.gained(partition)
 
     def committed(self, log: LocalLog) -> None:
         """As the port has it."""
@@ -55,6 +75,9 @@ class LedPartitions:
             del self._here[log.partition]
             here.partition.led_by(_nobody(log.shard.epoch))
             self._commit.end(log.log, log)
+            coordinator = self._coordinators.get(here.partition.topic)
+            if coordinator is not None:
+                coordinator.lost(here.partition)
 
     def led_elsewhere(self, topics: Iterable[TopicRow], shards: Mapping[int, ShardRow]) -> None:
         """Leaders as the rows have them, of partitions that are not led here."""

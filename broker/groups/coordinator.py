@@ -339,6 +339,20 @@ class GroupCoordinator:
         """Reads the groups, partition by partition, on a lane."""
         await self.loading.run(self._settings.offsets_load_buffer_size)
 
+    async def lead(self, partition: "Partition") -> None:
+        """In a fleet: the groups of a partition are coordinated here from now on."""
+        await self.loading.gain(partition, self._settings.offsets_load_buffer_size)
+
+    def lead_no_more(self, partition: "Partition") -> None:
+        """In a fleet: another node has them. Nobody waits here, and nothing of them is kept."""
+        self.loading.lose(partition)
+        for group_id, group in list(self.groups.items()):
+            if self.topic.index_of(group_id) == partition.index:
+                self.rebalances.close(group)
+                self.commits.forget(group, list(group.offsets))
+                del self.groups[group_id]
+        self.pending.drop(lambda each: self.topic.index_of(each) == partition.index)
+
     def stop(self) -> None:
         """Nobody waits any longer: clients look for another coordinator, or for this one later."""
         self.deadlines.close()

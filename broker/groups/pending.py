@@ -102,6 +102,11 @@ class PendingOffsets:
                     self.supersede(group_id, [place], waiting.order)
         return {group_id: _counting(offsets) for group_id, offsets in taken.items()}
 
+    def drop(self, is_gone: Callable[[str], bool]) -> None:
+        """Forgets what waits in some groups: they are another node's."""
+        for producer_id in list(self._of_producers):
+            self.take(producer_id, is_gone, commit=False)
+
     def _forget(self, group_id: str, place: Place, waiting: _Waiting) -> None:
         self.size_bytes -= _size_of(waiting)
         self._waiting[group_id, place] -= 1

@@ -1,4 +1,4 @@
-"""FindCoordinator: on a single node every coordinator is this node.
+"""FindCoordinator: the leader of the partition that remembers a key; without a fleet this node.
 
 The state topic of groups, of transactional ids or of share partitions is created before the first
 client receives its coordinator, so that its first commit does not wait for that. librdkafka also
@@ -9,6 +9,8 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from broker.groups.coordinator import GroupCoordinator
+from broker.partitions.leadership import Leadership
+from broker.runtime.endpoint import Endpoint
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.server.endpoints import AdvertisedEndpoints
@@ -49,7 +51,7 @@ SHARE_ASKS = AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
 def handle(
     request: FindCoordinatorRequest, context: Context
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    """This node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
+    """A node for every key; INVALID_REQUEST (42) for a kind of coordinator that is unknown."""
     context.asks(AclOperation.DESCRIBE, ResourceType.GROUP)
     topic = _topic(request, context)
     if topic is not None and not topic.partitions and _allowed(request, context):
@@ -119,10 +121,32 @@ def _coordinator(
         return _refusal(key, refused, context)
     if fault is not None:
         return _refusal(key, fault, context)
-    host, port = context.services.endpoints.of(context.peer)
-    return Coordinator(
-        key=key, node_id=context.services.node_id, host=host, port=port, error_message=""
-    )
+    try:
+        node_id, (host, port) = _place(key, key_type, context)
+    except KafkaError as error:
+        return _refusal(key, error, context)
+    return Coordinator(key=key, node_id=node_id, host=host, port=port, error_message="")
+
+
+def _place(key: str, key_type: int, context: Context) -> tuple[int, Endpoint]:
+    """The node, and its address. COORDINATOR_NOT_AVAILABLE (15) while nobody leads."""
+    services = context.services
+    elsewhere = _leader_elsewhere(key, key_type, services)
+    if elsewhere is None:
+        return services.node_id, services.endpoints.of(context.peer)
+    address = services.endpoints.others.get(elsewhere.node_id)
+    if address is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return elsewhere.node_id, address
+
+
+def _leader_elsewhere(key: str, key_type: int, services: Services) -> Leadership | None:
+    """Without a fleet there is none; share groups are not served in one."""
+    if key_type == SHARE:
+        return None
+    topic = services.groups.topic if key_type == GROUP else services.transactions.topic
+    partitions = topic.partitions
+    return partitions[topic.index_of(key)].leader_elsewhere if partitions else None
 
 
 def _check(key: str, key_type: int, context: Context) -> None:

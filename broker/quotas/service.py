@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from broker.quotas.enforcement import Enforcement, Mute, Throttled
 from broker.quotas.quota_file import FILE_NAME, parse, render
 from broker.quotas.table import QuotaTable
+from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority
 
 if TYPE_CHECKING:
     from broker.runtime.lanes import DiskLane
     from config.store import ConfigStore
     from storage.env import FileSystem
 
+DOCUMENT = "quotas"
+"""Name of the document that they are in a fleet."""
 Enforced = Callable[[Enforcement | None], None]
 
 
@@ -40,6 +43,7 @@ class Quotas:
         self._monotonic = monotonic
         self._mute = mute
         self._on_enforced = on_enforced
+        self.authority: DocumentAuthority = DecidesDocumentsHere()
         self.changing = asyncio.Lock()
         self.table: QuotaTable = QuotaTable()
         self.throttled = Throttled()
@@ -57,6 +61,14 @@ class Quotas:
     async def store(self, table: QuotaTable) -> None:
         """Makes `table` durable, then lets it count. Hold `changing`. Raises StorageError."""
         if table != self.table:
+            await self.authority.decided(DOCUMENT, render(table))
+            await self._lane.run(self._write, table)
+            self._publish(table)
+
+    async def follow(self, content: bytes) -> None:
+        """Has the quotas that an authority has decided. CorruptCheckpoint, NewerFormat."""
+        table = parse(DOCUMENT, content.decode())
+        async with self.changing:
             await self._lane.run(self._write, table)
             self._publish(table)
 

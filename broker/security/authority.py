@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority
 from broker.runtime.principals import Principal
 from broker.runtime.rights import RIGHTS, Asker
 from broker.security.acl import Acl, address_of
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from config.store import ConfigStore
     from storage.env import FileSystem
 
+DOCUMENT = "acls"
+"""Name of the document that they are in a fleet."""
 MAX_REMOVED = 10_000
 """Entries that one request may take away, as in Kafka."""
 MAX_COMPARISONS = 2_000_000
@@ -47,6 +50,7 @@ class Authority:
         self.is_on: bool = bool(settings.authorizer_class_name)
         self.super_users: frozenset[str] = frozenset(settings.super_users)
         self.allows_by_default: bool = settings.allow_everyone_if_no_acl_found
+        self.authority: DocumentAuthority = DecidesDocumentsHere()
         self._changing = asyncio.Lock()
         self.book: AclBook = AclBook()
         self._rights: WeakValueDictionary[tuple[Principal, str], AclRights]
@@ -70,7 +74,7 @@ class Authority:
         """
         async with self._changing:
             if any(each not in self.book for each in acls):
-                self._replace(await self._lane.run(self._added, self.book, acls))
+                await self._decide(await self._lane.run(_added, self.book, acls))
 
     async def remove(self, filters: Sequence[AclFilter]) -> list[list[Acl]]:
         """Takes away what the filters let through, durably; gives the entries by filter.
@@ -78,9 +82,17 @@ class Authority:
         Raises StorageError, or INVALID_REQUEST (42) for more than Kafka takes away at once.
         """
         async with self._changing:
-            found, book = await self._lane.run(self._removed, self.book, filters)
-            self._replace(book)
+            found, book = await self._lane.run(_removed, self.book, filters)
+            if book is not self.book:
+                await self._decide(book)
             return found
+
+    async def follow(self, content: bytes) -> None:
+        """Has the entries that an authority has decided. CorruptCheckpoint, NewerFormat."""
+        book = parse(DOCUMENT, content.decode())
+        async with self._changing:
+            await self._lane.run(self._write, content)
+            self._replace(book)
 
     def rights_of(self, principal: Principal, host: str) -> "AclRights | None":
         """The rights of a user at an address; None where everything is allowed to everybody.
@@ -98,46 +110,49 @@ class Authority:
         """The same for one thread alone: it forgets what it was asked with its last reference."""
         return AclRights(self, principal, host) if self.is_on else None
 
+    async def _decide(self, book: AclBook) -> None:
+        content = await self._lane.run(render, book)
+        await self.authority.decided(DOCUMENT, content)
+        await self._lane.run(self._write, content)
+        self._replace(book)
+
     def _replace(self, book: AclBook) -> None:
         """The entries of `book` count from now on."""
         self.book = book
         for rights in list(self._rights.values()):
             rights.forget()
 
-    def _added(self, book: AclBook, acls: Sequence[Acl]) -> AclBook:
-        """On the lane."""
-        after = book.with_acls(acls)
-        if len(after.acls) > MAX_ACLS:
-            raise KafkaError(
-                ErrorCode.POLICY_VIOLATION, f"There would be more than {MAX_ACLS} ACLs"
-            )
-        return self._written(after)
-
-    def _removed(
-        self, book: AclBook, filters: Sequence[AclFilter]
-    ) -> tuple[list[list[Acl]], AclBook]:
-        """On the lane."""
-        searches = sum(not each.is_exact for each in filters)
-        if searches * len(book.acls) > MAX_COMPARISONS:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"{searches} filters that may fit several ACLs are too many for one request",
-            )
-        found = [each.found_in(book) for each in filters]
-        gone = {acl for each in found for acl in each}
-        if len(gone) > MAX_REMOVED:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Cannot remove more than {MAX_REMOVED} acls in a single delete operation.",
-            )
-        return found, self._written(book.without(gone)) if gone else book
-
-    def _written(self, book: AclBook) -> AclBook:
-        self._fs.write_atomically(self._path(), render(book))
-        return book
+    def _write(self, content: bytes) -> None:
+        self._fs.write_atomically(self._path(), content)
 
     def _path(self) -> str:
         return f"{self._lane.log_dir}/{FILE_NAME}"
+
+
+def _added(book: AclBook, acls: Sequence[Acl]) -> AclBook:
+    """On the lane."""
+    after = book.with_acls(acls)
+    if len(after.acls) > MAX_ACLS:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"There would be more than {MAX_ACLS} ACLs")
+    return after
+
+
+def _removed(book: AclBook, filters: Sequence[AclFilter]) -> tuple[list[list[Acl]], AclBook]:
+    """On the lane."""
+    searches = sum(not each.is_exact for each in filters)
+    if searches * len(book.acls) > MAX_COMPARISONS:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"{searches} filters that may fit several ACLs are too many for one request",
+        )
+    found = [each.found_in(book) for each in filters]
+    gone = {acl for each in found for acl in each}
+    if len(gone) > MAX_REMOVED:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot remove more than {MAX_REMOVED} acls in a single delete operation.",
+        )
+    return found, book.without(gone) if gone else book
 
 
 class AclRights:

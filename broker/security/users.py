@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from broker.runtime.documents import DecidesDocumentsHere, DocumentAuthority
 from broker.security.credentials import (
     MIN_ITERATIONS,
     Credential,
@@ -19,12 +20,14 @@ from broker.security.credentials import (
     salt_of,
 )
 from broker.security.sasl.exchange import Proof
-from broker.security.users_file import UsersFile, UserTable
+from broker.security.users_file import UsersFile, UserTable, parse, render
 
 if TYPE_CHECKING:
     from broker.runtime.lanes import DiskLane
     from storage.env import FileSystem, Rng
 
+DOCUMENT = "users"
+"""Name of the document that they are in a fleet."""
 _STRONGEST_FIRST = (Mechanism.SCRAM_SHA_512, Mechanism.SCRAM_SHA_256)
 
 
@@ -37,6 +40,7 @@ class Users:
         self._lane = lane
         self.on_removed: Callable[[CredentialKey], None] = _ignored
         """Called for each credential that is no longer there."""
+        self.authority: DocumentAuthority = DecidesDocumentsHere()
         self.changing = asyncio.Lock()
         self._publish(self._file.empty)
 
@@ -56,11 +60,21 @@ class Users:
         """Makes `rows` durable, then lets them count. Hold `changing`. Raises StorageError."""
         if rows != self._rows:
             table = self._table.with_rows(rows)
-            await self._lane.run(self._file.write, table)
-            before = self._rows
-            self._publish(table)
-            for key in before.keys() - table.rows.keys():
-                self.on_removed(key)
+            await self.authority.decided(DOCUMENT, render(table))
+            await self._use(table)
+
+    async def follow(self, content: bytes) -> None:
+        """Has the users that an authority has decided. CorruptCheckpoint, NewerFormat."""
+        table = parse(DOCUMENT, content.decode())
+        async with self.changing:
+            await self._use(table)
+
+    async def _use(self, table: UserTable) -> None:
+        await self._lane.run(self._file.write, table)
+        before = self._rows
+        self._publish(table)
+        for key in before.keys() - table.rows.keys():
+            self.on_removed(key)
 
     def credential(self, user: str, mechanism: Mechanism) -> Credential | None:
         """The credential of a user, if there is one."""

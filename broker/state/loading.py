@@ -57,13 +57,19 @@ class StateLoading(Generic[F]):
         self._on_failed = on_failed
         self._on_unreadable = on_unreadable
         self._not_loaded: dict[int, ErrorCode] = {}
+        self._here: dict[int, Partition] | None = None
+        """In a fleet: the partitions that this node leads."""
 
     def check(self, owner: str) -> None:
-        """Raises COORDINATOR_LOAD_IN_PROGRESS (14) or COORDINATOR_NOT_AVAILABLE (15)."""
+        """Raises COORDINATOR_LOAD_IN_PROGRESS (14), COORDINATOR_NOT_AVAILABLE (15), or in a fleet
+        NOT_COORDINATOR (16).
+        """
         if self._not_loaded:
             code = self._not_loaded.get(self._topic.index_of(owner))
             if code is not None:
                 raise KafkaError(code)
+        if self._here is not None and self._topic.index_of(owner) not in self._here:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
     @property
     def is_under_way(self) -> bool:
@@ -118,16 +124,43 @@ class StateLoading(Generic[F]):
     async def run(self, chunk_bytes: int) -> None:
         """Reads what `begin` found, in pieces of about `chunk_bytes`."""
         for partition in self._topic.partitions:
-            if partition.index not in self._not_loaded:
-                continue
-            try:
-                found = await self._lane.run(self._read, partition.log, chunk_bytes)
-                self._restore(found)
-            except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+            if partition.index in self._not_loaded:
+                await self._load(partition, chunk_bytes, lambda: True)
+
+    # --- in a fleet ---
+
+    def share(self) -> None:
+        """Only what is led here is served from now on: nothing yet."""
+        self._not_loaded, self._here = {}, {}
+
+    async def gain(self, partition: Partition, chunk_bytes: int) -> None:
+        """This node leads a partition from now on; it is served when it has been read."""
+        assert self._here is not None
+        here, index = self._here, partition.index
+        here[index] = partition
+        self._not_loaded[index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await self._load(partition, chunk_bytes, lambda: here.get(index) is partition)
+
+    def lose(self, partition: Partition) -> None:
+        """Another node leads it: nothing of it is served here. What was read is not forgotten."""
+        if self._here is not None and self._here.get(partition.index) is partition:
+            del self._here[partition.index]
+            self._not_loaded.pop(partition.index, None)
+
+    async def _load(
+        self, partition: Partition, chunk_bytes: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        try:
+            found = await self._lane.run(self._read, partition.log, chunk_bytes)
+            if not is_wanted():
+                return
+            self._restore(found)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+            if is_wanted():
                 self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
-                self._on_failed(partition, error)
-                continue
-            del self._not_loaded[partition.index]
-            if found.left_out.count:
-                self.unreadable_records += found.left_out.count
-                self._on_unreadable(partition, found.left_out)
+            self._on_failed(partition, error)
+            return
+        del self._not_loaded[partition.index]
+        if found.left_out.count:
+            self.unreadable_records += found.left_out.count
+            self._on_unreadable(partition, found.left_out)

@@ -87,6 +87,8 @@ class TopicRules:
         self._disk_space = disk_space
         self._rng = rng
         self._node_id = node_id
+        self.living_nodes: Callable[[], int] = lambda: 1
+        """Number of brokers; in a fleet more than one."""
 
     def plan(self) -> TopicPlan:
         """An empty plan beside the topics that exist now. Hold the catalog's `changing`."""
@@ -134,17 +136,24 @@ class TopicRules:
                 )
             self.check_assignments(assignments.values())
             return len(assignments)
-        if replication_factor not in {DEFAULT, 1}:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Replication factor {replication_factor} is not possible: there is 1 broker.",
-            )
+        self._check_replication(replication_factor)
         if requested == 0 or requested < DEFAULT:
             raise KafkaError(
                 ErrorCode.INVALID_PARTITIONS,
                 "Number of partitions was set to an invalid non-positive value.",
             )
         return self._config.broker_config.num_partitions if requested == DEFAULT else requested
+
+    def _check_replication(self, factor: int) -> None:
+        """Up to the number of brokers it is taken; copies are the affair of what is below us."""
+        most = max(1, self.living_nodes())
+        if factor == DEFAULT or 1 <= factor <= most:
+            return
+        brokers = "is 1 broker" if most == 1 else f"are {most} brokers"
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor {factor} is not possible: there {brokers}.",
+        )
 
     def check_assignments(self, assignments: Iterable[Sequence[int]]) -> None:
         """Every partition must be on this broker, once. Raises KafkaError."""

@@ -146,6 +146,12 @@ class LogManager:
         self._directory.open(cluster_id, node_id)
         self.ballast.find()
 
+    def has_partitions(self) -> bool:
+        """True when the directory has a partition of a topic, whether it can be opened or not."""
+        names = (each.name for each in self._env.fs.list_dir(self.log_dir) if each.is_dir)
+        found = (name for name in map(parse_partition_dir, names) if name is not None)
+        return any(name.topic != METADATA_TOPIC for name in found)
+
     def load(self) -> None:
         """Open all logs: at once after a clean stop, through recovery otherwise.
 

@@ -1,0 +1,1 @@
+"""Commands on a fleet's rows."""

@@ -1,0 +1,147 @@
+"""`horolog fleet`: nodes of a fleet, as its rows in PostgreSQL have them. No broker is asked."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from broker.cli.main import CommandFailed
+from broker.runtime.exit_status import NOT_USABLE
+
+if TYPE_CHECKING:
+    from broker.fleet.catalog.postgres import PostgresCatalog
+    from broker.fleet.catalog.rows import NodeRow, ShardRow
+
+T = TypeVar("T")
+
+COLUMNS = ("node", "address", "version", ">life", ">shards", "state")
+UNKNOWN_NODE = 1
+
+
+def at_url(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the option that names the database."""
+    return click.option(
+        "--url",
+        required=True,
+        envvar="HOROLOG_FLEET_URL",
+        show_envvar=True,
+        help="The database, as horolog.fleet.url has it.",
+    )(command)
+
+
+@click.group("fleet", no_args_is_help=False)
+def command() -> None:
+    """Show and change the nodes of a fleet, in the rows that they agree by.
+
+    The password comes from the file that PGPASSFILE names, or from PGPASSWORD.
+    """
+
+
+@command.command("migrate", short_help="Make this version's tables and functions.")
+@at_url
+@click.option("--cluster-id", default="", help="Of a new fleet; random when it is not given.")
+def migrate(url: str, cluster_id: str) -> int:
+    """Bring the database up to this version, as the owner of its tables.
+
+    A broker does that itself at its start, where its role may. What is there stays: brokers of the
+    version before go on. Asked again it does nothing.
+    """
+    from broker.fleet.catalog.schema import NewFleet
+    from broker.fleet.catalog.schema import migrate as make
+    from storage.files.meta_properties import kafka_uuid
+    from storage.posix import real_env
+
+    rng = real_env().rng
+    new = NewFleet(rng.uuid(), cluster_id or kafka_uuid(rng.uuid()))
+    steps = _run(lambda: make(_checked(url), new))
+    for each in steps:
+        click.echo(f"{each} was made")
+    if not steps:
+        click.echo("nothing was to be done")
+    return 0
+
+
+@command.command("status", short_help="Show the nodes and what they own.")
+@at_url
+def status(url: str) -> int:
+    """Show each node that ever lived: its address, version, number of its life, and its shards.
+
+    A shard is some partitions that have one owner. One without a living owner is taken over within
+    moments of the end of a lease; longer than that, no node can: see the log of the brokers.
+    """
+    from broker.cli.tables import TablePage
+
+    nodes, shards = _run(lambda: _with_catalog(url, _looked))
+    owned = Counter(each.owner for each in shards)
+    page = TablePage()
+    page.table(COLUMNS, (_row(each, owned[each.incarnation]) for each in nodes))
+    living = {each.incarnation for each in nodes if not each.is_fenced}
+    unowned = sum(each.owner not in living for each in shards)
+    page.line(f"{len(shards)} shards, {unowned} without an owner that lives.")
+    return 0
+
+
+@command.command("drain", short_help="Have a node give its shards away.")
+@at_url
+@click.option("--undo", is_flag=True, help="It may have shards again.")
+@click.argument("node_id", type=int)
+def drain(url: str, node_id: int, *, undo: bool) -> int:
+    """Have a node give all its shards to the others, and get none until --undo.
+
+    It goes on serving clients as one that leads nothing. A broker that stops gives its shards away
+    by itself: this is for one that is to run on.
+    """
+
+    async def note(catalog: "PostgresCatalog") -> bool:
+        return await catalog.drain(node_id, draining=not undo)
+
+    if not _run(lambda: _with_catalog(url, note)):
+        raise CommandFailed(f"no node {node_id} was ever in this fleet", UNKNOWN_NODE)
+    click.echo(f"node {node_id} " + ("may have shards again" if undo else "gives its shards away"))
+    return 0
+
+
+async def _looked(catalog: "PostgresCatalog") -> "tuple[Sequence[NodeRow], Sequence[ShardRow]]":
+    return await catalog.nodes(), await catalog.shards()
+
+
+async def _with_catalog(url: str, work: "Callable[[PostgresCatalog], Coroutine[Any, Any, T]]") -> T:
+    from broker.fleet.catalog.postgres import PostgresCatalog
+
+    catalog = PostgresCatalog(_checked(url))
+    try:
+        return await work(catalog)
+    finally:
+        await catalog.close()
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Result of a coroutine; what the catalog refuses ends the command with its reason."""
+    from broker.fleet.catalog.port import CatalogError
+
+    try:
+        return asyncio.run(work())
+    except CatalogError as error:
+        raise CommandFailed(f"{error}: is that the URL of the fleet?", NOT_USABLE) from error
+
+
+def _checked(url: str) -> str:
+    from config.fleet.url import OptionalCatalogUrl
+
+    try:
+        return str(OptionalCatalogUrl().parse(url) or "")
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--url") from error
+
+
+def _row(node: "NodeRow", shards: int) -> Sequence[str]:
+    state = "lives"
+    if node.is_fenced:
+        state = "is gone"
+    elif node.is_draining:
+        state = "gives its shards away"
+    node_id, life = node.incarnation
+    host, port = node.address
+    return str(node_id), f"{host}:{port}", node.version, str(life), str(shards), state

@@ -1,0 +1,158 @@
+"""Groups of a fleet: each has a coordinator, and goes on with another one when that is gone."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.fleet.brokers import FleetOfBrokers, engines
+from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published
+from tests.support.tier.s3_server import S3Server, is_seaweedfs_published
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+PARTITIONS = 4
+PATIENCE = 90.0
+SETTINGS = {"offsets.topic.num.partitions": "6", "group.initial.rebalance.delay.ms": "0"}
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[tuple[PostgresServer, S3Server]]:
+    if not is_postgres_published() or not is_seaweedfs_published():
+        pytest.skip("the package registry has no such engine for this machine")
+    with engines() as running:
+        yield running
+
+
+@pytest.fixture
+def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
+    brokers = FleetOfBrokers(tmp_path, *both)
+    try:
+        for node_id in (1, 2, 3):
+            brokers.start(node_id, SETTINGS)
+        admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
+        admin.create_topics([NewTopic("t", PARTITIONS)])["t"].result(30)
+        yield brokers
+    finally:
+        brokers.end()
+
+
+class Readers:
+    """Members of one group, which commit what they have read, again and again."""
+
+    def __init__(self, fleet: FleetOfBrokers, protocol: str, group: str = "readers") -> None:
+        self.group = group
+        self.values: set[int] = set()
+        self._members = [
+            Consumer({
+                "bootstrap.servers": fleet.bootstrap, "group.id": group,
+                "group.protocol": protocol, "auto.offset.reset": "earliest",
+                "enable.auto.commit": False, "topic.metadata.refresh.interval.ms": 1000,
+                "reconnect.backoff.max.ms": 200,
+                **({"session.timeout.ms": 10_000} if protocol == "classic" else {}),
+            })
+            for _ in range(2)
+        ]  # fmt: skip
+        for each in self._members:
+            each.subscribe(["t"])
+
+    def read_until(self, count: int) -> None:
+        """Each value up to `count` was read by somebody, and what was read is committed."""
+        end = time.monotonic() + PATIENCE
+        while len(self.values) < count:
+            assert time.monotonic() < end, f"{len(self.values)} of {count} were read"
+            for each in self._members:
+                for message in each.consume(200, 0.2):
+                    if message.error() is None:
+                        self.values.add(int(message.value()))
+                self._commit(each)
+
+    @property
+    def assigned(self) -> int:
+        return sum(len(each.assignment()) for each in self._members)
+
+    def close(self) -> None:
+        for each in self._members:
+            each.close()
+
+    @staticmethod
+    def _commit(member: Consumer) -> None:
+        """The coordinator may move, and there may be nothing to commit: the next one counts."""
+        with suppress(KafkaException):
+            member.commit(asynchronous=False)
+
+
+class Writer:
+    """An idempotent producer of numbers."""
+
+    def __init__(self, fleet: FleetOfBrokers) -> None:
+        self._producer = Producer({
+            "bootstrap.servers": fleet.bootstrap, "enable.idempotence": True,
+            "message.timeout.ms": 120_000, "topic.metadata.refresh.interval.ms": 1000,
+        })  # fmt: skip
+        self.sent = 0
+
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            self._producer.produce("t", str(self.sent).encode(), partition=self.sent % PARTITIONS)
+            self.sent += 1
+        assert self._producer.flush(60) == 0
+
+
+def coordinator(admin: AdminClient, group: str) -> int:
+    found = admin.describe_consumer_groups([group])[group].result(30)
+    return int(found.coordinator.id)
+
+
+def committed(admin: AdminClient, group: str) -> int:
+    asked = [ConsumerGroupTopicPartitions(group)]
+    found = admin.list_consumer_group_offsets(asked)[group].result(30)
+    return sum(each.offset for each in found.topic_partitions)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_goes_on_when_its_coordinator_is_killed(
+    fleet: FleetOfBrokers, protocol: str
+) -> None:
+    admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
+    writer, readers = Writer(fleet), Readers(fleet, protocol)
+    writer.send(1000)
+    readers.read_until(1000)
+    gone = coordinator(admin, readers.group)
+    fleet.kill(gone)
+    writer.send(1000)
+    readers.read_until(2000)
+    assert coordinator(admin, readers.group) != gone
+    fleet.start(gone, SETTINGS)
+    writer.send(1000)
+    readers.read_until(3000)
+    assert readers.assigned == PARTITIONS
+    assert committed(admin, readers.group) == 3000
+    readers.close()
+
+
+def test_offsets_are_where_they_were_whoever_coordinates(fleet: FleetOfBrokers) -> None:
+    """Of several groups, through each node, and after all nodes have begun again one by one."""
+    admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
+    Writer(fleet).send(400)
+    for number in range(5):
+        readers = Readers(fleet, "classic", f"group-{number}")
+        readers.read_until(400)
+        readers.close()
+    for node_id in (1, 2, 3):
+        fleet.stop(node_id)
+        fleet.start(node_id, SETTINGS)
+    admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
+    found = admin.list_consumer_groups().result(30)
+    assert found.errors == []
+    assert {each.group_id for each in found.valid} == {f"group-{each}" for each in range(5)}
+    for number in range(5):
+        assert committed(admin, f"group-{number}") == 400
+    deleted = admin.delete_consumer_groups([f"group-{each}" for each in range(5)])
+    for future in deleted.values():
+        future.result(30)
+    assert admin.list_consumer_groups().result(30).valid == []

@@ -1,0 +1,299 @@
+"""Topics, settings, users, ACLs and quotas of a fleet: decided on one node, had by every one."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from broker.fleet.authority import FleetAuthority, NotDecided
+from broker.fleet.catalog.rows import (
+    FleetFacts,
+    Incarnation,
+    NodeAddress,
+    NodeRow,
+    OwnedShard,
+    PartitionKey,
+    PartitionRow,
+    Registration,
+    ShardRow,
+)
+from broker.fleet.committer import FleetReach
+from broker.fleet.fleet_commit import FleetCommit
+from broker.fleet.image import BrokerImage
+from broker.fleet.led_partitions import LedPartitions, nobody_yet
+from broker.fleet.local_logs import LocalLog, LocalLogs
+from broker.fleet.times import FleetTimes
+from broker.quotas.service import DOCUMENT as QUOTAS
+from broker.quotas.table import QuotaTable
+from broker.security.acl import Acl
+from broker.security.authority import DOCUMENT as ACLS
+from broker.security.credentials import Credential, CredentialKey, Mechanism
+from broker.security.users import DOCUMENT as USERS
+from broker.topics.new_topic import NewTopic
+from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import StorageError
+from tests.support.fleet.commits import HeldCommits
+from tests.support.fleet.model_catalog import ModelCatalog
+from tests.support.worlds.handler_world import World
+
+SHARDS = 4
+NOW = 1_700_000_000_000
+
+
+class LoopClock:
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class FleetNodeWorld(World):
+    """The services of one node, without a process."""
+
+    def join(self, rows: ModelCatalog, node_id: int) -> None:
+        self.rows, self.other_nodes, self.deleted = rows, dict[int, Any](), list[str]()
+        broker = self.broker
+        self.commits = FleetCommit(self.commit, LoopClock(), lambda *_: None, 5.0)
+        self.led = LedPartitions(node_id, broker.topics, self.commits, {})
+        self.image = BrokerImage(
+            rows, broker.topics, self.led, self.other_nodes.update,
+            lambda names, _: self.deleted.extend(names),
+        )  # fmt: skip
+        reach = FleetReach(rows, None, LoopClock(), FleetTimes())
+        authority = FleetAuthority(reach, self.image, SHARDS)
+        broker.topics.authority = authority
+        made = broker.topics._make_partition
+        broker.topics._make_partition = lambda log: nobody_yet(made(log))
+        for name, service in (
+            (QUOTAS, broker.quotas), (USERS, broker.users), (ACLS, broker.authority),
+        ):  # fmt: skip
+            service.authority = authority
+            self.image.followers[name] = service.follow
+        self.logs = LocalLogs(broker.logs, broker.lane, broker.config.topic_config, self.led)
+
+    async def create(self, name: str, partitions: int = 1, **overrides: str) -> UUID:
+        topics = self.broker.topics
+        new = NewTopic(name, uuid4(), partitions, overrides)
+        async with topics.changing:
+            await topics.create([new])
+        return new.topic_id
+
+    async def catches_up(self) -> None:
+        await self.image.follow(self.rows.topics_version)
+
+    def shapes(self) -> dict[str, int]:
+        topics = self.broker.topics.image.topics
+        return {name: len(each.partitions) for name, each in topics.items()}
+
+
+@pytest.fixture
+async def nodes() -> Sequence[FleetNodeWorld]:
+    """Two nodes of one fleet."""
+    rows = ModelCatalog(FleetFacts(uuid4(), "cluster", SHARDS), lambda: NOW)
+    both = [FleetNodeWorld(seed=number) for number in (1, 2)]
+    for number, each in enumerate(both, 1):
+        each.join(rows, number)
+    return both
+
+
+async def test_a_topic_is_made_grown_and_deleted_on_whatever_node(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, two = nodes
+    await one.create("t", 2)
+    await two.catches_up()
+    assert one.shapes() == two.shapes() == {"t": 2}
+    async with two.broker.topics.changing:
+        await two.broker.topics.add_partitions({"t": 5})
+    await one.catches_up()
+    assert one.shapes() == two.shapes() == {"t": 5}
+    async with one.broker.topics.changing:
+        await one.broker.topics.delete(["t"])
+    await two.catches_up()
+    assert one.shapes() == two.shapes() == {}
+    assert two.deleted == ["t"]
+    assert one.rows.parts == {}
+
+
+async def test_a_topic_that_was_made_again_elsewhere_is_the_new_one(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, two = nodes
+    await one.create("t")
+    await two.catches_up()
+    async with one.broker.topics.changing:
+        await one.broker.topics.delete(["t"])
+    again = await one.create("t", 3)
+    await two.catches_up()
+    assert two.broker.topics.image.topics["t"].topic_id == again
+    assert two.shapes() == {"t": 3}
+    assert {log.topic_id for log in two.broker.logs.logs.values()} == {again}
+
+
+async def test_of_two_that_make_a_topic_of_one_name_one_does(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, two = nodes
+    first = await one.create("t")
+    with pytest.raises(NotDecided, match="has just made"):
+        await two.create("t")
+    await two.catches_up()
+    assert two.broker.topics.image.topics["t"].topic_id == first
+    assert list(one.rows.topic_rows) == [first]
+
+
+async def test_of_topics_of_one_request_all_are_made_or_none(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, two = nodes
+    await one.create("b")
+    topics = two.broker.topics
+    async with topics.changing:
+        with pytest.raises(NotDecided):
+            await topics.create([NewTopic(name, uuid4(), 1, {}) for name in ("a", "b", "c")])
+    assert [each.name for each in one.rows.topic_rows.values()] == ["b"]
+    assert two.shapes() == {}
+
+
+async def test_settings_of_topics_come_with_them(nodes: Sequence[FleetNodeWorld]) -> None:
+    one, two = nodes
+    await one.create("t", **{"retention.ms": "5000"})
+    await two.catches_up()
+    assert two.broker.config.topic_config("t").retention_ms == 5000
+    assert two.broker.topics.image.topics["t"].partitions[0].log.config.retention_ms == 5000
+    change = two.broker.config.prepare_topic("t", {"retention.ms": "7000"})
+    async with two.broker.topics.changing:
+        await two.broker.topics.alter_settings(change)
+    await one.catches_up()
+    assert one.broker.topics.image.topics["t"].partitions[0].log.config.retention_ms == 7000
+
+
+async def test_a_change_of_old_settings_is_refused_and_takes_nothing_back(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, two = nodes
+    await one.create("t", **{"retention.ms": "5000"})
+    with pytest.raises(NotDecided, match="settings were changed on another node"):
+        await two.create("u", **{"retention.ms": "6000"})
+    assert [each.name for each in one.rows.topic_rows.values()] == ["t"]
+    assert two.broker.config.topic_overrides("u") == {}
+    await two.catches_up()
+    await two.create("u", **{"retention.ms": "6000"})
+    await one.catches_up()
+    assert one.broker.config.topic_config("u").retention_ms == 6000
+    assert one.broker.config.topic_config("t").retention_ms == 5000
+
+
+ALICE = CredentialKey("alice", Mechanism.SCRAM_SHA_256)
+CREDENTIAL = Credential(b"salt" * 5, 4096, b"s" * 32, b"k" * 32)
+ACL = Acl(
+    ResourceType.TOPIC, PatternType.LITERAL, "t", "User:alice", "*",
+    AclOperation.READ, AclPermission.ALLOW,
+)  # fmt: skip
+
+
+async def test_users_acls_and_quotas_count_on_every_node(nodes: Sequence[FleetNodeWorld]) -> None:
+    one, two = nodes
+    table = QuotaTable({(("user", "alice"),): {"producer_byte_rate": 1000.0}})
+    async with one.broker.users.changing:
+        await one.broker.users.store({ALICE: CREDENTIAL})
+    await one.broker.authority.add([ACL])
+    async with one.broker.quotas.changing:
+        await one.broker.quotas.store(table)
+    await two.catches_up()
+    assert two.broker.users.credential(*ALICE) == CREDENTIAL
+    assert ACL in two.broker.authority.book
+    assert two.broker.quotas.table == table
+    removed: list[CredentialKey] = []
+    one.broker.users.on_removed = removed.append
+    async with two.broker.users.changing:
+        await two.broker.users.store({})
+    await one.catches_up()
+    assert removed == [ALICE], "who logged in by it is sent away there, too"
+    with pytest.raises(StorageError, match="acls were changed on another node"):
+        await _racing_acls(one, two)
+
+
+async def _racing_acls(one: FleetNodeWorld, two: FleetNodeWorld) -> None:
+    await one.broker.authority.add([ACL._replace(name="one")])
+    await two.broker.authority.add([ACL._replace(name="two")])
+
+
+async def test_a_document_that_cannot_be_read_keeps_what_there_is(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, two = nodes
+    await one.broker.authority.add([ACL])
+    await two.catches_up()
+    authority = one.broker.authority.authority
+    await authority.decided(ACLS, b'{"format": 99}')
+    await one.create("t")
+    await two.catches_up()
+    assert ACL in two.broker.authority.book
+    assert two.shapes() == {"t": 1}, "the rest came"
+
+
+async def test_who_leads_is_known_of_partitions_that_are_elsewhere(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, _ = nodes
+    await one.create("t", 4)
+    await one.catches_up()
+    me, other = Incarnation(1, 1), Incarnation(2, 1)
+    shards = [ShardRow(each, other if each % 2 else me, 5) for each in range(SHARDS)]
+    rows = [
+        NodeRow(each, NodeAddress("host", each.node_id), "1", 1, NOW, False, False)
+        for each in (me, other)
+    ]
+    one.image.seen(rows, shards)
+    assert one.other_nodes == {1: ("host", 1), 2: ("host", 2)}
+    [row] = one.image.rows
+    for partition in one.broker.topics.image.topics["t"].partitions:
+        shard = row.shards[partition.index]
+        assert partition.leadership is not None
+        assert not partition.leadership.is_here, "nothing was loaded"
+        assert partition.leadership[:2] == ((2, 1)[shard % 2 == 0], 5)
+
+
+async def test_a_log_is_served_in_its_epoch_until_it_is_another_nodes(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    one, _ = nodes
+    topic_id = await one.create("t")
+    key = PartitionKey(topic_id, 0)
+    log = await one.logs.load(PartitionRow(key, "t", 1, 0, [], None), OwnedShard(1, 3), _nothing)
+    assert isinstance(log, LocalLog)
+    one.logs.serve(log, HeldCommits())
+    partition = one.partition("t", 0)
+    partition.check_leads()
+    assert partition.leader_epoch == 3
+    assert list(one.broker.topics.image.led_here()) == [partition]
+    one.logs.end_writes(log)
+    partition.check_leads()
+    with pytest.raises(KafkaError) as refused:
+        partition.writer.append(memoryview(b""), -1)
+    assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    one.logs.end(log)
+    with pytest.raises(KafkaError) as refused:
+        partition.check_leads()
+    assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert list(one.broker.topics.image.led_here()) == []
+
+
+async def _nothing(_: object) -> list[Any]:
+    return []
+
+
+async def test_the_registration_of_a_node_is_not_needed_to_decide(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    """Whoever reaches the rows may: a node whose life has just ended goes on serving clients."""
+    one, two = nodes
+    await one.rows.register(Registration(1, UUID(int=1), NodeAddress("host", 1), "1"))
+    await two.create("t")
+    await one.catches_up()
+    assert one.shapes() == {"t": 1}

@@ -1,0 +1,145 @@
+"""Groups of a node of a fleet: those of the partitions that it leads, from when it does."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.state.loading import StateLoading
+from broker.state.reading import LeftOut
+from broker.state.state_topic import partition_of
+from protocol.errors import ErrorCode, KafkaError
+from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, commit_request
+
+PARTITIONS = 4
+HERE = partition_of(GROUP, PARTITIONS)
+OTHER = next(
+    name for name in map("other-{}".format, range(99)) if partition_of(name, PARTITIONS) != HERE
+)
+
+
+@pytest.fixture
+async def world() -> GroupWorld:
+    """A node that leads nothing yet, with a topic to read."""
+    made = GroupWorld(
+        None, 0, horolog_durability="os", offsets_topic_num_partitions=str(PARTITIONS),
+        group_initial_rebalance_delay_ms="3000",
+    )  # fmt: skip
+    await made.make_topic("t", 2)
+    await made.broker.groups.topic.make()
+    made.broker.groups.loading.share()
+    return made
+
+
+def codes(world: GroupWorld, group: str = GROUP) -> list[int]:
+    return world.commit_offsets(("t", 0, 7), group_id=group)
+
+
+def of(world: GroupWorld, group: str) -> Any:
+    topic = world.broker.groups.topic
+    return topic.partitions[topic.index_of(group)]
+
+
+async def test_groups_of_other_nodes_are_refused(world: GroupWorld) -> None:
+    await world.broker.groups.lead(of(world, GROUP))
+    assert codes(world) == [0]
+    assert codes(world, OTHER) == [ErrorCode.NOT_COORDINATOR]
+    member = world.member(group_id=OTHER)
+    assert member.ask_to_join().answer.error_code == ErrorCode.NOT_COORDINATOR
+    assert member.heartbeat() == ErrorCode.NOT_COORDINATOR
+
+
+async def test_what_is_led_no_more_is_forgotten_and_who_waits_is_sent_away(
+    world: GroupWorld,
+) -> None:
+    groups = world.broker.groups
+    for each in (GROUP, OTHER):
+        await groups.lead(of(world, each))
+        assert codes(world, each) == [0]
+    waiting = world.member().join()
+    assert waiting.answer is None
+    groups.lead_no_more(of(world, GROUP))
+    assert waiting.answer.error_code == ErrorCode.NOT_COORDINATOR
+    assert codes(world) == [ErrorCode.NOT_COORDINATOR]
+    assert set(groups.groups) == {OTHER}
+    assert groups.commits.stored == 1
+    assert groups.footprint.total_bytes == 0
+    groups.lead_no_more(of(world, OTHER))
+    assert (groups.commits.stored, groups.commits.stored_bytes) == (0, 0)
+
+
+async def test_a_commit_on_its_way_when_the_leader_changes_is_not_kept(world: GroupWorld) -> None:
+    groups = world.broker.groups
+    world.broker.config.set_topic("__consumer_offsets", {"horolog.durability": "fsync"})
+    await groups.lead(of(world, GROUP))
+    promise = Promise(world, commit_request(("t", 0, 7)), 9)
+    assert promise.answer is None, "it waits for the disk"
+    groups.lead_no_more(of(world, GROUP))
+    world.commit.sync()
+    assert groups.groups == {}
+    assert (groups.commits.stored, groups.commits.stored_bytes) == (0, 0)
+
+
+async def test_what_was_committed_is_there_when_it_is_led_again(world: GroupWorld) -> None:
+    groups = world.broker.groups
+    await groups.lead(of(world, GROUP))
+    codes(world)
+    groups.lead_no_more(of(world, GROUP))
+    await groups.lead(of(world, GROUP))
+    assert world.offsets() == {("t", 0): 7}
+
+
+class HeldLane:
+    """Work that ends when the test says so."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+        self.held: list[Any] = []
+
+    def run(self, work: Any, *arguments: Any) -> Any:
+        future = self._loop.create_future()
+        self.held.append(lambda: future.set_result(work(*arguments)))
+        return future
+
+
+class Found:
+    """State of a partition."""
+
+    def __init__(self, log: Any) -> None:
+        self.log = log
+        self.left_out = LeftOut()
+
+
+async def test_a_partition_that_is_lost_while_it_is_read_is_not_served(world: GroupWorld) -> None:
+    lane, restored, failed = HeldLane(asyncio.get_running_loop()), list[Any](), list[Any]()
+    topic = world.broker.groups.topic
+    loading = StateLoading[Any](
+        lane, topic, lambda log, _: Found(log), restored.append,  # type: ignore[arg-type]
+        on_failed=lambda *each: failed.append(each), on_unreadable=lambda *_: None,
+    )  # fmt: skip
+    loading.share()
+    partition = of(world, GROUP)
+    first = asyncio.ensure_future(loading.gain(partition, 1))
+    await asyncio.sleep(0)
+    assert refused(loading) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert loading.is_under_way
+    loading.lose(partition)
+    lane.held.pop(0)()
+    await first
+    assert restored == []
+    assert refused(loading) == ErrorCode.NOT_COORDINATOR
+    again = asyncio.ensure_future(loading.gain(partition, 1))
+    await asyncio.sleep(0)
+    lane.held.pop(0)()
+    await again
+    assert [each.log for each in restored] == [partition.log]
+    assert refused(loading) is None
+    assert failed == []
+
+
+def refused(loading: StateLoading[Any]) -> int | None:
+    try:
+        loading.check(GROUP)
+    except KafkaError as error:
+        return error.code
+    return None
