@@ -90,7 +90,7 @@ class Broker:
             await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)
             if services.fleet is not None:
-                authority = services.fleet.begin(services.server.bootstrap)
+                authority = services.fleet.begin(services.endpoints.advertised())
                 services.producer_ids.reserve = lambda _: authority.producer_ids(BLOCK_SIZE)
         except BaseException:
             await self._stop_network()

@@ -12,7 +12,7 @@ from broker.access.store.refusals import TierRefused
 from broker.fleet.authority import FleetAuthority
 from broker.fleet.catalog.port import CatalogError, CatalogRefused
 from broker.fleet.catalog.postgres import PostgresCatalog
-from broker.fleet.catalog.rows import FleetFacts, NodeAddress, Registration
+from broker.fleet.catalog.rows import FleetFacts, ListenerAddress, NodeAddress, Registration
 from broker.fleet.catalog.schema import NewFleet, migrate
 from broker.fleet.commit_objects import CommitObjects
 from broker.fleet.committer import FleetReach
@@ -41,6 +41,7 @@ from storage.files.meta_properties import kafka_uuid
 from storage.tier.port import ObjectStore
 
 HAND_OVER_SECONDS = 10.0
+RESIGN_SECONDS = 2.0
 JOIN_PAUSE_SECONDS = 1.0
 OBJECTS = "fleet-objects"
 OBJECT_THREADS = 4
@@ -70,7 +71,7 @@ class FleetParts(NamedTuple):
     local: CommitPort
     rng: Rng
     monotonic: Callable[[], float]
-    on_nodes: Callable[[Mapping[int, Endpoint]], None]
+    on_nodes: Callable[[Mapping[int, Mapping[str, Endpoint]]], None]
     on_deleted: Callable[[Sequence[str], frozenset[UUID]], None]
 
 
@@ -106,7 +107,7 @@ class Fleet:
         self.commit = FleetCommit(parts.local, clock, loop.call_later, wait)
         self._catalog = PostgresCatalog(self._url)
         objects = CommitObjects(_store(settings), parts.objects, parts.rng)
-        self._reach = FleetReach(self._catalog, objects, clock, _times(settings))
+        self._reach = FleetReach(self._catalog, objects, clock, _times(settings), parts.lane)
         self._coordinators: dict[str, Coordinating] = {}
         self._shared: list[SharedDocument] = []
         self._served = LedPartitions(
@@ -138,8 +139,11 @@ class Fleet:
             else:
                 return self._facts.cluster_id
 
-    def begin(self, address: Endpoint) -> FleetAuthority:
-        """Lives from now on; what it owns comes by and by. `address`: where clients reach it."""
+    def begin(self, addresses: Mapping[str, Endpoint]) -> FleetAuthority:
+        """Lives from now on; what it owns comes by and by.
+
+        `addresses`: where clients reach it, by listener; the first one is shown to operators.
+        """
         facts, parts = self._facts, self._parts
         assert facts is not None
         authority = FleetAuthority(self._reach, self._image, facts.shards)
@@ -150,7 +154,11 @@ class Fleet:
         directory_id = parts.logs.directory_id
         assert directory_id is not None
         order = Registration(
-            self._settings.node_id, directory_id, NodeAddress(*address), version("horolog")
+            self._settings.node_id,
+            directory_id,
+            NodeAddress(*next(iter(addresses.values()))),
+            version("horolog"),
+            [ListenerAddress(name, *each) for name, each in addresses.items()],
         )
         self._node = FleetNode(self._reach, host, order, facts.fleet_id, self._image)
         self._task = asyncio.create_task(self._node.run())
@@ -171,9 +179,10 @@ class Fleet:
             me = None if life is None else life.me
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-            if me is not None:
-                with contextlib.suppress(CatalogError):
-                    await self._catalog.resign(me)
+            if me is not None:  # else the others find out when the lease has ended
+                with contextlib.suppress(CatalogError, TimeoutError):
+                    async with asyncio.timeout(RESIGN_SECONDS):
+                        await self._catalog.resign(me)
         await self._catalog.close()
 
     @property
@@ -184,7 +193,7 @@ class Fleet:
 
     def coordinates(self, groups: GroupCoordinator) -> None:
         """Groups are those of the partitions that are led here, from the start on."""
-        groups.loading.share()
+        groups.loading.share(self._parts.monotonic)
         self._coordinators[groups.topic.name] = _LedGroups(groups, self._image)
 
     def shares(self, name: str, service: SharedDocument) -> None:
@@ -218,6 +227,7 @@ class _LedGroups:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def gained(self, partition: Partition) -> None:
+        self._groups.loading.gain(partition)
         task = asyncio.ensure_future(self._gain(partition))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -235,8 +245,7 @@ class _LedGroups:
                 await asyncio.sleep(JOIN_PAUSE_SECONDS)
             else:
                 break
-        if partition.leader_elsewhere is None:
-            await self._groups.lead(partition)
+        await self._groups.lead(partition)
 
 
 def _ended(task: asyncio.Task[None]) -> None:

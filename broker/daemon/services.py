@@ -427,10 +427,13 @@ class Services:
         partition = Partition(log, self._shared)
         return partition if self.fleet is None else self.fleet.stranger(partition)
 
-    def _nodes_changed(self, nodes: Mapping[int, Endpoint]) -> None:
-        others = {key: each for key, each in nodes.items() if key != self.node_id}
+    def _nodes_changed(self, nodes: Mapping[int, Mapping[str, Endpoint]]) -> None:
+        others: dict[str, dict[int, Endpoint]] = {}
+        for node_id, listeners in nodes.items():
+            for name, each in listeners.items() if node_id != self.node_id else ():
+                others.setdefault(name, {})[node_id] = each
         self.endpoints.others = others
-        self.rules.living_nodes = lambda: 1 + len(others)
+        self.rules.living_nodes = lambda: len(nodes)
 
     def _topics_deleted(self, names: Sequence[str], ids: frozenset[UUID]) -> None:
         """Topics of the fleet went, on whatever node that was asked for."""

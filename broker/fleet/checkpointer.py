@@ -113,6 +113,7 @@ class Checkpointer:
         self._spans = spans
         self._me, self._fleet_id = identity
         self._times = reach.times
+        self._aside = reach.aside
         self._made_at = 0.0
 
     async def when_due(self, clock: FleetClock) -> None:
@@ -132,7 +133,8 @@ class Checkpointer:
         if not runs:
             return False
         parts = [await self._batches(run) for run in runs]
-        frame = make_frame(self._fleet_id, CommitId(self._me, 0), parts)
+        place = self._fleet_id, CommitId(self._me, 0)
+        frame = await self._aside.run(lambda: make_frame(*place, parts))
         key = await self._store.put(CommitId(self._me, 0), frame.body)
         shards = sorted({each.log.shard for each in runs})
         covered = self._spans.small_bytes
@@ -164,7 +166,7 @@ class Checkpointer:
         """From the log; what retention or the cleaner took from it, as it was committed."""
         begin, end = run.spans[0].span.base_offset, run.spans[-1].span.end_offset
         try:
-            batches = run.log.batches(begin, end, PART_BYTES)
+            batches = await self._aside.run(lambda: run.log.batches(begin, end, PART_BYTES))
         except StorageError:
             batches = []
         if not batches or batches[0].base_offset != begin or batches[-1].last_offset != end - 1:

@@ -1,5 +1,7 @@
 """Objects of commits in a store: each written once, under a name that was never used before."""
 
+from collections.abc import Sequence
+
 from broker.fleet.catalog.rows import CommitId
 from broker.runtime.lanes import DiskLane
 from storage.env import Rng
@@ -28,3 +30,7 @@ class CommitObjects:
     async def get(self, key: str) -> bytes:
         """As the port has it."""
         return await self._lane.run(self._store.get, key)
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        """As the port has it."""
+        await self._lane.run(self._store.delete, keys)

@@ -8,8 +8,8 @@ of it can ever count let the number be used again.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from broker.fleet.catalog.port import FleetCatalog
@@ -30,6 +30,14 @@ from broker.runtime.event_log import event
 from storage.tier.port import StoreError
 
 Done = Callable[[BaseException | None], None]
+T = TypeVar("T")
+
+
+class Aside(Protocol):
+    """Threads for what takes long."""
+
+    def run(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Result of `work`, or its error."""
 
 
 class LifeEnded(Exception):  # noqa: N818 - what happened
@@ -48,6 +56,9 @@ class CommitStore(Protocol):
 
     async def get(self, key: str) -> bytes:
         """The whole object."""
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        """Removes objects; those that are not there are no error."""
 
 
 class LifeStanding(Protocol):
@@ -71,6 +82,8 @@ class FleetReach(NamedTuple):
     """None: all bytes go into rows."""
     clock: FleetClock
     times: FleetTimes
+    aside: Aside
+    """Does long work elsewhere than on the loop."""
 
 
 class Identity(NamedTuple):
@@ -100,7 +113,7 @@ class Committer:
         on_committed: Callable[[OwnedLog, Span, CommitId, str | None], None],
     ) -> None:
         """`on_committed(log, span, commit, object key)` hears of each span before its waiters."""
-        self._catalog, self._store, self._clock, self._times = reach
+        self._catalog, self._store, self._clock, self._times, _ = reach
         self._me, self._fleet_id = identity
         self._on_committed = on_committed
         self._number = 1

@@ -33,7 +33,7 @@ class FleetImage(Protocol):
 
 Follower = Callable[[bytes], Awaitable[None]]
 """Has a document. ConfigError, CorruptCheckpoint, NewerFormat: this node cannot."""
-Others = Callable[[Mapping[int, Endpoint]], None]
+Others = Callable[[Mapping[int, Mapping[str, Endpoint]]], None]
 Deleted = Callable[[Sequence[str], frozenset[UUID]], None]
 
 
@@ -50,8 +50,8 @@ class BrokerImage:
     ) -> None:
         """Nothing is asked.
 
-        `on_nodes` hears where clients reach each node that lives, `on_deleted` the names and ids of
-        topics that went.
+        `on_nodes` hears where clients reach each node that lives, by listener; `on_deleted` the
+        names and ids of topics that went.
         """
         self._catalog = catalog
         self._topics = topics
@@ -87,7 +87,9 @@ class BrokerImage:
     def seen(self, nodes: Sequence[NodeRow], shards: Sequence[ShardRow]) -> None:
         """As the port has it."""
         living = {
-            each.incarnation.node_id: Endpoint(*each.address)
+            each.incarnation.node_id: {
+                name: Endpoint(host, port) for name, host, port in each.listeners
+            }
             for each in nodes
             if not each.is_fenced
         }

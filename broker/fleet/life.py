@@ -21,6 +21,7 @@ from broker.fleet.node_watch import NodeWatch
 from broker.fleet.ownership import Ownership
 from broker.fleet.pacing import until_answered
 from broker.fleet.trimming import OwnerCommits, Trimming
+from broker.fleet.unnamed_objects import remove_unnamed
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
 from storage.errors import StorageError
@@ -68,11 +69,12 @@ class Life:
         works = [
             self.committer.run(self),
             self._renew(),
-            self._rounds(watch, self._look),
+            self._looks(watch),
             self._rounds(watch, self._trimming.round),
         ]
         if self._checkpointer is not None:
             works.append(self._rounds(watch, self._checkpoint))
+            works.append(self._rounds(self._reach.times.checkpoint, self._remove_unnamed))
         tasks = [asyncio.ensure_future(each) for each in works]
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -128,6 +130,18 @@ class Life:
                 event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
             await self._reach.clock.sleep(seconds)
 
+    async def _looks(self, seconds: float) -> None:
+        """A look when something has changed, and now and then in any case."""
+        while True:
+            try:
+                await self._look()
+                if await self._reach.catalog.changed(seconds):
+                    await self._renewal()  # which says how new the topics are
+                    continue
+            except PASSING as error:
+                event("fleet_round_failed", "warning", error=f"{type(error).__name__}: {error}")
+                await self._reach.clock.sleep(seconds)
+
     async def _look(self) -> None:
         catalog = self._reach.catalog
         await self._image.follow(self._metadata_version)
@@ -153,6 +167,10 @@ class Life:
     async def _checkpoint(self) -> None:
         assert self._checkpointer is not None
         await self._checkpointer.when_due(self._reach.clock)
+
+    async def _remove_unnamed(self) -> None:
+        assert self._reach.store is not None
+        await remove_unnamed(self._reach.catalog, self._reach.store)
 
 
 class FleetNode:

@@ -6,7 +6,7 @@ have been answered for is in it. What the catalog says of a shard counts whateve
 a take or a gift whose answer was lost needs nothing of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from broker.fleet.bodies import CommittedBodies
 from broker.fleet.catalog.rows import Incarnation, OwnedShard, PartitionKey, PartitionRow
@@ -31,7 +31,7 @@ class Ownership:
     ) -> None:
         """Nothing is owned. `knows`: whether the node has a partition's topic by now."""
         self._knows = knows
-        self._catalog, self._store, self._clock, self._times = reach
+        self._catalog, self._store, self._clock, self._times, _ = reach
         self._host = host
         self._me = me
         self._commits, self._committer = commits, commits.committer
@@ -45,16 +45,32 @@ class Ownership:
         """
         await self.lose()
         owned = await self._catalog.owned(self._me)
-        rows = await self._catalog.partitions([each.shard_id for each in owned])
-        bodies = CommittedBodies(self._catalog, self._store)
+        keys = await self._catalog.keys([each.shard_id for each in owned])
+        lacking = []
         for shard in owned:
             logs = self.shards.setdefault(shard, {})
-            of_shard = {each.partition: each for each in rows if each.shard_id == shard.shard_id}
-            for gone in logs.keys() - of_shard.keys():
+            of_shard = {key for key, shard_id in keys.items() if shard_id == shard.shard_id}
+            for gone in logs.keys() - of_shard:
                 self._drop(logs.pop(gone), is_deleted=True)
-            for key in of_shard.keys() - logs.keys():
-                if self._knows(of_shard[key]):
-                    await self._load(of_shard[key], shard, bodies)
+            if of_shard - logs.keys():
+                lacking.append(shard)
+        if lacking:
+            await self._load_lacking(lacking)
+
+    async def _load_lacking(self, shards: Sequence[OwnedShard]) -> None:
+        rows = await self._catalog.partitions([each.shard_id for each in shards])
+        bodies = CommittedBodies(self._catalog, self._store)
+        epochs = {each.shard_id: each for each in shards}
+        left: list[Exception] = []
+        for row in rows:
+            shard = epochs[row.shard_id]
+            if row.partition not in self.shards.get(shard, ()) and self._knows(row):
+                try:
+                    await self._load(row, shard, bodies)
+                except Exception as error:  # noqa: BLE001 - one that cannot be loaded is one
+                    left.append(error)
+        if left:
+            raise left[0]
 
     async def lose(self) -> bool:
         """Lets go of shards that the rows say are others'; False when there are none."""
@@ -66,9 +82,8 @@ class Ownership:
 
     async def drop_deleted(self) -> bool:
         """Lets go of partitions that were deleted; False when there are none."""
-        numbers = [each.shard_id for each in self.shards]
-        rows = {each.partition for each in await self._catalog.partitions(numbers)}
-        gone = [(logs, key) for logs in self.shards.values() for key in logs if key not in rows]
+        keys = await self._catalog.keys([each.shard_id for each in self.shards])
+        gone = [(logs, key) for logs in self.shards.values() for key in logs if key not in keys]
         for logs, key in gone:
             self._drop(logs.pop(key), is_deleted=True)
         return bool(gone)

@@ -152,6 +152,12 @@ class GroupCoordinator:
         """Raises when nothing can be said of this group now."""
         self.loading.check(group_id)
 
+    def check_loaded_or_wait(self, group_id: str) -> None:
+        """As `check_loaded`; of a group that has just got another coordinator, as if it were being
+        read: COORDINATOR_LOAD_IN_PROGRESS (14).
+        """
+        self.loading.check_or_wait(group_id)
+
     def require(self, group_id: str, missing: ErrorCode) -> Group:
         """A group that must be there, or an error of this code. Raises KafkaError."""
         self.check_loaded(group_id)
@@ -340,8 +346,8 @@ class GroupCoordinator:
         await self.loading.run(self._settings.offsets_load_buffer_size)
 
     async def lead(self, partition: "Partition") -> None:
-        """In a fleet: the groups of a partition are coordinated here from now on."""
-        await self.loading.gain(partition, self._settings.offsets_load_buffer_size)
+        """In a fleet, of a partition that was gained: its groups are read, and then served."""
+        await self.loading.load(partition, self._settings.offsets_load_buffer_size)
 
     def lead_no_more(self, partition: "Partition") -> None:
         """In a fleet: another node has them. Nobody waits here, and nothing of them is kept."""

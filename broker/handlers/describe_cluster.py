@@ -51,7 +51,7 @@ def handle(request: DescribeClusterRequest, context: Context) -> DescribeCluster
             DescribeClusterBroker(broker_id=services.node_id, host=host, port=port),
             *(
                 DescribeClusterBroker(broker_id=number, host=host, port=port)
-                for number, (host, port) in services.endpoints.others.items()
+                for number, (host, port) in services.endpoints.others_of(context.peer).items()
             ),
         ],
         cluster_authorized_operations=bits,

@@ -236,7 +236,8 @@ class _Fetch:
             session_id=self.session.session_id if self.session is not None else NO_SESSION,
             responses=_by_topic([*answers, *self._refusals()]),
         )
-        if others := self.context.services.endpoints.others:
+        if self.context.services.endpoints.others:
+            others = self.context.services.endpoints.others_of(self.context.peer)
             leaders = {data.current_leader.leader_id for _, data in answers if data.current_leader}
             response.node_endpoints = [
                 NodeEndpoint(node_id=node_id, host=others[node_id].host, port=others[node_id].port)

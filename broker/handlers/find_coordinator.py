@@ -134,7 +134,7 @@ def _place(key: str, key_type: int, context: Context) -> tuple[int, Endpoint]:
     elsewhere = _leader_elsewhere(key, key_type, services)
     if elsewhere is None:
         return services.node_id, services.endpoints.of(context.peer)
-    address = services.endpoints.others.get(elsewhere.node_id)
+    address = services.endpoints.others_of(context.peer).get(elsewhere.node_id)
     if address is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return elsewhere.node_id, address

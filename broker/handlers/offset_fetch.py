@@ -137,7 +137,7 @@ def _topics(
 ) -> Generator[None, None, list[OffsetFetchResponseTopics]]:
     groups = context.services.groups
     context.require(AclOperation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
-    groups.check_loaded(wanted.group_id)
+    groups.check_loaded_or_wait(wanted.group_id)
     group = groups.groups.get(wanted.group_id)
     if group is not None:
         group.check_is_of_consumers()

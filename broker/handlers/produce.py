@@ -340,7 +340,8 @@ def _respond(
         )
         start = end
     response = ProduceResponse(responses=responses)
-    if others := context.services.endpoints.others:
+    if context.services.endpoints.others:
+        others = context.services.endpoints.others_of(context.peer)
         leaders = {each.current_leader.leader_id for each in answers if each.current_leader}
         response.node_endpoints = [
             NodeEndpoint(node_id=node_id, host=others[node_id].host, port=others[node_id].port)

@@ -7,11 +7,14 @@ applies to clients in the container's networks; those from outside receive the p
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.request_context import Peer
 from broker.server.networks import is_outside
 from storage.env import FileSystem
+
+NOBODY: Mapping[int, Endpoint] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,18 @@ class AdvertisedEndpoints:
 
     def __init__(self, listeners: Mapping[str, BoundListener], fs: FileSystem) -> None:
         """`listeners` by name, filled while ports are bound; `fs` shows the machine's networks."""
-        self.others: Mapping[int, Endpoint] = {}
-        """In a fleet: the other nodes that live, by their ids."""
+        self.others: Mapping[str, Mapping[int, Endpoint]] = {}
+        """In a fleet: the other nodes that live, by listener and by their ids."""
         self._listeners = listeners
         self._fs = fs
+
+    def advertised(self) -> Mapping[str, Endpoint]:
+        """Addresses for other nodes' clients, by listener."""
+        return {name: each.dialled for name, each in self._listeners.items()}
+
+    def others_of(self, peer: Peer) -> Mapping[int, Endpoint]:
+        """Other nodes that the client at the other end of `peer` can reach, by their ids."""
+        return self.others.get(peer.listener_name, NOBODY)
 
     def of(self, peer: Peer) -> Endpoint:
         """The address for the client at the other end of `peer`."""

@@ -30,6 +30,8 @@ class Found(Protocol):
 F = TypeVar("F", bound=Found)
 
 NAMED = 5  # of the partitions that are not served
+MOVES_SECONDS = 10.0
+"""A member's heartbeat finds the new coordinator within that."""
 
 
 class StateLoading(Generic[F]):
@@ -59,6 +61,8 @@ class StateLoading(Generic[F]):
         self._not_loaded: dict[int, ErrorCode] = {}
         self._here: dict[int, Partition] | None = None
         """In a fleet: the partitions that this node leads."""
+        self._left_at: dict[int, float] = {}
+        self._monotonic: Callable[[], float] = float
 
     def check(self, owner: str) -> None:
         """Raises COORDINATOR_LOAD_IN_PROGRESS (14), COORDINATOR_NOT_AVAILABLE (15), or in a fleet
@@ -129,23 +133,45 @@ class StateLoading(Generic[F]):
 
     # --- in a fleet ---
 
-    def share(self) -> None:
+    def share(self, monotonic: Callable[[], float]) -> None:
         """Only what is led here is served from now on: nothing yet."""
         self._not_loaded, self._here = {}, {}
+        self._monotonic = monotonic
 
-    async def gain(self, partition: Partition, chunk_bytes: int) -> None:
-        """This node leads a partition from now on; it is served when it has been read."""
+    def check_or_wait(self, owner: str) -> None:
+        """As `check`; what has just left for another node is as what is being read.
+
+        For a request that librdkafka gives up for good on NOT_COORDINATOR (its issue 5586), and
+        repeats on COORDINATOR_LOAD_IN_PROGRESS, by then at the new coordinator.
+        """
+        try:
+            self.check(owner)
+        except KafkaError as error:
+            left_at = self._left_at.get(self._topic.index_of(owner))
+            is_recent = left_at is not None and self._monotonic() - left_at < MOVES_SECONDS
+            if error.code != ErrorCode.NOT_COORDINATOR or not is_recent:
+                raise
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from None
+
+    def gain(self, partition: Partition) -> None:
+        """This node leads a partition from now on; it is served when `load` has read it."""
+        assert self._here is not None
+        self._here[partition.index] = partition
+        self._not_loaded[partition.index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    async def load(self, partition: Partition, chunk_bytes: int) -> None:
+        """Reads a partition that was gained, unless it was lost since."""
         assert self._here is not None
         here, index = self._here, partition.index
-        here[index] = partition
-        self._not_loaded[index] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        await self._load(partition, chunk_bytes, lambda: here.get(index) is partition)
+        if here.get(index) is partition:
+            await self._load(partition, chunk_bytes, lambda: here.get(index) is partition)
 
     def lose(self, partition: Partition) -> None:
         """Another node leads it: nothing of it is served here. What was read is not forgotten."""
         if self._here is not None and self._here.get(partition.index) is partition:
             del self._here[partition.index]
             self._not_loaded.pop(partition.index, None)
+            self._left_at[partition.index] = self._monotonic()
 
     async def _load(
         self, partition: Partition, chunk_bytes: int, is_wanted: Callable[[], bool]
@@ -160,7 +186,7 @@ class StateLoading(Generic[F]):
                 self._not_loaded[partition.index] = ErrorCode.COORDINATOR_NOT_AVAILABLE
             self._on_failed(partition, error)
             return
-        del self._not_loaded[partition.index]
+        self._not_loaded.pop(partition.index, None)
         if found.left_out.count:
             self.unreadable_records += found.left_out.count
             self._on_unreadable(partition, found.left_out)

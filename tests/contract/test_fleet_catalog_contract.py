@@ -18,6 +18,7 @@ from broker.fleet.catalog.rows import (
     Document,
     FleetFacts,
     Incarnation,
+    ListenerAddress,
     NodeAddress,
     OwnedShard,
     PartitionKey,
@@ -62,7 +63,8 @@ async def born(
 ) -> Incarnation | None:
     directory_id = UUID(int=node_id if directory is None else directory)
     address = NodeAddress("localhost", 9092 + node_id)
-    return await catalog.register(Registration(node_id, directory_id, address, "1"))
+    listeners = [ListenerAddress("HOST", *address), ListenerAddress("NET", "::1", 9)]
+    return await catalog.register(Registration(node_id, directory_id, address, "1", listeners))
 
 
 async def lives(catalog: FleetCatalog, node_id: int = 1) -> Incarnation:
@@ -135,6 +137,9 @@ async def test_nodes_are_listed_with_the_number_of_their_renewals(catalog: Fleet
     assert not await catalog.drain(3, draining=True)
     first, second = await catalog.nodes()
     assert (first.incarnation, first.address) == (Incarnation(1, 1), NodeAddress("localhost", 9093))
+    assert [tuple(each) for each in first.listeners] == [
+        ("HOST", "localhost", 9093), ("NET", "::1", 9),
+    ]  # fmt: skip
     assert [each.renewals for each in (first, second)] == [0, 3]
     assert second.renewed_ms >= first.renewed_ms > 1_600_000_000_000
     assert [each.is_draining for each in (first, second)] == [False, True]
@@ -243,6 +248,7 @@ async def test_a_topic_is_made_once(catalog: FleetCatalog) -> None:
     assert topics.version == 1
     assert [tuple(each) for each in topics.topics] == [(TOPIC, "t", (3, 0))]
     assert [each.partition for each in await catalog.partitions([0])] == [B]
+    assert await catalog.keys([0, 1, 3]) == {A: 3, B: 0}
 
 
 async def test_a_deleted_topic_takes_its_commits_along(catalog: FleetCatalog) -> None:

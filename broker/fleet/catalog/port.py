@@ -22,6 +22,7 @@ from broker.fleet.catalog.rows import (
     LeaseRenewal,
     NodeRow,
     OwnedShard,
+    PartitionKey,
     PartitionRow,
     Registration,
     ShardRow,
@@ -75,6 +76,12 @@ class FleetCatalog(Protocol):
     async def drain(self, node_id: int, *, draining: bool) -> bool:
         """Notes that a node shall have no shards, or may again. False: there is no such node."""
 
+    async def changed(self, seconds: float) -> bool:
+        """Returns when nodes, shards, topics or documents have changed, or after some seconds.
+
+        True: something may have changed since the last call. By one task at a time.
+        """
+
     async def shards(self) -> Sequence[ShardRow]:
         """All shards in order."""
 
@@ -92,6 +99,9 @@ class FleetCatalog(Protocol):
 
     async def checkpoint(self, order: Checkpoint) -> CommitAnswer:
         """Has an object take the place of older commits."""
+
+    async def keys(self, shards: Sequence[int]) -> Mapping[PartitionKey, int]:
+        """The partitions of these shards, each with its shard."""
 
     async def partitions(self, shards: Sequence[int]) -> Sequence[PartitionRow]:
         """The partitions of these shards, and what is committed of them, as of one moment."""

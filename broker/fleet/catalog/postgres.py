@@ -11,6 +11,7 @@ from uuid import UUID
 
 from broker.fleet.catalog import statements as sql
 from broker.fleet.catalog.line import LIMITS, Connection, Line, LineLimits
+from broker.fleet.catalog.listener import ChangeListener
 from broker.fleet.catalog.rows import (
     CatalogCommit,
     Checkpoint,
@@ -22,6 +23,7 @@ from broker.fleet.catalog.rows import (
     FleetFacts,
     Incarnation,
     LeaseRenewal,
+    ListenerAddress,
     NodeAddress,
     NodeRow,
     OwnedShard,
@@ -46,9 +48,11 @@ class PostgresCatalog:
     def __init__(self, url: str, limits: LineLimits = LIMITS) -> None:
         """Nothing is connected."""
         self._leases, self._commits, self._others = (Line(url, limits) for _ in range(3))
+        self._listener = ChangeListener(url, limits)
 
     async def close(self) -> None:
         """Waits for what is under way, and ends the connections."""
+        self._listener.close()
         for line in (self._leases, self._commits, self._others):
             await line.close()
 
@@ -61,8 +65,9 @@ class PostgresCatalog:
         """As the port has it."""
         host, port = order.address
         rows = await self._leases.ask(
-            sql.REGISTER, order.node_id, order.directory_id, host, port, order.version
-        )
+            sql.REGISTER, order.node_id, order.directory_id, host, port, order.version,
+            ["{} {} {}".format(*each) for each in order.listeners],
+        )  # fmt: skip
         return Incarnation(order.node_id, rows[0]["incarnation"]) if rows else None
 
     async def renew(self, me: Incarnation) -> LeaseRenewal | None:
@@ -85,6 +90,10 @@ class PostgresCatalog:
     async def drain(self, node_id: int, *, draining: bool) -> bool:
         """As the port has it."""
         return bool(await self._others.ask(sql.DRAIN, node_id, draining))
+
+    async def changed(self, seconds: float) -> bool:
+        """As the port has it."""
+        return await self._listener.wait(seconds)
 
     async def shards(self) -> Sequence[ShardRow]:
         """As the port has it."""
@@ -120,6 +129,10 @@ class PostgresCatalog:
             *_spans_as_columns(order.spans), *_columns(states, 5), order.keep_ms,
         )  # fmt: skip
         return CommitAnswer(rows[0][0])
+
+    async def keys(self, shards: Sequence[int]) -> Mapping[PartitionKey, int]:
+        """As the port has it."""
+        return {_key(row): row["shard_id"] for row in await self._others.ask(sql.KEYS, shards)}
 
     async def partitions(self, shards: Sequence[int]) -> Sequence[PartitionRow]:
         """As the port has it."""
@@ -210,7 +223,13 @@ def _node(row: Row) -> NodeRow:
         row["renewed_ms"],
         row["fenced"],
         row["draining"],
+        tuple(map(_listener, row["listeners"])),
     )
+
+
+def _listener(text: str) -> ListenerAddress:
+    name, host, port = text.split(" ")
+    return ListenerAddress(name, host, int(port))
 
 
 def _shard(row: Row) -> ShardRow:

@@ -25,6 +25,14 @@ class NodeAddress(NamedTuple):
     port: int
 
 
+class ListenerAddress(NamedTuple):
+    """Place at which clients of one listener reach a node."""
+
+    listener: str
+    host: str
+    port: int
+
+
 class Registration(NamedTuple):
     """A node that wants to live."""
 
@@ -33,6 +41,7 @@ class Registration(NamedTuple):
     """The data directory's: who holds its lock may follow its earlier process at once."""
     address: NodeAddress
     version: str
+    listeners: Sequence[ListenerAddress] = ()
 
 
 class FleetFacts(NamedTuple):
@@ -56,6 +65,7 @@ class NodeRow(NamedTuple):
     """The last one by the catalog's clock, to be shown."""
     is_fenced: bool
     is_draining: bool
+    listeners: Sequence[ListenerAddress] = ()
 
 
 class ShardRow(NamedTuple):

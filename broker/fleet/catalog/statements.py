@@ -6,11 +6,12 @@ take-over would wait for it.
 
 REGISTER = """
 WITH alive AS (
-  INSERT INTO node (node_id, incarnation, directory_id, host, port, version)
-    VALUES ($1, 1, $2, $3, $4, $5)
+  INSERT INTO node (node_id, incarnation, directory_id, host, port, version, listeners)
+    VALUES ($1, 1, $2, $3, $4, $5, $6)
   ON CONFLICT (node_id) DO UPDATE SET incarnation = node.incarnation + 1, fenced = false,
       directory_id = excluded.directory_id, host = excluded.host, port = excluded.port,
-      version = excluded.version, renewals = 0, renewed = excluded.renewed
+      version = excluded.version, listeners = excluded.listeners, renewals = 0,
+      renewed = excluded.renewed
     WHERE node.fenced OR node.directory_id = excluded.directory_id
   RETURNING incarnation)
 INSERT INTO wal (node_id, incarnation, seq, crc) SELECT $1, incarnation, 0, 0 FROM alive
@@ -23,17 +24,27 @@ UPDATE node SET renewals = renewals + 1, renewed = clock_timestamp()
     (SELECT topics_version FROM fleet) AS topics_version
 """
 NODES = """
-SELECT node_id, incarnation, host, port, version, fenced, draining, renewals,
+SELECT node_id, incarnation, host, port, version, fenced, draining, renewals, listeners,
     (extract(epoch FROM renewed) * 1000)::bigint AS renewed_ms
   FROM node ORDER BY node_id
 """
 FENCE = """
-UPDATE node SET fenced = true
-  WHERE node_id = $1 AND incarnation = $2 AND NOT fenced AND renewals = $3
-  RETURNING node_id
+WITH fenced AS (
+  UPDATE node SET fenced = true
+    WHERE node_id = $1 AND incarnation = $2 AND NOT fenced AND renewals = $3
+    RETURNING node_id)
+SELECT node_id, pg_notify('horolog_shards', '') FROM fenced
 """
-RESIGN = "UPDATE node SET fenced = true WHERE node_id = $1 AND incarnation = $2"
-DRAIN = "UPDATE node SET draining = $2 WHERE node_id = $1 RETURNING node_id"
+RESIGN = """
+WITH gone AS (
+  UPDATE node SET fenced = true WHERE node_id = $1 AND incarnation = $2 RETURNING node_id)
+SELECT pg_notify('horolog_shards', '') FROM gone
+"""
+DRAIN = """
+WITH drained AS (
+  UPDATE node SET draining = $2 WHERE node_id = $1 RETURNING node_id)
+SELECT node_id, pg_notify('horolog_shards', '') FROM drained
+"""
 SHARDS = "SELECT shard_id, owner, incarnation, epoch FROM shard ORDER BY shard_id"
 TAKE = """
 WITH me AS (
@@ -42,18 +53,22 @@ free AS (
   SELECT shard_id FROM shard s WHERE NOT EXISTS (
       SELECT FROM node n
         WHERE n.node_id = s.owner AND n.incarnation = s.incarnation AND NOT n.fenced)
-    ORDER BY shard_id LIMIT $3 FOR UPDATE SKIP LOCKED)
-UPDATE shard s SET owner = $1, incarnation = $2, epoch = epoch + 1 FROM free
-  WHERE s.shard_id = free.shard_id AND EXISTS (SELECT FROM me) RETURNING s.shard_id, s.epoch
+    ORDER BY shard_id LIMIT $3 FOR UPDATE SKIP LOCKED),
+taken AS (
+  UPDATE shard s SET owner = $1, incarnation = $2, epoch = epoch + 1 FROM free
+    WHERE s.shard_id = free.shard_id AND EXISTS (SELECT FROM me) RETURNING s.shard_id, s.epoch)
+SELECT shard_id, epoch, pg_notify('horolog_shards', '') FROM taken
 """
 OWNED = "SELECT shard_id, epoch FROM shard WHERE owner = $1 AND incarnation = $2 ORDER BY shard_id"
 GIVE = """
 WITH lives AS (
-  SELECT FROM node WHERE node_id = $5 AND incarnation = $6 AND NOT fenced FOR SHARE)
-UPDATE shard SET owner = $5, incarnation = $6, epoch = epoch + 1
-  WHERE shard_id = $3 AND epoch = $4 AND owner = $1 AND incarnation = $2
-    AND EXISTS (SELECT FROM lives)
-  RETURNING epoch
+  SELECT FROM node WHERE node_id = $5 AND incarnation = $6 AND NOT fenced FOR SHARE),
+given AS (
+  UPDATE shard SET owner = $5, incarnation = $6, epoch = epoch + 1
+    WHERE shard_id = $3 AND epoch = $4 AND owner = $1 AND incarnation = $2
+      AND EXISTS (SELECT FROM lives)
+    RETURNING epoch)
+SELECT epoch, pg_notify('horolog_shards', '') FROM given
 """
 COMMIT = """
 SELECT commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
@@ -62,6 +77,7 @@ CHECKPOINT = """
 SELECT checkpoint_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
   $16, $17, $18, $19, $20, $21::bigint * interval '1 ms')
 """
+KEYS = "SELECT topic_id, part, shard_id FROM part WHERE shard_id = ANY ($1)"
 PARTITIONS = """
 SELECT topic_id, part, name, shard_id, log_start FROM part JOIN topic USING (topic_id)
   WHERE shard_id = ANY ($1) ORDER BY topic_id, part

@@ -75,7 +75,7 @@ def test_a_broken_clock_is_detected_alerted_and_contained_within_two_minutes(sta
 def test_every_profile_is_well_formed_and_mounts_what_is_there() -> None:
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     profiles = {name for each in services.values() for name in each.get("profiles", ())}
-    assert profiles == {"observability", "dirty-clock", "ui", "spark", "secure", "tier"}
+    assert profiles == {"observability", "dirty-clock", "ui", "spark", "secure", "tier", "fleet"}
     for each in services.values():
         for volume in each.get("volumes", ()):
             source = volume.split(":")[0]

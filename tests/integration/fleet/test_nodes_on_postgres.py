@@ -5,7 +5,7 @@ Their logs are lists and their store is in memory; the rows, the connections and
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from broker.fleet.catalog.rows import CommitId, NodeAddress, PartitionKey, Regis
 from broker.fleet.committer import FleetReach
 from broker.fleet.life import FleetNode
 from broker.fleet.times import FleetTimes
+from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
 from tests.support.fleet.sim_host import Disk, SimBatch, SimHost, Value, decoded
@@ -49,6 +50,10 @@ class MemoryObjects:
     async def get(self, key: str) -> bytes:
         return self.objects[key]
 
+    async def remove(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.objects.pop(key, None)
+
 
 class MachineClock:
     """The machine's."""
@@ -72,7 +77,7 @@ class Machine:
     def start(self) -> None:
         self.host = SimHost(self.disk)
         self.catalog = PostgresCatalog(self._url, LIMITS)
-        reach = FleetReach(self.catalog, self._objects, MachineClock(), TIMES)
+        reach = FleetReach(self.catalog, self._objects, MachineClock(), TIMES, Inline())
         address = NodeAddress("localhost", 9092)
         order = Registration(self.node_id, UUID(int=self.node_id), address, "1")
         self.node = FleetNode(reach, self.host, order, self._fleet_id, LogsAlone())

@@ -168,22 +168,30 @@ class Stack:
     """docker-compose.yml as a project of its own, with free ports of the host."""
 
     def __init__(
-        self, *, prometheus_image: str = "", spark_image: str = "", store_image: str = ""
+        self,
+        *,
+        prometheus_image: str = "",
+        spark_image: str = "",
+        store_image: str = "",
+        catalog_image: str = "",
     ) -> None:
         self.project = fresh_name()
         self.port, self.http_port = free_port(), free_port()
         self.prometheus_port, self.secure_port = free_port(), free_port()
         self.tier_port = free_port()
+        self.fleet_ports = {number: free_port() for number in (1, 2, 3)}
         self._environment = {
             "PROMETHEUS_IMAGE": prometheus_image,
             "SPARK_IMAGE": spark_image,
             "STORE_IMAGE": store_image,
+            "CATALOG_IMAGE": catalog_image,
             "PROMETHEUS_PORT": str(self.prometheus_port),
             "HOROLOG_IMAGE": image(),
             "HOROLOG_PORT": str(self.port),
             "HOROLOG_HTTP_PORT": str(self.http_port),
             "HOROLOG_SECURE_PORT": str(self.secure_port),
             "HOROLOG_TIER_PORT": str(self.tier_port),
+            **{f"HOROLOG_FLEET_{n}_PORT": str(port) for n, port in self.fleet_ports.items()},
         }
 
     @property

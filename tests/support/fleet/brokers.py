@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.fleet.postgres_server import PostgresServer, postgres
-from tests.support.tier.s3_server import S3Server, seaweedfs
+from tests.support.tier.s3_server import S3Server, free_ports, seaweedfs
 from tests.support.worlds.broker_process import start_broker
 from tests.support.worlds.node_process import NodeProcess
 
@@ -23,6 +23,7 @@ class FleetOfBrokers:
         self.url = database.new_database()
         self._prefix = self.url.rsplit("/", 1)[-1].partition("?")[0]
         self.running: dict[int, NodeProcess] = {}
+        self._ports: dict[int, int] = {}
 
     def start(self, node_id: int, settings: Mapping[str, str] | None = None) -> NodeProcess:
         """A node's process, which clients may ask at once."""
@@ -33,8 +34,13 @@ class FleetOfBrokers:
             "horolog.fleet.lease.ms": str(LEASE_MS),
             **(settings or {}),
         }
+        if node_id not in self._ports:
+            [self._ports[node_id]] = free_ports(1)
         node = start_broker(
-            self._folder / f"node-{node_id}", given, environment=self._store.environment
+            self._folder / f"node-{node_id}",
+            given,
+            listen=f"127.0.0.1:{self._ports[node_id]}",
+            environment=self._store.environment,
         )
         self.running[node_id] = node
         return node

@@ -19,6 +19,7 @@ from broker.fleet.life import FleetNode
 from broker.fleet.times import FleetTimes
 from protocol.errors import KafkaError
 from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
+from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.real_host import RealDisk, value_of
@@ -77,7 +78,7 @@ class SimNode:
         self.host = self.disk.host(world.dice)
         catalog = FaultyCatalog(world.rows, self.way, world.dice)
         store = SimStore(world.objects, self.way, world.dice)
-        reach = FleetReach(catalog, store, NodeClock(self.way), TIMES)
+        reach = FleetReach(catalog, store, NodeClock(self.way), TIMES, Inline())
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
         self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())
@@ -236,7 +237,7 @@ class FleetWorld:
                 assert owner == row.owner, f"{place} has two owners"
 
     def _check_trash(self) -> None:
-        """Nothing that is named is trash; trash goes when its time has come."""
+        """Nothing that is named is trash, and trash stays until its time has come."""
         named = {
             self.rows.wal[by].object_key
             for part in self.rows.parts.values()
@@ -244,6 +245,4 @@ class FleetWorld:
         }
         for key, after in list(self.rows.trash_rows.items()):
             assert key not in named, f"{key} is named and trash"
-            if after < self.now_ms():
-                self.objects.objects.pop(key, None)
-                del self.rows.trash_rows[key]
+            assert after < self.now_ms() or key in self.objects.objects, f"{key} went early"

@@ -4,6 +4,7 @@ The model of `FleetCatalog` that simulations run on; one contract suite holds it
 the same answers.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -86,6 +87,7 @@ class ModelCatalog:
         self.trash_rows: dict[str, int] = {}
         self.document_rows: dict[str, Document] = {}
         self.producer_ids_below = 0
+        self._changes: dict[asyncio.Event, None] = {}
 
     async def facts(self) -> FleetFacts:
         return self._facts
@@ -122,6 +124,7 @@ class ModelCatalog:
                 each.renewed_ms,
                 each.is_fenced,
                 each.is_draining,
+                tuple(each.order.listeners),
             )
             for _, each in sorted(self.node_rows.items())
         ]
@@ -131,17 +134,35 @@ class ModelCatalog:
         if row is None or row.renewals != renewals:
             return False
         row.is_fenced = True
+        self._note()
         return True
 
     async def resign(self, me: Incarnation) -> None:
         if (row := self._living(me)) is not None:
             row.is_fenced = True
+            self._note()
 
     async def drain(self, node_id: int, *, draining: bool) -> bool:
         row = self.node_rows.get(node_id)
         if row is not None:
             row.is_draining = draining
+            self._note()
         return row is not None
+
+    async def changed(self, seconds: float) -> bool:
+        change = asyncio.Event()
+        self._changes[change] = None
+        try:
+            await asyncio.wait_for(change.wait(), seconds)
+        except TimeoutError:
+            return False
+        finally:
+            self._changes.pop(change, None)
+        return True
+
+    def _note(self) -> None:
+        for each in self._changes:
+            each.set()
 
     async def shards(self) -> Sequence[ShardRow]:
         return list(self.shard_rows)
@@ -199,6 +220,9 @@ class ModelCatalog:
         self._forget(touched, order.keep_ms)
         return CommitAnswer.OK
 
+    async def keys(self, shards: Sequence[int]) -> Mapping[PartitionKey, int]:
+        return {key: part.shard_id for key, part in self.parts.items() if part.shard_id in shards}
+
     async def partitions(self, shards: Sequence[int]) -> Sequence[PartitionRow]:
         return [
             PartitionRow(
@@ -231,6 +255,7 @@ class ModelCatalog:
         for index, shard_id in enumerate(shards):
             self.parts[PartitionKey(topic_id, index)] = Part(name, shard_id)
         self.topics_version += 1
+        self._note()
         return TopicAnswer.OK
 
     async def grow_topic(self, topic_id: UUID, had: int, shards: Sequence[int]) -> bool:
@@ -241,6 +266,7 @@ class ModelCatalog:
         for index, shard_id in enumerate(shards, had):
             self.parts[PartitionKey(topic_id, index)] = Part(row.name, shard_id)
         self.topics_version += 1
+        self._note()
         return True
 
     async def delete_topic(self, topic_id: UUID, keep_ms: int) -> bool:
@@ -254,6 +280,7 @@ class ModelCatalog:
             touched |= {part.state[1]} if part.state is not None else set()
         self._forget(touched, keep_ms)
         self.topics_version += 1
+        self._note()
         return True
 
     async def trim(self, order: Trim) -> CommitAnswer:
@@ -285,6 +312,7 @@ class ModelCatalog:
             return before == document
         self.document_rows[document.name] = document
         self.topics_version += 1
+        self._note()
         return True
 
     async def producer_ids(self, count: int) -> int:
@@ -305,6 +333,7 @@ class ModelCatalog:
 
     def _owner(self, row: ShardRow, owner: Incarnation) -> None:
         self.shard_rows[row.shard_id] = ShardRow(row.shard_id, owner, row.epoch + 1)
+        self._note()
 
     def _refusal(
         self, order: CatalogCommit | Checkpoint, named: Iterable[PartitionKey]

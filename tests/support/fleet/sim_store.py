@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 from broker.fleet.catalog.rows import CommitId
 from storage.tier.port import ObjectMissing, StoreError
@@ -38,6 +39,12 @@ class SimStore:
         if key not in self._objects.objects:
             raise ObjectMissing(key, "get", "there is none")
         return self._objects.objects[key]
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        """Some may be gone when it fails."""
+        for key in keys:
+            await self._reach(key)
+            self._objects.objects.pop(key, None)
 
     async def _reach(self, key: str) -> None:
         await awake(self._way)

@@ -36,6 +36,7 @@ def frozen_at(start_ms: int) -> HeldClock:
     """A clock that stands still at a time, until the admin port moves it."""
     held = HeldClock(real_env().clock, start_ms)
     held.set_speed(0)
+    held.set_wall(start_ms)  # it ran for a moment
     return held
 
 

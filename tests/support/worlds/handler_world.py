@@ -100,6 +100,19 @@ class InlineLanes:
         self.waiting.pop(0)()
 
 
+class FixedEndpoints:
+    """One address for all clients, and the other nodes that a test names."""
+
+    def __init__(self) -> None:
+        self.others: dict[int, Endpoint] = {}
+
+    def of(self, _: Peer) -> Endpoint:
+        return Endpoint("broker.test", 9092)
+
+    def others_of(self, _: Peer) -> dict[int, Endpoint]:
+        return self.others
+
+
 class ManualCommit:
     """An fsync thread that syncs when the test says so."""
 
@@ -180,7 +193,7 @@ class World:
             answers=Answers(self.clock.monotonic),
             served=SERVED,
             node_id=NODE_ID,
-            endpoints=SimpleNamespace(of=lambda peer: Endpoint("broker.test", 9092), others={}),
+            endpoints=FixedEndpoints(),
             audit=None,
             loop=asyncio.get_running_loop(),
         )

@@ -5,6 +5,9 @@ CREATE TABLE document (
   content bytea NOT NULL
 );
 
+-- Addresses by listener, each as "NAME HOST PORT".
+ALTER TABLE node ADD COLUMN listeners text[] NOT NULL DEFAULT '{}';
+
 ALTER TABLE fleet ADD COLUMN producer_ids_below bigint NOT NULL DEFAULT 0;
 
 -- True when the document has this content, as the version behind `before`; 0 is before the first one.

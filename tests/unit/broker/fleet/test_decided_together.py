@@ -11,6 +11,7 @@ from broker.fleet.authority import FleetAuthority, NotDecided
 from broker.fleet.catalog.rows import (
     FleetFacts,
     Incarnation,
+    ListenerAddress,
     NodeAddress,
     NodeRow,
     OwnedShard,
@@ -36,6 +37,7 @@ from protocol.acls import AclOperation, AclPermission, PatternType, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import StorageError
 from tests.support.fleet.commits import HeldCommits
+from tests.support.fleet.inline import Inline
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.worlds.handler_world import World
 
@@ -63,7 +65,7 @@ class FleetNodeWorld(World):
             rows, broker.topics, self.led, self.other_nodes.update,
             lambda names, _: self.deleted.extend(names),
         )  # fmt: skip
-        reach = FleetReach(rows, None, LoopClock(), FleetTimes())
+        reach = FleetReach(rows, None, LoopClock(), FleetTimes(), Inline())
         authority = FleetAuthority(reach, self.image, SHARDS)
         broker.topics.authority = authority
         made = broker.topics._make_partition
@@ -246,11 +248,20 @@ async def test_who_leads_is_known_of_partitions_that_are_elsewhere(
     me, other = Incarnation(1, 1), Incarnation(2, 1)
     shards = [ShardRow(each, other if each % 2 else me, 5) for each in range(SHARDS)]
     rows = [
-        NodeRow(each, NodeAddress("host", each.node_id), "1", 1, NOW, False, False)
+        NodeRow(
+            each,
+            NodeAddress("host", 1),
+            "1",
+            1,
+            NOW,
+            False,
+            False,
+            [ListenerAddress("NET", "host", each.node_id)],
+        )
         for each in (me, other)
     ]
     one.image.seen(rows, shards)
-    assert one.other_nodes == {1: ("host", 1), 2: ("host", 2)}
+    assert one.other_nodes == {1: {"NET": ("host", 1)}, 2: {"NET": ("host", 2)}}
     [row] = one.image.rows
     for partition in one.broker.topics.image.topics["t"].partitions:
         shard = row.shards[partition.index]

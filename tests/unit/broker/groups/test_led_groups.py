@@ -8,6 +8,7 @@ import pytest
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
 from broker.state.state_topic import partition_of
+from protocol.apis import offset_fetch
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, commit_request
 
@@ -27,7 +28,7 @@ async def world() -> GroupWorld:
     )  # fmt: skip
     await made.make_topic("t", 2)
     await made.broker.groups.topic.make()
-    made.broker.groups.loading.share()
+    made.broker.groups.loading.share(made.clock.monotonic)
     return made
 
 
@@ -40,8 +41,14 @@ def of(world: GroupWorld, group: str) -> Any:
     return topic.partitions[topic.index_of(group)]
 
 
+async def lead(world: GroupWorld, group: str) -> None:
+    """This node leads the group's partition from now on."""
+    world.broker.groups.loading.gain(of(world, group))
+    await world.broker.groups.lead(of(world, group))
+
+
 async def test_groups_of_other_nodes_are_refused(world: GroupWorld) -> None:
-    await world.broker.groups.lead(of(world, GROUP))
+    await lead(world, GROUP)
     assert codes(world) == [0]
     assert codes(world, OTHER) == [ErrorCode.NOT_COORDINATOR]
     member = world.member(group_id=OTHER)
@@ -54,7 +61,7 @@ async def test_what_is_led_no_more_is_forgotten_and_who_waits_is_sent_away(
 ) -> None:
     groups = world.broker.groups
     for each in (GROUP, OTHER):
-        await groups.lead(of(world, each))
+        await lead(world, each)
         assert codes(world, each) == [0]
     waiting = world.member().join()
     assert waiting.answer is None
@@ -71,7 +78,7 @@ async def test_what_is_led_no_more_is_forgotten_and_who_waits_is_sent_away(
 async def test_a_commit_on_its_way_when_the_leader_changes_is_not_kept(world: GroupWorld) -> None:
     groups = world.broker.groups
     world.broker.config.set_topic("__consumer_offsets", {"horolog.durability": "fsync"})
-    await groups.lead(of(world, GROUP))
+    await lead(world, GROUP)
     promise = Promise(world, commit_request(("t", 0, 7)), 9)
     assert promise.answer is None, "it waits for the disk"
     groups.lead_no_more(of(world, GROUP))
@@ -82,11 +89,31 @@ async def test_a_commit_on_its_way_when_the_leader_changes_is_not_kept(world: Gr
 
 async def test_what_was_committed_is_there_when_it_is_led_again(world: GroupWorld) -> None:
     groups = world.broker.groups
-    await groups.lead(of(world, GROUP))
+    await lead(world, GROUP)
     codes(world)
     groups.lead_no_more(of(world, GROUP))
-    await groups.lead(of(world, GROUP))
+    await lead(world, GROUP)
     assert world.offsets() == {("t", 0): 7}
+
+
+async def test_offsets_of_a_group_that_has_just_moved_are_asked_for_again(
+    world: GroupWorld,
+) -> None:
+    """librdkafka never repeats an OffsetFetch after NOT_COORDINATOR (its issue 5586)."""
+    await lead(world, GROUP)
+    codes(world)
+    world.broker.groups.lead_no_more(of(world, GROUP))
+    assert fetched(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert codes(world) == [ErrorCode.NOT_COORDINATOR]
+    assert fetched(world, OTHER) == ErrorCode.NOT_COORDINATOR, "it was never here"
+    world.clock.advance(11_000)
+    assert fetched(world) == ErrorCode.NOT_COORDINATOR
+
+
+def fetched(world: GroupWorld, group: str = GROUP) -> int:
+    wanted = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=None)
+    answer = world.now(offset_fetch.OffsetFetchRequest(groups=[wanted]), 9)
+    return int(answer.groups[0].error_code)
 
 
 class HeldLane:
@@ -117,9 +144,10 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_not_served(world: Gr
         lane, topic, lambda log, _: Found(log), restored.append,  # type: ignore[arg-type]
         on_failed=lambda *each: failed.append(each), on_unreadable=lambda *_: None,
     )  # fmt: skip
-    loading.share()
+    loading.share(world.clock.monotonic)
     partition = of(world, GROUP)
-    first = asyncio.ensure_future(loading.gain(partition, 1))
+    loading.gain(partition)
+    first = asyncio.ensure_future(loading.load(partition, 1))
     await asyncio.sleep(0)
     assert refused(loading) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert loading.is_under_way
@@ -128,7 +156,10 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_not_served(world: Gr
     await first
     assert restored == []
     assert refused(loading) == ErrorCode.NOT_COORDINATOR
-    again = asyncio.ensure_future(loading.gain(partition, 1))
+    await loading.load(partition, 1)
+    assert lane.held == [], "it is another's"
+    loading.gain(partition)
+    again = asyncio.ensure_future(loading.load(partition, 1))
     await asyncio.sleep(0)
     lane.held.pop(0)()
     await again

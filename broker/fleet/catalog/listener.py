@@ -1,0 +1,61 @@
+"""Notifications of PostgreSQL: who waits for a change of shards, nodes or topics hears of it.
+
+They only hasten: what counts is in the rows, at which everybody looks now and then in any case.
+"""
+
+import asyncio
+
+from broker.fleet.catalog.faults import named_errors
+from broker.fleet.catalog.line import SESSION, Connection, LineLimits
+
+CHANNELS = ("horolog_topics", "horolog_shards")
+
+
+class ChangeListener:
+    """One connection that listens. Used from one event loop, by one task at a time."""
+
+    def __init__(self, url: str, limits: LineLimits) -> None:
+        """Nothing is connected."""
+        self._url = url
+        self._limits = limits
+        self._connection: Connection | None = None
+        self._changed = asyncio.Event()
+
+    async def wait(self, seconds: float) -> bool:
+        """True when something has changed since the last call; False after so long without.
+
+        CatalogError when it cannot listen.
+        """
+        await self._connect()
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+    def close(self) -> None:
+        """Listens no longer."""
+        if self._connection is not None:
+            self._connection.terminate()
+
+    async def _connect(self) -> None:
+        if self._connection is not None and not self._connection.is_closed():
+            return
+        import asyncpg
+
+        with named_errors():
+            connection = await asyncpg.connect(
+                self._url,
+                timeout=self._limits.connect,
+                server_settings=SESSION,
+                target_session_attrs="primary",
+            )
+            self._connection = connection
+            connection.add_termination_listener(self._heard)
+            for channel in CHANNELS:
+                await connection.add_listener(channel, self._heard)
+        self._changed.set()  # whatever was said while nobody listened
+
+    def _heard(self, *_: object) -> None:
+        self._changed.set()
