@@ -21,6 +21,7 @@ from broker.fleet.image import BrokerImage
 from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
 from broker.fleet.life import PASSING, FleetNode
 from broker.fleet.local_logs import LocalLogs
+from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.groups.coordinator import GroupCoordinator
 from broker.partitions.commit import CommitPort
@@ -106,8 +107,11 @@ class Fleet:
         wait = settings.horolog_fleet_commit_timeout_ms / 1000
         self.commit = FleetCommit(parts.local, clock, loop.call_later, wait)
         self._catalog = PostgresCatalog(self._url)
-        objects = CommitObjects(_store(settings), parts.objects, parts.rng)
-        self._reach = FleetReach(self._catalog, objects, clock, _times(settings), parts.lane)
+        self.tally = FleetTally()
+        objects = self._objects = CommitObjects(_store(settings), parts.objects, parts.rng)
+        self._reach = FleetReach(
+            self._catalog, objects, clock, _times(settings), parts.lane, self.tally
+        )
         self._coordinators: dict[str, Coordinating] = {}
         self._shared: list[SharedDocument] = []
         self._served = LedPartitions(
@@ -137,6 +141,7 @@ class Fleet:
                 event("fleet_catalog_away", "warning", error=str(error))
                 await asyncio.sleep(JOIN_PAUSE_SECONDS)
             else:
+                self._objects.use(self._facts.fleet_id)
                 return self._facts.cluster_id
 
     def begin(self, addresses: Mapping[str, Endpoint]) -> FleetAuthority:
@@ -208,6 +213,18 @@ class Fleet:
     def serves(self, api: str) -> bool:
         """False for an API that no node of a fleet serves, by its handler's module."""
         return api in SERVED
+
+    @property
+    def owned_shards(self) -> int:
+        """Shards of which this node leads the partitions."""
+        life = None if self._node is None else self._node.life
+        return 0 if life is None else len(life.ownership.shards)
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long no renewal of this node's lease was answered; 0 between two lives."""
+        life = None if self._node is None else self._node.life
+        return 0.0 if life is None else life.silent_seconds
 
     @property
     def fault(self) -> str | None:

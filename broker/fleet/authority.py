@@ -101,7 +101,7 @@ class FleetAuthority:
         await self._asked(lambda: self._reach.catalog.delete_topic(topic_id, keep_ms))
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        _, _, clock, times, _ = self._reach
+        _, _, clock, times, *_ = self._reach
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await until_answered(ask, clock, times)

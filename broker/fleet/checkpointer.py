@@ -114,6 +114,7 @@ class Checkpointer:
         self._me, self._fleet_id = identity
         self._times = reach.times
         self._aside = reach.aside
+        self._tally = reach.tally
         self._made_at = 0.0
 
     async def when_due(self, clock: FleetClock) -> None:
@@ -143,6 +144,8 @@ class Checkpointer:
         commit_id = await pending.done
         if commit_id is None:
             return False
+        self._tally.checkpoints += 1
+        self._tally.object_bytes += len(frame.body)
         self._spans.replaced(frame.spans, commit_id, key)
         self._spans.small_bytes -= covered
         return True

@@ -24,6 +24,7 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.frame import Frame, PartitionBatches, make_frame
 from broker.fleet.host import OwnedLog
 from broker.fleet.pacing import FleetClock, until_answered
+from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
@@ -60,6 +61,9 @@ class CommitStore(Protocol):
     async def remove(self, keys: Sequence[str]) -> None:
         """Removes objects; those that are not there are no error."""
 
+    async def all(self) -> Sequence[tuple[str, int]]:
+        """Every object of a commit, and when it was put, by the store's clock (ms)."""
+
 
 class LifeStanding(Protocol):
     """Answers of an incarnation to its committer."""
@@ -84,6 +88,7 @@ class FleetReach(NamedTuple):
     times: FleetTimes
     aside: Aside
     """Does long work elsewhere than on the loop."""
+    tally: FleetTally
 
 
 class Identity(NamedTuple):
@@ -113,7 +118,7 @@ class Committer:
         on_committed: Callable[[OwnedLog, Span, CommitId, str | None], None],
     ) -> None:
         """`on_committed(log, span, commit, object key)` hears of each span before its waiters."""
-        self._catalog, self._store, self._clock, self._times, _ = reach
+        self._catalog, self._store, self._clock, self._times, _, self._tally = reach
         self._me, self._fleet_id = identity
         self._on_committed = on_committed
         self._number = 1
@@ -178,13 +183,14 @@ class Committer:
         parts = list(self._gathered())
         if not parts:
             return False
-        commit_id = CommitId(self._me, self._number)
+        commit_id, began = CommitId(self._me, self._number), self._clock.monotonic()
         frame = make_frame(self._fleet_id, commit_id, (part for _, part in parts))
         key = await self._put(commit_id, frame)
         shards = sorted({log.shard for log, _ in parts})
         body = frame.body if key is None else None
         order = CatalogCommit(commit_id, frame.crc, shards, frame.spans, body, key)
         answer = await until_answered(lambda: self._catalog.commit(order), self._clock, self._times)
+        self._tally.commits.observe(self._clock.monotonic() - began)
         if await self._counts(answer, standing):
             for (log, _), span in zip(parts, frame.spans, strict=True):
                 self._committed(log, span, commit_id, key)
@@ -205,13 +211,17 @@ class Committer:
 
     async def _put(self, commit_id: CommitId, frame: Frame) -> str | None:
         """Its object; None: it goes into the row, being small, or because the store is away."""
-        if self._store is None or len(frame.body) <= self._times.inline_bytes:
-            return None
-        try:
-            return await self._store.put(commit_id, frame.body)
-        except StoreError as error:
-            event("fleet_store_away", "warning", error=str(error))
-            return None
+        size = len(frame.body)
+        if self._store is not None and size > self._times.inline_bytes:
+            try:
+                key = await self._store.put(commit_id, frame.body)
+            except StoreError as error:
+                event("fleet_store_away", "warning", error=str(error))
+            else:
+                self._tally.object_bytes += size
+                return key
+        self._tally.inline_bytes += size
+        return None
 
     async def _send_checkpoint(self, checkpoint: PendingCheckpoint, standing: LifeStanding) -> None:
         order = checkpoint.order(CommitId(self._me, self._number))
@@ -228,6 +238,7 @@ class Committer:
         A commit that was there already may be seen before the standbys have it; a write that comes
         after it is answered only when they do.
         """
+        self._tally.answers[answer.value] += 1
         if answer is CommitAnswer.ALREADY:
             await standing.renewed()
         if answer.counts:

@@ -103,6 +103,11 @@ class FleetCommit:
         else:
             served.commits.start_moved(served.log, self._waiter(done).answer)
 
+    @property
+    def waiting_writes(self) -> int:
+        """Writes that wait for a commit; about, and from any thread."""
+        return sum(not each.is_answered for each in tuple(self._waiting))
+
     def forget(self, log: Log) -> None:
         """As the port has it."""
         self._local.forget(log)

@@ -21,7 +21,7 @@ from broker.fleet.node_watch import NodeWatch
 from broker.fleet.ownership import Ownership
 from broker.fleet.pacing import until_answered
 from broker.fleet.trimming import OwnerCommits, Trimming
-from broker.fleet.unnamed_objects import remove_unnamed
+from broker.fleet.unnamed_objects import remove_orphans, remove_unnamed
 from broker.runtime.callbacks import failed
 from broker.runtime.event_log import event
 from storage.errors import StorageError
@@ -60,8 +60,12 @@ class Life:
     @property
     def answers_reads(self) -> bool:
         """False once it may be that others own its shards for long."""
-        silent = self._reach.clock.monotonic() - self.renewed_at
-        return silent <= self._reach.times.read_only_after
+        return self.silent_seconds <= self._reach.times.read_only_after
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long no renewal of its lease was answered."""
+        return self._reach.clock.monotonic() - self.renewed_at
 
     async def run(self) -> None:
         """Lives. LifeEnded, or what nobody expected of one of its tasks."""
@@ -71,10 +75,12 @@ class Life:
             self._renew(),
             self._looks(watch),
             self._rounds(watch, self._trimming.round),
+            self._end_when_silent(watch),
         ]
         if self._checkpointer is not None:
             works.append(self._rounds(watch, self._checkpoint))
             works.append(self._rounds(self._reach.times.checkpoint, self._remove_unnamed))
+            works.append(self._rounds(self._reach.times.sweep, self._remove_orphans))
         tasks = [asyncio.ensure_future(each) for each in works]
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -122,6 +128,12 @@ class Life:
         self.renewed_at = max(self.renewed_at, began)
         self._metadata_version = max(self._metadata_version, renewal.metadata_version)
 
+    async def _end_when_silent(self, seconds: float) -> None:
+        """Whoever reads here may by now miss what others have committed. LifeEnded."""
+        while self.answers_reads:
+            await self._reach.clock.sleep(seconds)
+        raise LifeEnded(f"the catalog has not answered for {self.silent_seconds:.0f} s")
+
     async def _rounds(self, seconds: float, once: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
@@ -145,7 +157,7 @@ class Life:
     async def _look(self) -> None:
         catalog = self._reach.catalog
         await self._image.follow(self._metadata_version)
-        is_alive = self._reach.clock.monotonic() - self.renewed_at <= self._reach.times.lease
+        is_alive = self.silent_seconds <= self._reach.times.lease
         silent = await self._watch.look(is_alive=is_alive)
         chosen = plan(self.me, await self._nodes(), await catalog.shards(), silent - {self.me})
         if chosen.take:
@@ -170,7 +182,13 @@ class Life:
 
     async def _remove_unnamed(self) -> None:
         assert self._reach.store is not None
-        await remove_unnamed(self._reach.catalog, self._reach.store)
+        removed = await remove_unnamed(self._reach.catalog, self._reach.store)
+        self._reach.tally.removed_objects += removed
+
+    async def _remove_orphans(self) -> None:
+        assert self._reach.store is not None
+        removed = await remove_orphans(self._reach.catalog, self._reach.store)
+        self._reach.tally.removed_objects += removed
 
 
 class FleetNode:
@@ -206,6 +224,7 @@ class FleetNode:
         while True:
             me = await self._registered()
             self.life = Life(self._reach, self._host, Identity(me, self._fleet_id), self._image)
+            self._reach.tally.lives += 1
             self.life.is_leaving = self._is_leaving
             event("fleet_life_begins", "info", node=me.node_id, incarnation=me.number)
             try:

@@ -31,7 +31,7 @@ class Ownership:
     ) -> None:
         """Nothing is owned. `knows`: whether the node has a partition's topic by now."""
         self._knows = knows
-        self._catalog, self._store, self._clock, self._times, _ = reach
+        self._catalog, self._store, self._clock, self._times, _, self._tally = reach
         self._host = host
         self._me = me
         self._commits, self._committer = commits, commits.committer
@@ -101,6 +101,7 @@ class Ownership:
         if shard in self.shards:
             self.release(shard)
             await self._catalog.give(self._me, shard, to)
+            self._tally.given_shards += 1
 
     def release(self, shard: OwnedShard) -> None:
         """Serves nothing of the shard any more."""
@@ -117,6 +118,7 @@ class Ownership:
         logs = self.shards.get(shard)
         if logs is None:  # lost meanwhile
             return
+        self._tally.loaded_partitions += 1
         logs[row.partition] = log
         self._spans.add(log, row)
         self._host.serve(log, self._commits)

@@ -25,5 +25,7 @@ class FleetTimes(NamedTuple):
     checkpoint: float = 30.0
     checkpoint_bytes: int = 64 * 1024 * 1024
     """Committed since the last checkpoint, and the next begins before its time."""
+    sweep: float = 3600.0
+    """Between searches for objects that no row ever named."""
     keep: float = 60.0
     """For how long an object stays that nothing names any more: a reader may be at it."""

@@ -17,7 +17,7 @@ class Trimming:
 
     def __init__(self, reach: FleetReach, me: Incarnation, spans: CommittedSpans) -> None:
         """Nothing is asked."""
-        self._catalog, _, self._clock, self._times, _ = reach
+        self._catalog, _, self._clock, self._times, *_ = reach
         self._me = me
         self._spans = spans
         self._tasks: set[asyncio.Future[bool]] = set()

@@ -46,5 +46,7 @@ def standings_of(group: Group, image: "MetadataImage") -> Iterator[Standing]:
         found = topic.partition(index) if topic is not None else None
         if topic is None or found is None or value.topic_id not in {ZERO_UUID, topic.topic_id}:
             continue
+        if found.leader_elsewhere is not None:
+            continue  # what its end is, that node knows
         if value.offset >= 0:
             yield Standing(group.group_id, name, index, value, found.log)

@@ -20,11 +20,22 @@ from protocol.apis.api_versions import (
 )
 from protocol.errors import ErrorCode
 
-METADATA_VERSION = 30  # 4.3-IV0, of Kafka 4.3
-OLDEST_METADATA_VERSION = 7  # 3.3-IV3, the oldest that Kafka 4 can run at
-TRANSACTION_VERSION = 2  # every end of a transaction takes an epoch (KIP-890)
-GROUP_VERSION = 1  # the new protocol of consumer groups is served (KIP-848)
-SHARE_VERSION = 1  # all of share groups is served (KIP-932)
+
+class Feature(NamedTuple):
+    """A feature with levels, and the API without which it is not served."""
+
+    name: str
+    oldest: int
+    level: int
+    api_key: int
+
+
+FEATURES = (
+    Feature("metadata.version", 7, 30, 3),  # 3.3-IV3 to 4.3-IV0, of Kafka 4.3; Metadata
+    Feature("group.version", 0, 1, 68),  # KIP-848; ConsumerGroupHeartbeat
+    Feature("share.version", 0, 1, 78),  # KIP-932; ShareFetch
+    Feature("transaction.version", 0, 2, 26),  # every end takes an epoch (KIP-890); EndTxn
+)
 CLIENT_SOFTWARE_SINCE_VERSION = 3
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
@@ -48,41 +59,22 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
     return ApiVersionsResponse(
         api_keys=api_keys(context),
         supported_features=[
-            SupportedFeatureKey(
-                name="metadata.version",
-                min_version=OLDEST_METADATA_VERSION,
-                max_version=METADATA_VERSION,
-            ),
-            SupportedFeatureKey(name="group.version", min_version=0, max_version=GROUP_VERSION),
-            SupportedFeatureKey(name="share.version", min_version=0, max_version=SHARE_VERSION),
-            SupportedFeatureKey(
-                name="transaction.version", min_version=0, max_version=TRANSACTION_VERSION
-            ),
+            SupportedFeatureKey(name=each.name, min_version=each.oldest, max_version=each.level)
+            for each in _features(context)
         ],
         finalized_features_epoch=0,
         finalized_features=[
             FinalizedFeatureKey(
-                name="metadata.version",
-                min_version_level=METADATA_VERSION,
-                max_version_level=METADATA_VERSION,
-            ),
-            FinalizedFeatureKey(
-                name="group.version",
-                min_version_level=GROUP_VERSION,
-                max_version_level=GROUP_VERSION,
-            ),
-            FinalizedFeatureKey(
-                name="share.version",
-                min_version_level=SHARE_VERSION,
-                max_version_level=SHARE_VERSION,
-            ),
-            FinalizedFeatureKey(
-                name="transaction.version",
-                min_version_level=TRANSACTION_VERSION,
-                max_version_level=TRANSACTION_VERSION,
-            ),
+                name=each.name, min_version_level=each.level, max_version_level=each.level
+            )
+            for each in _features(context)
         ],
     )
+
+
+def _features(context: Context) -> list[Feature]:
+    served = {api.key for api in context.services.served}
+    return [each for each in FEATURES if each.api_key in served]
 
 
 def api_keys(context: Context) -> list[ApiVersion]:

@@ -9,9 +9,9 @@ from broker.metrics.declare import Catalogue, Family, Metric, Sample, counter, g
 from broker.metrics.disk import DISK_METRICS, DiskView
 from broker.metrics.durability import DURABILITY_DURATIONS, DURABILITY_METRICS, DurabilityView
 from broker.metrics.exporter_names import EXPORTER_METRICS, ExporterView
+from broker.metrics.fleet import FLEET_DURATIONS, FLEET_METRICS, FleetView
 from broker.metrics.groups import GROUP_METRICS, GroupView
 from broker.metrics.kafka_names import KAFKA_METRICS, KafkaView
-from broker.metrics.kafka_tier import KAFKA_TIER_METRICS, KafkaTierView
 from broker.metrics.memory import MEMORY_METRICS, MemoryView
 from broker.metrics.network import NETWORK_METRICS, NetworkView
 from broker.metrics.partitions import PARTITION_METRICS, LogView
@@ -22,8 +22,9 @@ from broker.metrics.retention import RETENTION_METRICS, RetentionView
 from broker.metrics.scrub import SCRUB_METRICS, ScrubView
 from broker.metrics.security import SECURITY_METRICS, SecurityView
 from broker.metrics.share import KAFKA_SHARE_METRICS, SHARE_METRICS, ShareView
-from broker.metrics.tier import TIER_METRICS, TierView
-from broker.metrics.tier_store import TIER_STORE_METRICS, TierStoreView
+from broker.metrics.tier.kafka_names import KAFKA_TIER_METRICS, KafkaTierView
+from broker.metrics.tier.segments import TIER_METRICS, TierView
+from broker.metrics.tier.store import TIER_STORE_METRICS, TierStoreView
 from broker.metrics.topics import TOPIC_METRICS, TOPIC_SPREADS, TopicView
 from broker.metrics.transactions import TRANSACTION_METRICS, TransactionView
 from broker.partitions.fetch_waiters import FetchWaiters
@@ -128,6 +129,7 @@ CATALOGUE: Final = Catalogue(
         Family(RetentionView, RETENTION_METRICS),
         Family(CompactionView, COMPACTION_METRICS),
         Family(TierView, TIER_METRICS),
+        Family(FleetView, FLEET_METRICS, FLEET_DURATIONS),
         Family(TierStoreView, TIER_STORE_METRICS),
     )
 )

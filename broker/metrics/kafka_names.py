@@ -48,6 +48,10 @@ def _partitions(view: KafkaView) -> float:
     return view.topics.image.partition_count
 
 
+def _led(view: KafkaView) -> float:
+    return sum(1 for _ in view.topics.image.led_here())
+
+
 def _offline(view: KafkaView) -> float:
     return sum(
         partition.log.failed is not None
@@ -93,7 +97,7 @@ _TRAFFIC: tuple[Metric[KafkaView], ...] = (
 )
 
 _NODE: tuple[Metric[KafkaView], ...] = (
-    gauge("kafka_server_replicamanager_leadercount", "Partitions led.", (), one(_partitions)),
+    gauge("kafka_server_replicamanager_leadercount", "Partitions led.", (), one(_led)),
     gauge("kafka_server_replicamanager_partitioncount", "Partitions.", (), one(_partitions)),
     _truth(
         "kafka_server_replicamanager_underreplicatedpartitions",

@@ -58,7 +58,7 @@ def series(
     found: dict[tuple[str, ...], float] = {}
     for position, topic in enumerate(image.topics.values()):
         name = topic.name if exact or position < MAX_TOPICS else OTHERS
-        for partition in topic.partitions:
+        for partition in topic.led_here():
             number = value(partition.log)
             if number is None:
                 continue

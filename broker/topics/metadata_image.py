@@ -26,6 +26,10 @@ class TopicImage:
         """The partition with this index, None when there is none."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
+    def led_here(self) -> Iterator[Partition]:
+        """Partitions that this node leads: all of them, without a fleet."""
+        return (each for each in self.partitions if each.leader_elsewhere is None)
+
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
@@ -64,9 +68,7 @@ class MetadataImage:
     def led_here(self) -> Iterator[Partition]:
         """Partitions that this node leads: all of them, without a fleet."""
         for topic in self.topics.values():
-            for partition in topic.partitions:
-                if partition.leader_elsewhere is None:
-                    yield partition
+            yield from topic.led_here()
 
     def with_topics(self, changed: Iterable[TopicImage]) -> "MetadataImage":
         """The next image: these topics added, or put in place of their older selves."""

@@ -24,6 +24,7 @@ from tests.bench import (
     client_cells,
     dirty_cells,
     fetch_cells,
+    fleet_cells,
     fresh_memory,
     group_cells,
     latency_cells,
@@ -67,6 +68,7 @@ FAMILIES = (
     tls_cells,
     time_in_tier_cells,
     loss_cells,
+    fleet_cells,
 )
 CELLS: tuple[Cell, ...] = tuple(cell for family in FAMILIES for cell in family.CELLS)
 SCALES = {"full": FULL, "quick": QUICK, "tiny": TINY}

@@ -337,6 +337,8 @@ async def test_objects_that_nothing_names_are_trash(catalog: FleetCatalog) -> No
     second = owner.checkpoint(4, states=[StatePiece(A, 5, 0, 9)])
     await catalog.checkpoint(second)
     assert await catalog.trash(10) == [first.object_key]
+    keys = [first.object_key, second.object_key, "wal/nobody's"]
+    assert await catalog.unnamed(keys) == ["wal/nobody's"]
     await catalog.removed([first.object_key])
     assert await catalog.trash(10) == []
 

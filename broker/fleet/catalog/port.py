@@ -136,5 +136,8 @@ class FleetCatalog(Protocol):
     async def trash(self, at_most: int) -> Sequence[str]:
         """Keys of objects that may be removed now."""
 
+    async def unnamed(self, keys: Sequence[str]) -> Sequence[str]:
+        """Those of the keys that neither a commit nor the trash has."""
+
     async def removed(self, keys: Sequence[str]) -> None:
         """Objects in the trash are gone."""

@@ -201,6 +201,10 @@ class PostgresCatalog:
         """As the port has it."""
         return [row["key"] for row in await self._others.ask(sql.TRASH, at_most)]
 
+    async def unnamed(self, keys: Sequence[str]) -> Sequence[str]:
+        """As the port has it."""
+        return [row["key"] for row in await self._others.ask(sql.UNNAMED, keys)]
+
     async def removed(self, keys: Sequence[str]) -> None:
         """As the port has it."""
         await self._others.ask(sql.REMOVED, keys)

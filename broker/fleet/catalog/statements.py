@@ -116,4 +116,9 @@ UPDATE fleet SET producer_ids_below = producer_ids_below + $1
   RETURNING producer_ids_below - $1 AS first
 """
 TRASH = "SELECT key FROM trash WHERE after < clock_timestamp() ORDER BY after LIMIT $1"
+UNNAMED = """
+SELECT k.key FROM unnest($1::text[]) k(key)
+  WHERE NOT EXISTS (SELECT FROM wal w WHERE w.object_key = k.key)
+    AND NOT EXISTS (SELECT FROM trash t WHERE t.key = k.key)
+"""
 REMOVED = "DELETE FROM trash WHERE key = ANY ($1)"

@@ -17,6 +17,7 @@ from broker.fleet.catalog.postgres import PostgresCatalog
 from broker.fleet.catalog.rows import CommitId, NodeAddress, PartitionKey, Registration
 from broker.fleet.committer import FleetReach
 from broker.fleet.life import FleetNode
+from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from tests.support.fleet.inline import Inline
 from tests.support.fleet.logs_alone import LogsAlone
@@ -50,6 +51,9 @@ class MemoryObjects:
     async def get(self, key: str) -> bytes:
         return self.objects[key]
 
+    async def all(self) -> Sequence[tuple[str, int]]:
+        return [(key, 0) for key in self.objects]
+
     async def remove(self, keys: Sequence[str]) -> None:
         for key in keys:
             self.objects.pop(key, None)
@@ -77,7 +81,9 @@ class Machine:
     def start(self) -> None:
         self.host = SimHost(self.disk)
         self.catalog = PostgresCatalog(self._url, LIMITS)
-        reach = FleetReach(self.catalog, self._objects, MachineClock(), TIMES, Inline())
+        reach = FleetReach(
+            self.catalog, self._objects, MachineClock(), TIMES, Inline(), FleetTally()
+        )
         address = NodeAddress("localhost", 9092)
         order = Registration(self.node_id, UUID(int=self.node_id), address, "1")
         self.node = FleetNode(reach, self.host, order, self._fleet_id, LogsAlone())

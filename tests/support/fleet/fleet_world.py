@@ -16,6 +16,7 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.committer import FleetReach
 from broker.fleet.frame import ArrivedBatch, read_part
 from broker.fleet.life import FleetNode
+from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from protocol.errors import KafkaError
 from tests.support.fleet.faulty_catalog import FaultyCatalog, Way, awake
@@ -78,7 +79,7 @@ class SimNode:
         self.host = self.disk.host(world.dice)
         catalog = FaultyCatalog(world.rows, self.way, world.dice)
         store = SimStore(world.objects, self.way, world.dice)
-        reach = FleetReach(catalog, store, NodeClock(self.way), TIMES, Inline())
+        reach = FleetReach(catalog, store, NodeClock(self.way), TIMES, Inline(), FleetTally())
         address = NodeAddress("node", self.node_id)
         order = Registration(self.node_id, self.directory_id, address, "1")
         self.node = FleetNode(reach, self.host.shards, order, FLEET.fleet_id, LogsAlone())

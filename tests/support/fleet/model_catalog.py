@@ -323,6 +323,10 @@ class ModelCatalog:
         due = sorted((after, key) for key, after in self.trash_rows.items())
         return [key for after, key in due if after < self.now_ms()][:at_most]
 
+    async def unnamed(self, keys: Sequence[str]) -> Sequence[str]:
+        named = {row.object_key for row in self.wal.values()} | self.trash_rows.keys()
+        return [key for key in keys if key not in named]
+
     async def removed(self, keys: Sequence[str]) -> None:
         for key in keys:
             self.trash_rows.pop(key, None)

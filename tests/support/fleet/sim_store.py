@@ -14,6 +14,7 @@ class SimObjects:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self.put_at: dict[str, int] = {}
         self.is_away = False
         self.made = 0
 
@@ -31,6 +32,7 @@ class SimStore:
         key = f"wal/{commit_id.incarnation.node_id}/{self._objects.made:020}"
         await self._reach(key)
         self._objects.objects[key] = body
+        self._objects.put_at[key] = round(asyncio.get_running_loop().time() * 1000)
         await self._reach(key)
         return key
 
@@ -39,6 +41,10 @@ class SimStore:
         if key not in self._objects.objects:
             raise ObjectMissing(key, "get", "there is none")
         return self._objects.objects[key]
+
+    async def all(self) -> Sequence[tuple[str, int]]:
+        await self._reach("wal/")
+        return [(key, self._objects.put_at[key]) for key in self._objects.objects]
 
     async def remove(self, keys: Sequence[str]) -> None:
         """Some may be gone when it fails."""

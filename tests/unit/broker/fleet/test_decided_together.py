@@ -25,6 +25,7 @@ from broker.fleet.fleet_commit import FleetCommit
 from broker.fleet.image import BrokerImage
 from broker.fleet.led_partitions import LedPartitions, nobody_yet
 from broker.fleet.local_logs import LocalLog, LocalLogs
+from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.quotas.service import DOCUMENT as QUOTAS
 from broker.quotas.table import QuotaTable
@@ -65,7 +66,7 @@ class FleetNodeWorld(World):
             rows, broker.topics, self.led, self.other_nodes.update,
             lambda names, _: self.deleted.extend(names),
         )  # fmt: skip
-        reach = FleetReach(rows, None, LoopClock(), FleetTimes(), Inline())
+        reach = FleetReach(rows, None, LoopClock(), FleetTimes(), Inline(), FleetTally())
         authority = FleetAuthority(reach, self.image, SHARDS)
         broker.topics.authority = authority
         made = broker.topics._make_partition

@@ -163,3 +163,11 @@ async def test_all_is_served_once_it_is_led_here(world: World) -> None:
     answer = await world.call(list_offsets.ListOffsetsRequest(replica_id=-1, topics=topics), 7)
     [part] = answer.topics[0].partitions
     assert (part.offset, part.leader_epoch) == (3, 8)
+
+
+async def test_copies_are_the_affair_of_the_fleets_engines(world: World) -> None:
+    """A topic that came from a cluster of three keeps its settings, and takes writes."""
+    await world.make_topic("three", min_insync_replicas="2", horolog_durability="os")
+    assert (await world.produce(b"a", acks=-1, topic="three")).error_code == E.NOT_ENOUGH_REPLICAS
+    world.partition("three").led_by(Leadership(HERE, 1, is_here=True))
+    assert (await world.produce(b"a", acks=-1, topic="three")).error_code == E.NONE

@@ -15,11 +15,9 @@ from broker.runtime.probes import MAX_SPREAD_TOPICS, MAX_TOPICS, OTHERS, BrokerP
 
 def image_of(topics: int, partitions: int) -> Any:
     """A broker with so many topics, of so many partitions each, whose logs are their numbers."""
+    logs = [SimpleNamespace(index=index, log=index) for index in range(partitions)]
     all_topics = {
-        f"t{number}": SimpleNamespace(
-            name=f"t{number}",
-            partitions=[SimpleNamespace(index=index, log=index) for index in range(partitions)],
-        )
+        f"t{number}": SimpleNamespace(name=f"t{number}", partitions=logs, led_here=lambda: logs)
         for number in range(topics)
     }
     image = SimpleNamespace(topics=all_topics, partition_count=topics * partitions)

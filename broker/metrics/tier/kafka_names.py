@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.metrics.declare import Metric, Sample, counter, gauge
-from broker.metrics.tier import by_topic, lag, lag_bytes
+from broker.metrics.tier.segments import by_topic, lag, lag_bytes
 from broker.runtime.probes import OTHERS
 from broker.tier.store_account import TopicKind
 from broker.tier.tier import Tier

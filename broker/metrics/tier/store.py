@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from broker.metrics.declare import Metric, Sample, counter, gauge, one
-from broker.metrics.tier import of_tier
+from broker.metrics.tier.segments import of_tier
 from broker.tier.store_account import StoreAccount
 from broker.tier.tier import Tier
 from config.store import ConfigStore

@@ -1,0 +1,42 @@
+"""The verdict of a run of a fleet can be bad."""
+
+import pytest
+
+from tests.soak.fleet import Heard, Place, verdict
+
+FOUND = {Place(0, 0): "1:0", Place(1, 0): "1:1", Place(0, 1): "2:0"}
+ONE = Heard(1, 2, {Place(0, 0): "1:0", Place(1, 0): "1:1"}, [])
+TWO = Heard(2, 1, {Place(0, 1): "2:0"}, [])
+SEEN = set(FOUND.values())
+
+
+def test_a_run_without_faults_has_none() -> None:
+    assert verdict([ONE, TWO], 0, FOUND, SEEN) == []
+
+
+def test_a_record_that_was_never_acknowledged_may_be_there_and_must_be_in_the_end() -> None:
+    unheard = TWO._replace(places={})
+    assert verdict([ONE, unheard], 0, FOUND, SEEN) == []
+    lost = {place: value for place, value in FOUND.items() if value != "2:0"}
+    assert verdict([ONE, unheard], 0, lost, SEEN) == ["2:0 is not there"]
+
+
+@pytest.mark.parametrize(
+    ("producers", "unanswered", "found", "seen", "fault"),
+    [
+        ([ONE, TWO], 0, {**FOUND, Place(1, 0): "2:0"}, SEEN, "1:1 is not at"),
+        ([ONE, TWO], 0, {**FOUND, Place(5, 9): "1:0"}, SEEN, "1:0 is there 2 times"),
+        ([ONE, TWO], 0, {**FOUND, Place(5, 9): "9:9"}, SEEN, "nobody sent 9:9"),
+        ([ONE, TWO], 0, FOUND, SEEN - {"2:0"}, "the group has not read 2:0"),
+        ([ONE, TWO], 3, FOUND, SEEN, "3 records were never answered"),
+        ([ONE, TWO._replace(refused=["too large"])], 0, FOUND, SEEN, "refused: too large"),
+    ],
+)
+def test_each_broken_promise_is_named(
+    producers: list[Heard],
+    unanswered: int,
+    found: dict[Place, str],
+    seen: set[str],
+    fault: str,
+) -> None:
+    assert any(each.startswith(fault) for each in verdict(producers, unanswered, found, seen))
