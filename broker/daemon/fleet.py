@@ -198,7 +198,7 @@ class Fleet:
 
     def coordinates(self, groups: GroupCoordinator) -> None:
         """Groups are those of the partitions that are led here, from the start on."""
-        groups.loading.share(self._parts.monotonic)
+        groups.loading.share(self._parts.monotonic, self._settings.node_id)
         self._coordinators[groups.topic.name] = _LedGroups(groups, self._image)
 
     def shares(self, name: str, service: SharedDocument) -> None:

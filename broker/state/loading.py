@@ -63,6 +63,7 @@ class StateLoading(Generic[F]):
         """In a fleet: the partitions that this node leads."""
         self._left_at: dict[int, float] = {}
         self._monotonic: Callable[[], float] = float
+        self._shared_at, self._node_id = 0.0, 0
 
     def check(self, owner: str) -> None:
         """Raises COORDINATOR_LOAD_IN_PROGRESS (14), COORDINATOR_NOT_AVAILABLE (15), or in a fleet
@@ -133,25 +134,32 @@ class StateLoading(Generic[F]):
 
     # --- in a fleet ---
 
-    def share(self, monotonic: Callable[[], float]) -> None:
+    def share(self, monotonic: Callable[[], float], node_id: int) -> None:
         """Only what is led here is served from now on: nothing yet."""
         self._not_loaded, self._here = {}, {}
-        self._monotonic = monotonic
+        self._monotonic, self._node_id = monotonic, node_id
+        self._shared_at = monotonic()
 
     def check_or_wait(self, owner: str) -> None:
-        """As `check`; what has just left for another node is as what is being read.
+        """As `check`; what is on its way from or to this node is as what is being read.
 
-        For a request that librdkafka gives up for good on NOT_COORDINATOR (its issue 5586), and
-        repeats on COORDINATOR_LOAD_IN_PROGRESS, by then at the new coordinator.
+        For a request after which NOT_COORDINATOR has a consumer of librdkafka never ask again (its
+        issue 5586), and ends the process of its admin client.
         """
         try:
             self.check(owner)
         except KafkaError as error:
-            left_at = self._left_at.get(self._topic.index_of(owner))
-            is_recent = left_at is not None and self._monotonic() - left_at < MOVES_SECONDS
-            if error.code != ErrorCode.NOT_COORDINATOR or not is_recent:
+            if error.code != ErrorCode.NOT_COORDINATOR or not self._is_moving(owner):
                 raise
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from None
+
+    def _is_moving(self, owner: str) -> bool:
+        """It is about to be led here, or was lately, or by the process before this one perhaps."""
+        index, partitions = self._topic.index_of(owner), self._topic.partitions
+        leader = partitions[index].leader_elsewhere if partitions else None
+        left_at = self._left_at.get(index, self._shared_at)
+        is_coming = leader is not None and leader.node_id == self._node_id
+        return is_coming or self._monotonic() - left_at < MOVES_SECONDS
 
     def gain(self, partition: Partition) -> None:
         """This node leads a partition from now on; it is served when `load` has read it."""

@@ -2,12 +2,12 @@
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.support.fleet.brokers import FleetOfBrokers, engines
@@ -72,14 +72,28 @@ def answers(bootstrap: str, asked: Sequence[int]) -> list[Any]:
     found: list[Any] = []
     for at in asked:
         places = [TopicPartition("t", each, at) for each in range(PARTITIONS)]
-        found.append([each.offset for each in consumer.offsets_for_times(places, timeout=30)])
+        told = asked_again(lambda places=places: consumer.offsets_for_times(places, timeout=30))
+        found.append([each.offset for each in told])
     consumer.close()
     admin = AdminClient({"bootstrap.servers": bootstrap})
     largest = {TopicPartition("t", each): OffsetSpec.max_timestamp() for each in range(PARTITIONS)}
-    for each in admin.list_offsets(largest).values():
-        result = each.result(30)
+    for place in largest:
+        result = asked_again(
+            lambda place=place: admin.list_offsets({place: largest[place]})[place].result(30)
+        )
         found.append((result.offset, result.timestamp))
     return found
+
+
+def asked_again(ask: Callable[[], Any]) -> Any:
+    """The answer; such calls of this client ask but once, and leaders may be moving."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except KafkaException:
+            assert time.monotonic() < end
+            time.sleep(0.2)
 
 
 def stamps(bootstrap: str) -> dict[tuple[int, int], int]:

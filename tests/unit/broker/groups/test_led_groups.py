@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.partitions.leadership import Leadership
 from broker.state.loading import StateLoading
 from broker.state.reading import LeftOut
 from broker.state.state_topic import partition_of
@@ -12,7 +13,7 @@ from protocol.apis import offset_fetch
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.worlds.group_world import GROUP, GroupWorld, Promise, commit_request
 
-PARTITIONS = 4
+PARTITIONS, NODE = 4, 1
 HERE = partition_of(GROUP, PARTITIONS)
 OTHER = next(
     name for name in map("other-{}".format, range(99)) if partition_of(name, PARTITIONS) != HERE
@@ -28,7 +29,8 @@ async def world() -> GroupWorld:
     )  # fmt: skip
     await made.make_topic("t", 2)
     await made.broker.groups.topic.make()
-    made.broker.groups.loading.share(made.clock.monotonic)
+    made.broker.groups.loading.share(made.clock.monotonic, NODE)
+    made.clock.advance(11_000)
     return made
 
 
@@ -110,6 +112,17 @@ async def test_offsets_of_a_group_that_has_just_moved_are_asked_for_again(
     assert fetched(world) == ErrorCode.NOT_COORDINATOR
 
 
+async def test_offsets_of_a_group_that_comes_here_are_asked_for_again(world: GroupWorld) -> None:
+    """NOT_COORDINATOR would end the process of an admin client of librdkafka."""
+    assert fetched(world) == ErrorCode.NOT_COORDINATOR
+    of(world, GROUP).led_by(Leadership(NODE, 3, is_here=False))
+    assert fetched(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    of(world, GROUP).led_by(Leadership(NODE + 1, 3, is_here=False))
+    assert fetched(world) == ErrorCode.NOT_COORDINATOR
+    world.broker.groups.loading.share(world.clock.monotonic, NODE)  # as a process that begins
+    assert fetched(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
 def fetched(world: GroupWorld, group: str = GROUP) -> int:
     wanted = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=None)
     answer = world.now(offset_fetch.OffsetFetchRequest(groups=[wanted]), 9)
@@ -144,7 +157,7 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_not_served(world: Gr
         lane, topic, lambda log, _: Found(log), restored.append,  # type: ignore[arg-type]
         on_failed=lambda *each: failed.append(each), on_unreadable=lambda *_: None,
     )  # fmt: skip
-    loading.share(world.clock.monotonic)
+    loading.share(world.clock.monotonic, NODE)
     partition = of(world, GROUP)
     loading.gain(partition)
     first = asyncio.ensure_future(loading.load(partition, 1))
