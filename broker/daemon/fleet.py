@@ -9,29 +9,40 @@ from uuid import UUID
 
 from broker.access.store.objects import open_store
 from broker.access.store.refusals import TierRefused
+from broker.daemon.fleet_transactions import FleetTransactions
+from broker.daemon.led_coordinator import LedCoordinator, ended
 from broker.fleet.authority import FleetAuthority
 from broker.fleet.catalog.port import CatalogError, CatalogRefused
 from broker.fleet.catalog.postgres import PostgresCatalog
-from broker.fleet.catalog.rows import FleetFacts, ListenerAddress, NodeAddress, Registration
+from broker.fleet.catalog.postgres_ledger import PostgresLedger
+from broker.fleet.catalog.rows import (
+    FleetFacts,
+    Incarnation,
+    ListenerAddress,
+    NodeAddress,
+    OwnedShard,
+    Registration,
+)
 from broker.fleet.catalog.schema import NewFleet, migrate
 from broker.fleet.commit_objects import CommitObjects
 from broker.fleet.committer import FleetReach
 from broker.fleet.fleet_commit import FleetCommit
 from broker.fleet.image import BrokerImage
 from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
-from broker.fleet.life import PASSING, FleetNode
+from broker.fleet.life import FleetNode
 from broker.fleet.local_logs import LocalLogs
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
 from broker.groups.coordinator import GroupCoordinator
 from broker.partitions.commit import CommitPort
 from broker.partitions.partition import Partition
-from broker.runtime.callbacks import failed
 from broker.runtime.documents import DocumentAuthority
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
 from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.markers import Markers
 from config.broker import BrokerConfig
 from config.errors import ConfigError
 from config.fleet.rules import URL
@@ -47,18 +58,23 @@ JOIN_PAUSE_SECONDS = 1.0
 OBJECTS = "fleet-objects"
 OBJECT_THREADS = 4
 SERVED = frozenset((
+    "add_offsets_to_txn", "add_partitions_to_txn",
     "alter_client_quotas", "alter_configs", "alter_user_scram_credentials", "api_versions",
     "consumer_group_describe", "consumer_group_heartbeat", "create_acls", "create_partitions",
     "create_topics", "delete_acls", "delete_groups", "delete_records", "delete_topics",
     "describe_acls", "describe_client_quotas", "describe_cluster", "describe_configs",
     "describe_groups", "describe_log_dirs", "describe_producers", "describe_topic_partitions",
-    "describe_user_scram_credentials", "fetch", "find_coordinator", "heartbeat",
+    "describe_transactions", "describe_user_scram_credentials", "end_txn", "fetch",
+    "find_coordinator", "heartbeat",
     "incremental_alter_configs", "init_producer_id", "join_group", "leave_group",
-    "list_config_resources", "list_groups", "list_offsets", "metadata", "offset_commit",
+    "list_config_resources", "list_groups", "list_offsets", "list_transactions", "metadata",
+    "offset_commit",
     "offset_delete", "offset_fetch", "offset_for_leader_epoch", "produce", "sasl_authenticate",
-    "sasl_handshake", "sync_group",
+    "sasl_handshake", "sync_group", "txn_offset_commit", "write_txn_markers",
 ))  # fmt: skip
 """Handlers of a broker in a fleet."""
+FEATURE_LIMITS = (("transaction.version", 1),)
+"""Highest levels in a fleet: no partition joins a transaction by itself."""
 
 
 class FleetParts(NamedTuple):
@@ -120,6 +136,8 @@ class Fleet:
         self._image = BrokerImage(
             self._catalog, parts.topics, self._served, parts.on_nodes, parts.on_deleted
         )
+        ledger, times = PostgresLedger(self._url, settings.node_id), _times(settings)
+        self.transactions = FleetTransactions(ledger, parts.topics, self, (clock, times))
         self._facts: FleetFacts | None = None
         self._node: FleetNode | None = None
         self._task: asyncio.Task[None] | None = None
@@ -167,7 +185,8 @@ class Fleet:
         )
         self._node = FleetNode(self._reach, host, order, facts.fleet_id, self._image)
         self._task = asyncio.create_task(self._node.run())
-        self._task.add_done_callback(_ended)
+        self._task.add_done_callback(ended)
+        self.transactions.begin()
         return authority
 
     async def hand_over(self) -> None:
@@ -180,8 +199,8 @@ class Fleet:
     async def end(self) -> None:
         """Nothing is committed any more, and others may take over at once what is still owned."""
         if self._task is not None and self._node is not None:
-            life = self._node.life
-            me = None if life is None else life.me
+            me = self.me
+            await self.transactions.end()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             if me is not None:  # else the others find out when the lease has ended
@@ -196,10 +215,26 @@ class Fleet:
         assert self._facts is not None
         return self._facts.fleet_id
 
-    def coordinates(self, groups: GroupCoordinator) -> None:
-        """Groups are those of the partitions that are led here, from the start on."""
-        groups.loading.share(self._parts.monotonic, self._settings.node_id)
-        self._coordinators[groups.topic.name] = _LedGroups(groups, self._image)
+    @property
+    def me(self) -> Incarnation | None:
+        """The present life; None between two."""
+        life = None if self._node is None else self._node.life
+        return None if life is None else life.me
+
+    def shard_of(self, partition: Partition) -> OwnedShard | None:
+        """The shard of a partition that is led here; None for others."""
+        return self._served.shard_of(partition)
+
+    def coordinates(
+        self, groups: GroupCoordinator, transactions: TransactionCoordinator, markers: Markers
+    ) -> None:
+        """They have what the partitions that are led here remember, from the start on."""
+        for each in (groups, transactions):
+            each.loading.share(self._parts.monotonic, self._settings.node_id)
+            led = LedCoordinator(each, self._image, self.transactions.wake)
+            self._coordinators[each.topic.name] = led
+        self.transactions.participants.topic = transactions.topic
+        self.transactions.marks(markers, groups)
 
     def shares(self, name: str, service: SharedDocument) -> None:
         """A service has what the fleet has, from the start on."""
@@ -213,6 +248,11 @@ class Fleet:
     def serves(self, api: str) -> bool:
         """False for an API that no node of a fleet serves, by its handler's module."""
         return api in SERVED
+
+    @property
+    def feature_limits(self) -> tuple[tuple[str, int], ...]:
+        """Highest levels of features that a node of a fleet serves."""
+        return FEATURE_LIMITS
 
     @property
     def owned_shards(self) -> int:
@@ -233,41 +273,6 @@ class Fleet:
         if life is None:
             return "it has not registered with its fleet yet"
         return None if life.answers_reads else "it cannot reach the catalog of its fleet"
-
-
-class _LedGroups:
-    """The `Coordinating` of groups."""
-
-    def __init__(self, groups: GroupCoordinator, image: BrokerImage) -> None:
-        self._groups = groups
-        self._image = image
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def gained(self, partition: Partition) -> None:
-        self._groups.loading.gain(partition)
-        task = asyncio.ensure_future(self._gain(partition))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_ended)
-
-    def lost(self, partition: Partition) -> None:
-        self._groups.lead_no_more(partition)
-
-    async def _gain(self, partition: Partition) -> None:
-        """All topics that its commits are of are known first: those of others would be dropped."""
-        while partition.leader_elsewhere is None:
-            try:
-                await self._image.refresh()
-            except PASSING:
-                await asyncio.sleep(JOIN_PAUSE_SECONDS)
-            else:
-                break
-        await self._groups.lead(partition)
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        failed("fleet", error)
 
 
 def _store(settings: BrokerConfig) -> ObjectStore:

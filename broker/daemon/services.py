@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.daemon.routes import routes, served
+from broker.daemon.transactions import TransactionParts, made_transactions
 from broker.fetching.damage import DamageMet
 from broker.fetching.sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
@@ -85,7 +86,6 @@ from broker.topics.config_resources import ConfigResources
 from broker.topics.creation import TopicRules
 from broker.topics.removal_warning import RemovalForecast
 from broker.topics.topic_catalog import TopicCatalog
-from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.markers import Markers
 from broker.transactions.producer_ids import ProducerIds
 from config.store import ConfigStore
@@ -313,15 +313,15 @@ class Services:
             persister=self.share_persister,
         )
         if self.fleet is not None:
-            self.fleet.coordinates(self.groups)
             self.fleet.shares(QUOTAS, self.quotas)
             self.fleet.shares(USERS, self.users)
             self.fleet.shares(ACLS, self.authority)
         self.producer_ids = ProducerIds(self.env, self.lane, self.logs.producer_ids)
-        markers = Markers(self.topics, self.waiters, self.clock, self.groups)
-        self.transactions = TransactionCoordinator(
-            state, self.clock_watch, self.producer_ids, markers
+        self.markers = Markers(self.topics, self.waiters, self.clock, self.groups)
+        parts = TransactionParts(
+            state, self.clock_watch, self.producer_ids, self.groups, self.markers
         )
+        self.transactions, self.admission = made_transactions(parts, self.fleet)
         settings, memory = self.config.broker_config, self.memory
         sessions = self.fetch_sessions = FetchSessions(
             self.clock,
@@ -417,6 +417,7 @@ class Services:
     def _make_routes(self) -> None:
         found = served() if self.fleet is None else served(self.fleet.serves)
         self.served = tuple(each.api for each in found)
+        self.feature_limits = () if self.fleet is None else self.fleet.feature_limits
         administered = watched(routes(found, self), self.trail)
         self.dispatcher = Dispatcher(administered, self.probes, self.loop)
 

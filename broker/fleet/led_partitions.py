@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from broker.fleet.catalog.rows import PartitionKey, ShardRow, TopicRow
+from broker.fleet.catalog.rows import OwnedShard, PartitionKey, ShardRow, TopicRow
 from broker.fleet.fleet_commit import FleetCommit
 from broker.fleet.host import WriteCommits
 from broker.fleet.local_logs import LocalLog
@@ -86,6 +86,12 @@ class LedPartitions:
             for partition in () if image is None else image.partitions:
                 if PartitionKey(row.topic_id, partition.index) not in self._here:
                     _follow(partition, shards[row.shards[partition.index]])
+
+    def shard_of(self, partition: Partition) -> OwnedShard | None:
+        """The shard of a partition that is led here; None for others."""
+        topic_id = partition.log.topic_id
+        here = None if topic_id is None else self._here.get(PartitionKey(topic_id, partition.index))
+        return here.log.shard if here is not None and here.partition is partition else None
 
     def _of(self, log: LocalLog) -> _Led | None:
         here = self._here.get(log.partition)

@@ -46,6 +46,8 @@ class Services(NamedTuple):
 
     probes: BrokerProbes
     served: tuple[Api, ...]
+    feature_limits: tuple[tuple[str, int], ...]
+    """Highest levels that are served, by feature, where that is not all."""
 
 
 Context = RequestContext[Services]
@@ -74,7 +76,12 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
 
 def _features(context: Context) -> list[Feature]:
     served = {api.key for api in context.services.served}
-    return [each for each in FEATURES if each.api_key in served]
+    limits = dict(context.services.feature_limits)
+    return [
+        each._replace(level=min(each.level, limits.get(each.name, each.level)))
+        for each in FEATURES
+        if each.api_key in served
+    ]
 
 
 def api_keys(context: Context) -> list[ApiVersion]:

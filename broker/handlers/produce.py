@@ -25,7 +25,7 @@ from broker.topics.metadata_image import MetadataImage
 from broker.topics.names import check_not_internal
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions import producing
-from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.admission import Admission
 from protocol.acls import AclOperation, ResourceType
 from protocol.apis.produce import (
     BatchIndexAndErrorMessage,
@@ -66,7 +66,7 @@ class Services(NamedTuple):
     """The services that the answer is made with."""
 
     topics: TopicCatalog
-    transactions: TransactionCoordinator
+    admission: Admission
     probes: BrokerProbes
     waiters: FetchWaiters
     dirty_clients: DirtyClients

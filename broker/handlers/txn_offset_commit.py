@@ -14,10 +14,9 @@ from broker.runtime.request_context import RequestContext
 from broker.state.state_topic import TransactionalProducer
 from broker.topics.names import CONSUMER_OFFSETS
 from broker.topics.topic_catalog import TopicCatalog
-from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.admission import Admission
 from broker.transactions.requests import answered_code
 from broker.transactions.rules import ProducerClaim
-from broker.transactions.transaction import VERSION_2
 from config.store import ConfigStore
 from protocol.acls import AclOperation, ResourceType
 from protocol.apis.txn_offset_commit import (
@@ -43,7 +42,7 @@ class Services(NamedTuple):
     topics: TopicCatalog
     config: ConfigStore
     groups: GroupCoordinator
-    transactions: TransactionCoordinator
+    admission: Admission
     probes: BrokerProbes
     clock: Clock
 
@@ -115,16 +114,17 @@ def _value(each: TxnOffsetCommitRequestPartition, context: Context) -> OffsetCom
 async def _check_transaction(request: TxnOffsetCommitRequest, context: Context) -> None:
     """The group's offsets take part in the transaction, by themselves from version 5 on."""
     check_group_id(request.group_id)
-    groups, transactions = context.services.groups, context.services.transactions
+    groups, admission = context.services.groups, context.services.admission
     groups.check_loaded(request.group_id)
     await groups.topic.make()
     claim = ProducerClaim(request.transactional_id, request.producer_id, request.producer_epoch)
     place = CONSUMER_OFFSETS, groups.topic.index_of(request.group_id)
-    if context.api_version >= JOINS_SINCE_VERSION:
-        await transactions.join(claim, [place], VERSION_2)
-        return
     try:
-        transactions.check_joined(claim, place)
+        if admission.waits(joins=context.api_version >= JOINS_SINCE_VERSION):
+            for refused in (await admission.admit(claim, [place])).values():
+                raise refused
+        else:
+            admission.check(claim, place)
     except KafkaError as error:
         is_new = error.code == ErrorCode.TRANSACTION_ABORTABLE
         if is_new and context.api_version < ABORTABLE_SINCE_VERSION:

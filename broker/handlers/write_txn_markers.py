@@ -9,8 +9,8 @@ from typing import NamedTuple
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
-from broker.transactions.coordinator import TransactionCoordinator
-from broker.transactions.markers import Ending
+from broker.transactions.markers import Markers
+from broker.transactions.participants import Ending
 from broker.transactions.transaction import Place
 from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.write_txn_markers import (
@@ -28,7 +28,7 @@ class Services(NamedTuple):
     """The services that the answer is made with."""
 
     topics: TopicCatalog
-    transactions: TransactionCoordinator
+    markers: Markers
     probes: BrokerProbes
 
 
@@ -72,7 +72,7 @@ async def _end(marker: WritableTxnMarker, context: Context) -> WritableTxnMarker
     places = _places(marker)
     codes = {place: _unknown(place, context) for place in places}
     known = [place for place, code in codes.items() if not code]
-    failed = await context.services.transactions.steps.markers.write(ending, known)
+    failed = await context.services.markers.write(ending, known)
     codes.update({place: error.code for place, error in failed.items()})
     for code in codes.values():
         context.count_error(code)

@@ -76,6 +76,10 @@ class StateLoading(Generic[F]):
         if self._here is not None and self._topic.index_of(owner) not in self._here:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
+    def has_read(self, index: int) -> bool:
+        """True when all of a partition is in memory, in a fleet of one that is led here."""
+        return index not in self._not_loaded and (self._here is None or index in self._here)
+
     @property
     def is_under_way(self) -> bool:
         """True while something is still being read."""

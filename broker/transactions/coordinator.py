@@ -23,7 +23,7 @@ from broker.state.reading import LeftOut
 from broker.state.state_topic import StateTopic
 from broker.transactions import rules
 from broker.transactions.loading import RememberedTransactions, remembered
-from broker.transactions.markers import Ending
+from broker.transactions.participants import Ending
 from broker.transactions.rules import ProducerClaim
 from broker.transactions.state_topic import transaction_state_topic
 from broker.transactions.steps import Steps, check_there
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from broker.guards.clock_guard import ClockWatch
     from broker.partitions.partition import Partition
     from broker.state.services import StateServices
-    from broker.transactions.markers import Markers
+    from broker.transactions.participants import Participants
     from broker.transactions.producer_ids import ProducerIds
 
 ENDED_TOGETHER = 100  # overdue transactions, which wait for the disk together
@@ -66,7 +66,7 @@ class TransactionCoordinator:
         services: "StateServices",
         clock_watch: "ClockWatch",
         producer_ids: "ProducerIds",
-        markers: "Markers",
+        participants: "Participants",
     ) -> None:
         """Knows nothing until `load`."""
         self._topics = services.topics
@@ -75,7 +75,7 @@ class TransactionCoordinator:
         self._settings = services.config.broker_config
         self.ids = {}
         self.topic = transaction_state_topic(services)
-        self.steps = Steps(self.topic, markers, services.clock, clock_watch)
+        self.steps = Steps(self.topic, participants, services.clock, clock_watch)
         self.loading = StateLoading(
             services.lane,
             self.topic,
@@ -133,16 +133,11 @@ class TransactionCoordinator:
         async with self.steps.turn(owner):
             rules.check_may_join(owner.facts, claim)
             is_open = owner.facts.state is TransactionState.ONGOING
-            if wanted <= (owner.facts.partitions if is_open else frozenset()):
-                return
-            facts = joined(owner.facts, wanted, version, self.steps.now_ms)
-            self._check_room(facts)
-            await self.steps.write(owner, facts)
-
-    async def wait_for_turn(self, owner: Transactional) -> None:
-        """Until those that wait to join have done so."""
-        async with self.steps.turn(owner):
-            pass
+            if not wanted <= (owner.facts.partitions if is_open else frozenset()):
+                facts = joined(owner.facts, wanted, version, self.steps.now_ms)
+                self._check_room(facts)
+                await self.steps.write(owner, facts)
+            await self.steps.participants.join(claim, wanted)
 
     def check_joined(self, claim: ProducerClaim, place: Place) -> None:
         """A partition takes part in the transaction, or a KafkaError says why it does not."""
@@ -262,6 +257,7 @@ class TransactionCoordinator:
                 "more",
             )
         producer_id = await self._producer_ids.allocate()
+        self.check_loaded(transactional_id)  # another node may have it by now
         facts = Facts(producer_id=producer_id, timeout_ms=timeout_ms, updated_ms=self.steps.now_ms)
         return self.ids.setdefault(transactional_id, Transactional(transactional_id, facts))
 
@@ -335,7 +331,7 @@ class TransactionCoordinator:
                     if not self._knows(producer_id, place):  # one that began meanwhile
                         event("transaction_without_owner", "warning", partition=partition)
                         ending = Ending(producer_id, entry.epoch, False, entry.coordinator_epoch)
-                        await self.steps.markers.write(ending, [place])
+                        await self.steps.participants.end("", ending, [place])
                         self.steps.ended["orphaned"] += 1
 
     def _knows(self, producer_id: int, place: Place) -> bool:
@@ -356,6 +352,22 @@ class TransactionCoordinator:
         for producer_id in (facts.producer_id, facts.next_producer_id):
             self._producer_ids.is_used(producer_id)
         self.steps.restore(owner)
+
+    # --- in a fleet ---
+
+    async def lead(self, partition: "Partition") -> None:
+        """Ids of a partition that was gained are read, and then served; ends go on."""
+        await self.loading.load(partition, self._settings.transaction_state_log_load_buffer_size)
+        self._run(self.abort_overdue())
+
+    def lead_no_more(self, partition: "Partition") -> None:
+        """Another node has them: whoever waits here hears so, and nothing of them is kept."""
+        self.loading.lose(partition)
+        for name, owner in list(self.ids.items()):
+            if self.topic.index_of(name) == partition.index:
+                owner.is_elsewhere = True
+                self.steps.open.pop(name, None)
+                del self.ids[name]
 
     async def stop(self) -> None:
         """Ends that are under way are broken off: the next start goes on with them."""

@@ -5,14 +5,16 @@ other writes. A partition that is gone needs none. Used from the event loop only
 """
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from broker.partitions.partition import ACKS_ALL, Partition
 from broker.runtime.deferred import Deferred
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
 from broker.topics.names import CONSUMER_OFFSETS
+from broker.transactions.participants import Ending
+from broker.transactions.rules import ProducerClaim
 from broker.transactions.transaction import Place
 from protocol.errors import KafkaError
 from protocol.records.markers import ABORT, COMMIT, Marker, build_marker
@@ -26,15 +28,6 @@ if TYPE_CHECKING:
     from storage.env import Clock
 
 AT_ONCE = 50  # partitions, until others may run
-
-
-class Ending(NamedTuple):
-    """A transaction that ends: whose, how, and who says so."""
-
-    producer_id: int
-    producer_epoch: int
-    commit: bool
-    coordinator_epoch: int
 
 
 class Markers:
@@ -107,6 +100,26 @@ class Markers:
             self._groups.transaction_ended(
                 partition.index, ending.producer_id, commit=ending.commit
             )
+
+
+class LocalParticipants:
+    """The `Participants` of a broker alone: all are led here, and need not hear that they join."""
+
+    def __init__(self, markers: Markers) -> None:
+        """Nothing is ended."""
+        self._markers = markers
+
+    async def join(self, claim: ProducerClaim, places: Iterable[Place]) -> None:
+        """As the port has it."""
+
+    async def end(
+        self,
+        transactional_id: str,  # noqa: ARG002 - the call of a port
+        ending: Ending,
+        places: Iterable[Place],
+    ) -> Mapping[Place, KafkaError]:
+        """As the port has it."""
+        return await self._markers.write(ending, places)
 
 
 async def _error_of(appended: Deferred[AppendResult]) -> KafkaError | None:

@@ -2,8 +2,9 @@
 
 A partition that already holds records of the open transaction needs nothing more. Any other must
 take part in it: older clients have added it at the coordinator, and are refused otherwise; from
-Produce version 12 on partitions join by themselves (KIP-890), which waits for the disk. Requests of
-one producer keep their order: while one waits, those behind it wait, too.
+Produce version 12 on partitions join by themselves (KIP-890), which waits for the disk. In a fleet
+its rows are asked. Requests of one producer keep their order: while one waits, those behind it
+wait, too.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -16,11 +17,10 @@ from broker.runtime.gathering import wait_for
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
-from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.admission import Admission, Queue
 from broker.transactions.requests import code_of_place
 from broker.transactions.rules import ProducerClaim
-from broker.transactions.transaction import VERSION_2, Place
-from broker.transactions.transactional import Transactional
+from broker.transactions.transaction import Place
 from protocol.apis.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -54,8 +54,8 @@ class ProducingServices(Protocol):
         """The partitions that may join."""
 
     @property
-    def transactions(self) -> TransactionCoordinator:
-        """The coordinator of the open transactions."""
+    def admission(self) -> Admission:
+        """Says which partitions take part in a transaction."""
 
 
 Producing = RequestContext[ProducingServices]
@@ -81,15 +81,16 @@ class _Entrant(NamedTuple):
 def produce(request: ProduceRequest, context: Producing, find: Find, append: Append) -> Answer:
     """Appends what may be appended, at once or when the partitions have joined."""
     entrants = list(_entrants(request, context, find))
-    owner = context.services.transactions.ids.get(request.transactional_id or "")
-    joins = context.api_version >= JOINS_SINCE_VERSION
-    if joins and (entrants or (owner is not None and owner.entering)):
+    admission = context.services.admission
+    queue = admission.queue(request.transactional_id or "")
+    waits = admission.waits(joins=context.api_version >= JOINS_SINCE_VERSION)
+    if waits and (entrants or (queue is not None and queue.entering)):
         for topic in request.topic_data:
             for data in topic.partition_data:  # the request's bytes do not outlive this call
                 data.records = memoryview(bytearray(data.records or b""))
-        if owner is not None:
-            owner.entering += 1  # from now on: others may come before this one goes on
-        return _in_order(owner, _join_and_append(request, context, entrants, append))
+        if queue is not None:
+            queue.entering += 1  # from now on: others may come before this one goes on
+        return _in_order(queue, _join_and_append(request, context, entrants, append))
     return append(request, context, {each.key: error for each, error in _strays(entrants, context)})
 
 
@@ -118,19 +119,17 @@ def _strays(entrants: list[_Entrant], context: Producing) -> Iterator[tuple[_Ent
     """Batches for partitions that have not joined, with the error for older clients."""
     for each in entrants:
         try:
-            context.services.transactions.check_joined(each.claim, each.place)
+            context.services.admission.check(each.claim, each.place)
         except KafkaError as error:
             yield each, _as_answered(error, context)
 
 
-async def _in_order(
-    owner: Transactional | None, appended: Awaitable[Appended]
-) -> ProduceResponse | None:
+async def _in_order(queue: Queue | None, appended: Awaitable[Appended]) -> ProduceResponse | None:
     try:
         answer = await appended
     finally:
-        if owner is not None:
-            owner.entering -= 1
+        if queue is not None:
+            queue.entering -= 1
     return await wait_for(answer) if isinstance(answer, Deferred) else answer
 
 
@@ -140,17 +139,17 @@ async def _join_and_append(
     entrants: list[_Entrant],
     append: Append,
 ) -> Appended:
-    transactions = context.services.transactions
+    admission = context.services.admission
     refused: dict[int, KafkaError] = {}
     claims = {each.claim for each in entrants}
-    if not claims and (owner := transactions.ids.get(request.transactional_id or "")) is not None:
-        await transactions.wait_for_turn(owner)
+    if not claims:
+        await admission.wait_for_turn(request.transactional_id or "")
     for claim in claims:
         joining = [each for each in entrants if each.claim == claim]
-        try:
-            await transactions.join(claim, _places(joining, refused, context), VERSION_2)
-        except KafkaError as error:
-            refused.update({each.key: _as_answered(error, context) for each in joining})
+        errors = await admission.admit(claim, _places(joining, refused, context))
+        for each in joining:
+            if each.place in errors:
+                refused.setdefault(each.key, _as_answered(errors[each.place], context))
     for each in entrants:
         if each.key not in refused and _is_lost(each):
             refused[each.key] = _MUST_BEGIN_WITH_0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.partitions.partition import ACKS_ALL
 from broker.runtime.gathering import wait_for
 from broker.state.state_topic import StateTopic
-from broker.transactions.markers import Ending, Markers
+from broker.transactions.participants import Ending, Participants
 from broker.transactions.transaction import PREPARED, Facts, TransactionState, completed, fenced
 from broker.transactions.transaction_records import transaction_key, transaction_value
 from broker.transactions.transactional import Transactional
@@ -29,20 +29,24 @@ ENDED_BY_OTHERS = {ErrorCode.INVALID_PRODUCER_EPOCH}
 class Steps:
     """Writes moments and markers."""
 
-    markers: Markers
+    participants: Participants
     open: dict[str, Transactional]
     """Those with a transaction that has not ended, or whose end is not written yet."""
     ended: Counter[str]
     """Transactions that ended: committed, aborted, timed_out, fenced, orphaned."""
 
     def __init__(
-        self, topic: StateTopic, markers: Markers, clock: "Clock", clock_watch: "ClockWatch"
+        self,
+        topic: StateTopic,
+        participants: Participants,
+        clock: "Clock",
+        clock_watch: "ClockWatch",
     ) -> None:
         """No transaction is open."""
         self._topic = topic
         self._clock = clock
         self._clock_watch = clock_watch
-        self.markers = markers
+        self.participants = participants
         self.open = {}
         self.ended = Counter()
 
@@ -53,6 +57,7 @@ class Steps:
 
     async def write(self, owner: Transactional, facts: Facts, *, acks: int = ACKS_ALL) -> None:
         """The next moment counts once written as `acks` asks. KafkaError: all is as before."""
+        check_there(owner)
         row = transaction_key(owner.transactional_id), transaction_value(facts.remembered())
         await wait_for(self._topic.write(owner.transactional_id, [row], acks=acks))
         began = (
@@ -113,7 +118,7 @@ class Steps:
         ending = Ending(
             facts.producer_id, facts.producer_epoch, facts.is_commit, state.leader_epoch
         )
-        failed = await self.markers.write(ending, facts.partitions)
+        failed = await self.participants.end(owner.transactional_id, ending, facts.partitions)
         if all(each.code in ENDED_BY_OTHERS for each in failed.values()):
             await self.write(owner, completed(facts, self.now_ms), acks=ACKS_WRITTEN)
 
@@ -129,7 +134,11 @@ class Steps:
 
 
 def check_there(owner: Transactional) -> None:
-    """INVALID_PRODUCER_ID_MAPPING (49) for an id that expired while a request waited."""
+    """INVALID_PRODUCER_ID_MAPPING (49) for an id that expired while a request waited;
+    NOT_COORDINATOR (16) for one that another node coordinates since.
+    """
+    if owner.is_elsewhere:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
     if owner.is_gone:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{owner.transactional_id} has just expired"

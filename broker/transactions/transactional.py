@@ -8,7 +8,15 @@ from broker.transactions.transaction import OVER, PREPARED, Facts, TransactionSt
 class Transactional:
     """One transactional id. Used from the event loop only."""
 
-    __slots__ = ("deadline", "entering", "facts", "is_gone", "transactional_id", "turn")
+    __slots__ = (
+        "deadline",
+        "entering",
+        "facts",
+        "is_elsewhere",
+        "is_gone",
+        "transactional_id",
+        "turn",
+    )
 
     def __init__(self, transactional_id: str, facts: Facts) -> None:
         """As it was written, or about to be written for the first time."""
@@ -22,6 +30,8 @@ class Transactional:
         """Requests that wait for partitions to join; others of its producer wait behind them."""
         self.is_gone = False
         """True when it expired while a request waited for the lock."""
+        self.is_elsewhere = False
+        """True when another node of the fleet has it by now, or this one once more."""
 
     @property
     def is_open(self) -> bool:

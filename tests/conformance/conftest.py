@@ -2,18 +2,21 @@
 
 By default that is ours, started once a session as a process. So that the tests themselves can be
 judged, HOROLOG_CONFORMANCE_BOOTSTRAP (HOST:PORT) names another running broker, and with
-HOROLOG_CONFORMANCE_NODE=kafka the tests that start, stop and kill a node do so with a real Kafka.
+HOROLOG_CONFORMANCE_NODE=kafka the tests that start, stop and kill a node do so with a real Kafka;
+with `fleet` all of them meet a fleet of three, through a fourth node that owns nothing.
 """
 
 import itertools
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.fleet.stand_in import start_fleet
 from tests.support.kafka.kafka_oracle import start_kafka
 from tests.support.worlds.broker_process import start_broker
 
@@ -23,7 +26,8 @@ with warnings.catch_warnings():
     import kafka  # noqa: F401 - imported here once, so that the tests may import it in peace
 
 MakeTopic = Callable[..., str]
-start_node = start_kafka if os.environ.get("HOROLOG_CONFORMANCE_NODE") == "kafka" else start_broker
+STARTS: Mapping[str, Callable[..., Any]] = {"kafka": start_kafka, "fleet": start_fleet}
+start_node = STARTS.get(os.environ.get("HOROLOG_CONFORMANCE_NODE", ""), start_broker)
 NO_RETENTION = {"log.initial.task.delay.ms": "86400000"}
 """The samples are years old: half a minute after the start they would be taken away."""
 ELSEWHERE = os.environ.get("HOROLOG_CONFORMANCE_BOOTSTRAP")

@@ -1,10 +1,10 @@
 """scripts/soak fleet: three brokers of one fleet under faults, and the verdict record by record.
 
-Idempotent producers and members of a group go on through faults one after the other: a node is
-killed, a node is stopped for longer than its lease and wakes up, one is asked to stop, PostgreSQL
-is killed, the object store is. At the end each value is there once, where it was acknowledged,
-and the group has read all of it. Of each fault: the time to the next acknowledgement of a record
-that was sent after it, of every partition.
+Idempotent producers, members of a group and a copier in transactions go on through faults one after
+the other: a node is killed, a node is stopped for longer than its lease and wakes up, one is asked
+to stop, PostgreSQL is killed, the object store is. At the end each value is there once, where it
+was acknowledged, the group has read all of it, and the copy has each value once. Of each fault: the
+time to the next acknowledgement of a record that was sent after it, of every partition.
 """
 
 import argparse
@@ -26,12 +26,18 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
+from tests.soak.copier import COPY, Copier, copies
 from tests.support.fleet.brokers import FleetOfBrokers, engines
 from tests.support.tier.s3_server import S3Server
 
 TOPIC, PARTITIONS = "t", 12
 NODES = (1, 2, 3)
-SETTINGS = {"offsets.topic.num.partitions": "6", "group.initial.rebalance.delay.ms": "0"}
+SETTINGS = {
+    "offsets.topic.num.partitions": "6",
+    "transaction.state.log.num.partitions": "6",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "group.initial.rebalance.delay.ms": "0",
+}
 PAUSE_SECONDS = 0.01
 STOPPED_SECONDS = 5.0
 AWAY_SECONDS = 3.0
@@ -252,7 +258,7 @@ def verdict(
         wrong = [place for place, value in each.places.items() if found.get(place) != value]
         faults += [f"{each.places[place]} is not at {place}" for place in wrong[:3]]
     counts = Counter(found.values())
-    sent = {f"{each.name}:{number}" for each in producers for number in range(each.sent)}
+    sent = sent_by(producers)
     faults += [f"{value} is there {count} times" for value, count in counts.items() if count > 1][
         :3
     ]
@@ -260,6 +266,11 @@ def verdict(
     faults += [f"nobody sent {value}" for value in sorted(counts.keys() - sent)[:3]]
     faults += [f"the group has not read {value}" for value in sorted(sent) if value not in seen][:3]
     return faults
+
+
+def sent_by(producers: list[Heard]) -> set[str]:
+    """Values that were sent."""
+    return {f"{each.name}:{number}" for each in producers for number in range(each.sent)}
 
 
 def show(console: Console, waits: Mapping[str, list[float]]) -> None:
@@ -290,9 +301,12 @@ def main() -> int:
                 fleet.start(node, SETTINGS)
             bootstrap = fleet.bootstrap
             admin = AdminClient({"bootstrap.servers": bootstrap})
-            admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(60)
+            made = admin.create_topics([NewTopic(each, PARTITIONS) for each in (TOPIC, COPY)])
+            for each in made.values():
+                each.result(60)
             producers, group = [Numbers(bootstrap, each) for each in range(3)], Group(bootstrap)
-            for each in (*producers, group):
+            copier = Copier(bootstrap, TOPIC, PARTITIONS)
+            for each in (*producers, group, copier):
                 each.begin()
             faults = Faults(fleet, store, dice)
             for number in range(options.faults):
@@ -305,10 +319,13 @@ def main() -> int:
             unanswered = sum(each.end() for each in producers)
             count = sum(each.sent for each in producers)
             group.end(count)
+            copier.end(count, SETTLES_WITHIN_SECONDS)
             found = read_back(fleet.bootstrap, count)
+            copied = copier.copied(SETTLES_WITHIN_SECONDS)
         finally:
             fleet.end()
-    broken = verdict([each.heard for each in producers], unanswered, found, group.seen)
+    heard = [each.heard for each in producers]
+    broken = verdict(heard, unanswered, found, group.seen) + copies(copied, sent_by(heard))
     show(console, waits.of(producers))
     console.print(f"{count} records, {options.faults} faults")
     for each in broken:

@@ -1,7 +1,10 @@
 """The verdict of a run of a fleet can be bad."""
 
+from collections import Counter
+
 import pytest
 
+from tests.soak.copier import copies
 from tests.soak.fleet import Heard, Place, verdict
 
 FOUND = {Place(0, 0): "1:0", Place(1, 0): "1:1", Place(0, 1): "2:0"}
@@ -40,3 +43,14 @@ def test_each_broken_promise_is_named(
     fault: str,
 ) -> None:
     assert any(each.startswith(fault) for each in verdict(producers, unanswered, found, seen))
+
+
+def test_a_copy_has_each_value_once() -> None:
+    sent = {"1:0", "1:1", "2:0"}
+    assert copies(Counter(sent), sent) == []
+    assert copies(Counter(["1:0", "1:0", "9:9"]), sent) == [
+        "1:0 was copied 2 times",
+        "1:1 was not copied",
+        "2:0 was not copied",
+        "nobody sent 9:9, which was copied",
+    ]

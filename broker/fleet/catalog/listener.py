@@ -1,22 +1,22 @@
-"""Notifications of PostgreSQL: who waits for a change of shards, nodes or topics hears of it.
+"""Notifications of PostgreSQL: who waits for a change of some rows hears of it.
 
 They only hasten: what counts is in the rows, at which everybody looks now and then in any case.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from broker.fleet.catalog.faults import named_errors
 from broker.fleet.catalog.line import SESSION, Connection, LineLimits
-
-CHANNELS = ("horolog_topics", "horolog_shards")
 
 
 class ChangeListener:
     """One connection that listens. Used from one event loop, by one task at a time."""
 
-    def __init__(self, url: str, limits: LineLimits) -> None:
-        """Nothing is connected."""
+    def __init__(self, url: str, channels: Sequence[str], limits: LineLimits) -> None:
+        """Nothing is connected. `channels`: names of the notifications that are meant."""
         self._url = url
+        self._channels = channels
         self._limits = limits
         self._connection: Connection | None = None
         self._changed = asyncio.Event()
@@ -53,7 +53,7 @@ class ChangeListener:
             )
             self._connection = connection
             connection.add_termination_listener(self._heard)
-            for channel in CHANNELS:
+            for channel in self._channels:
                 await connection.add_listener(channel, self._heard)
         self._changed.set()  # whatever was said while nobody listened
 

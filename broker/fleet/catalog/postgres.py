@@ -40,6 +40,7 @@ from broker.fleet.catalog.rows import (
 )
 
 Row = Mapping[str, Any]
+CHANNELS = ("horolog_topics", "horolog_shards")
 
 
 class PostgresCatalog:
@@ -48,7 +49,7 @@ class PostgresCatalog:
     def __init__(self, url: str, limits: LineLimits = LIMITS) -> None:
         """Nothing is connected."""
         self._leases, self._commits, self._others = (Line(url, limits) for _ in range(3))
-        self._listener = ChangeListener(url, limits)
+        self._listener = ChangeListener(url, CHANNELS, limits)
 
     async def close(self) -> None:
         """Waits for what is under way, and ends the connections."""

@@ -25,8 +25,10 @@ class FleetOfBrokers:
         self.running: dict[int, NodeProcess] = {}
         self._ports: dict[int, int] = {}
 
-    def start(self, node_id: int, settings: Mapping[str, str] | None = None) -> NodeProcess:
-        """A node's process, which clients may ask at once."""
+    def start(
+        self, node_id: int, settings: Mapping[str, str] | None = None, *, listen: str | None = None
+    ) -> NodeProcess:
+        """A node's process, which clients may ask at once; at a port of its own, or at `listen`."""
         given = {
             "node.id": str(node_id),
             "horolog.fleet.url": self.url,
@@ -34,6 +36,8 @@ class FleetOfBrokers:
             "horolog.fleet.lease.ms": str(LEASE_MS),
             **(settings or {}),
         }
+        if listen is not None:
+            self._ports[node_id] = int(listen.rpartition(":")[2])
         if node_id not in self._ports:
             [self._ports[node_id]] = free_ports(1)
         node = start_broker(

@@ -47,8 +47,9 @@ from broker.topics.config_resources import ConfigResources
 from broker.topics.creation import TopicRules
 from broker.topics.removal_warning import RemovalForecast
 from broker.topics.topic_catalog import TopicCatalog
+from broker.transactions.admission import LocalAdmission
 from broker.transactions.coordinator import TransactionCoordinator
-from broker.transactions.markers import Markers
+from broker.transactions.markers import LocalParticipants, Markers
 from broker.transactions.producer_ids import ProducerIds
 from config.alter import read_setting
 from config.layers import Layer, SettingSource
@@ -192,6 +193,7 @@ class World:
             memory=MemoryAccount(1 << 32),
             answers=Answers(self.clock.monotonic),
             served=SERVED,
+            feature_limits=(),
             node_id=NODE_ID,
             endpoints=FixedEndpoints(),
             audit=None,
@@ -259,10 +261,11 @@ class World:
         )
         broker.authority = Authority(self.fs, broker.lane, broker.config, broker.trail)
         broker.producer_ids = ProducerIds(self.env, broker.lane, broker.logs.producer_ids)
-        markers = Markers(broker.topics, broker.waiters, self.clock, broker.groups)
+        broker.markers = Markers(broker.topics, broker.waiters, self.clock, broker.groups)
         broker.transactions = TransactionCoordinator(
-            state, broker.clock_watch, broker.producer_ids, markers
+            state, broker.clock_watch, broker.producer_ids, LocalParticipants(broker.markers)
         )
+        broker.admission = LocalAdmission(broker.transactions)
 
     def _load(self) -> None:
         broker = self.broker
