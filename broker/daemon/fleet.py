@@ -29,10 +29,13 @@ from broker.fleet.committer import FleetReach
 from broker.fleet.fleet_commit import FleetCommit
 from broker.fleet.image import BrokerImage
 from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
+from broker.fleet.led_segments import LedSegments
 from broker.fleet.life import FleetNode
-from broker.fleet.local_logs import LocalLogs
+from broker.fleet.local_logs import LocalLogs, StorePart
+from broker.fleet.segment_parts import SegmentParts
 from broker.fleet.tally import FleetTally
 from broker.fleet.times import FleetTimes
+from broker.fleet.trimming import Trimming
 from broker.groups.coordinator import GroupCoordinator
 from broker.partitions.commit import CommitPort
 from broker.partitions.partition import Partition
@@ -40,6 +43,7 @@ from broker.runtime.documents import DocumentAuthority
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
 from broker.runtime.lanes import DiskLane
+from broker.tier.tier import Tier
 from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.markers import Markers
@@ -48,7 +52,7 @@ from config.errors import ConfigError
 from config.fleet.rules import URL
 from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
-from storage.env import Rng
+from storage.env import Env, Rng
 from storage.files.meta_properties import kafka_uuid
 from storage.tier.port import ObjectStore
 
@@ -90,6 +94,8 @@ class FleetParts(NamedTuple):
     monotonic: Callable[[], float]
     on_nodes: Callable[[Mapping[int, Mapping[str, Endpoint]]], None]
     on_deleted: Callable[[Sequence[str], frozenset[UUID]], None]
+    env: Env
+    tier: Tier | None
 
 
 class SharedDocument(Protocol):
@@ -133,6 +139,8 @@ class Fleet:
         self._served = LedPartitions(
             settings.node_id, parts.topics, self.commit, self._coordinators
         )
+        self.segments = LedSegments(self._served.owned, self._rows)
+        """Segments in the store, of partitions that are led here."""
         self._image = BrokerImage(
             self._catalog, parts.topics, self._served, parts.on_nodes, parts.on_deleted
         )
@@ -173,7 +181,9 @@ class Fleet:
         parts.topics.authority = authority
         for each in self._shared:
             each.authority = authority
-        host = LocalLogs(parts.logs, parts.lane, parts.config.topic_config, self._served)
+        host = LocalLogs(
+            parts.logs, parts.lane, parts.config.topic_config, self._served, _store_part(parts)
+        )
         directory_id = parts.logs.directory_id
         assert directory_id is not None
         order = Registration(
@@ -214,6 +224,10 @@ class Fleet:
         """Id of the fleet that it has joined."""
         assert self._facts is not None
         return self._facts.fleet_id
+
+    def _rows(self) -> Trimming | None:
+        life = None if self._node is None else self._node.life
+        return None if life is None else life.trimming
 
     @property
     def me(self) -> Incarnation | None:
@@ -273,6 +287,15 @@ class Fleet:
         if life is None:
             return "it has not registered with its fleet yet"
         return None if life.answers_reads else "it cannot reach the catalog of its fleet"
+
+
+def _store_part(parts: FleetParts) -> StorePart | None:
+    if parts.tier is None:
+        return None
+    remote = parts.tier.remote
+    return StorePart(
+        SegmentParts(parts.logs, remote, remote.reach.store, parts.env), parts.tier.copies
+    )
 
 
 def _store(settings: BrokerConfig) -> ObjectStore:

@@ -236,7 +236,8 @@ class Services:
             FleetParts(
                 self.config, self.topics, self.logs, self.lane,
                 self.lanes.wide_lane(OBJECTS, OBJECT_THREADS), self.commit, self.rng,
-                self._machine.monotonic, self._nodes_changed, self._topics_deleted,
+                self._machine.monotonic, self._nodes_changed, self._topics_deleted, self.env,
+                self.tier,
             ),
             self.loop,
         )  # fmt: skip
@@ -410,9 +411,13 @@ class Services:
             TierParts(
                 self.topics, self.logs, self.config, self.clock, self.clock_watch, self.lane,
                 tier, standing, self._sync_soon, self.disk_space,
+                None if self.fleet is None else self.fleet.segments,
             )
         )  # fmt: skip
-        self.sweep = Sweep(SweepParts(self.topics, self.config, self.clock_watch, tier, standing))
+        is_shared = self.fleet is not None
+        self.sweep = Sweep(
+            SweepParts(self.topics, self.config, self.clock_watch, tier, standing, is_shared)
+        )
 
     def _make_routes(self) -> None:
         found = served() if self.fleet is None else served(self.fleet.serves)

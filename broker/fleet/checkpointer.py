@@ -65,6 +65,15 @@ class CommittedSpans:
             found.start[0] = max(found.start[0], start)
             found.spans[:] = [each for each in found.spans if each.span.end_offset > start]
 
+    def copied(self, log: OwnedLog, end_offset: int) -> None:
+        """All below is in segments: spans of that are gone from the rows, but for the newest."""
+        found = self._of(log)
+        if found is not None:
+            newest = found.spans[-1:]
+            found.spans[:] = [
+                each for each in found.spans[:-1] if each.span.end_offset > end_offset
+            ] + newest
+
     def _of(self, log: OwnedLog) -> LogSpans | None:
         found = self.logs.get(log.partition)
         return found if found is not None and found.log is log else None

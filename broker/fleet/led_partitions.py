@@ -10,6 +10,7 @@ from broker.fleet.local_logs import LocalLog
 from broker.partitions.leadership import NOBODY, Leadership
 from broker.partitions.partition import Partition
 from broker.topics.topic_catalog import TopicCatalog
+from storage.log.log import Log
 
 
 class _Led(NamedTuple):
@@ -92,6 +93,12 @@ class LedPartitions:
         topic_id = partition.log.topic_id
         here = None if topic_id is None else self._here.get(PartitionKey(topic_id, partition.index))
         return here.log.shard if here is not None and here.partition is partition else None
+
+    def owned(self, log: Log) -> LocalLog | None:
+        """A log as it is led here; None for others."""
+        key = None if log.topic_id is None else PartitionKey(log.topic_id, log.partition)
+        here = None if key is None else self._here.get(key)
+        return here.log if here is not None and here.log.log is log else None
 
     def _of(self, log: LocalLog) -> _Led | None:
         here = self._here.get(log.partition)

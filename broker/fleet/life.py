@@ -49,8 +49,9 @@ class Life:
         """Begin of the last renewal that was answered."""
         self.spans = CommittedSpans()
         self.committer = Committer(reach, identity, self.spans.committed)
-        self._trimming = Trimming(reach, me, self.spans)
-        commits = OwnerCommits(self.committer, self._trimming)
+        self.trimming = Trimming(reach, me, self.spans)
+        """Log starts and manifests of its logs, in the rows."""
+        commits = OwnerCommits(self.committer, self.trimming)
         self.ownership = Ownership(reach, host, me, commits, self.spans, knows=image.knows)
         self._watch = NodeWatch(reach.catalog, reach.clock, reach.times)
         self._checkpointer = None
@@ -74,7 +75,7 @@ class Life:
             self.committer.run(self),
             self._renew(),
             self._looks(watch),
-            self._rounds(watch, self._trimming.round),
+            self._rounds(watch, self.trimming.round),
             self._end_when_silent(watch),
         ]
         if self._checkpointer is not None:
@@ -89,7 +90,7 @@ class Life:
         finally:
             self.ownership.release_all()
             self.committer.end()
-            self._trimming.end()
+            self.trimming.end()
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

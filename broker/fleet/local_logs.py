@@ -5,11 +5,12 @@ what is missing comes from commits of whoever owned the shard before.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, StoredBatch
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
+from broker.fleet.segment_parts import SegmentParts, ranges_of
 from broker.runtime.lanes import DiskLane
 from config.topic import TopicConfig
 from protocol.errors import DecodeError
@@ -23,6 +24,7 @@ from storage.log.following import (
     has_unwritten_epoch,
 )
 from storage.log.log import Log
+from storage.tier.manifest import Manifest
 from storage.validation.dirty_timestamps import TimeRules
 
 
@@ -88,6 +90,13 @@ class Front(Protocol):
         """Neither, and what waits is answered with NOT_LEADER_OR_FOLLOWER."""
 
 
+class StorePart(NamedTuple):
+    """Segments in the store, and the lane of those that ask it."""
+
+    parts: SegmentParts
+    lane: DiskLane
+
+
 class LocalLogs:
     """The `ShardHost` of a data directory. Used from the event loop; blocking work is on the lane.
 
@@ -100,16 +109,23 @@ class LocalLogs:
         lane: DiskLane,
         topic_config: Callable[[str], TopicConfig],
         front: Front,
+        away: StorePart | None = None,
     ) -> None:
-        """Nothing is loaded. `topic_config` gives the settings of a topic by name."""
+        """Nothing is loaded. `topic_config` gives the settings of a topic by name; without `away`
+        all is in commits.
+        """
         self._logs = logs
         self._lane = lane
         self._topic_config = topic_config
         self._front = front
+        self._away = away
 
     async def load(self, row: PartitionRow, shard: OwnedShard, bytes_of: BytesOf) -> OwnedLog:
         """As the port has it. StorageError; CorruptFrame when a commit does not fit."""
-        log = await self._lane.run(self._agreeing, row)
+        if self._away is None:
+            log = await self._lane.run(self._agreeing, row)
+        else:
+            log = await self._led(self._away, row, shard)
         log.durability.counts_commits = True
         have = log.snapshot.log_end_offset
         for committed in row.spans:
@@ -124,6 +140,54 @@ class LocalLogs:
             await self._lane.run(log.delete_records, row.log_start_offset)
         return LocalLog(row.partition, shard, log, self._front.committed)
 
+    async def _led(self, away: StorePart, row: PartitionRow, shard: OwnedShard) -> Log:
+        """A log whose part in the store is as the rows have it."""
+        parts = away.parts
+        manifest = await away.lane.run(parts.manifest_of, row)
+        log: Log | None
+        if manifest.segments:
+            log = await self._lane.run(self._agreeing_with, parts, row, manifest)
+            if log is None:
+                log = await away.lane.run(parts.adopted, row, manifest)
+                log.reconfigure(self._topic_config(row.topic))
+        else:
+            log = await self._lane.run(self._agreeing, row)
+        await away.lane.run(parts.lead, log, manifest, shard.epoch)
+        return log
+
+    def _agreeing_with(
+        self, parts: SegmentParts, row: PartitionRow, manifest: Manifest
+    ) -> Log | None:
+        """On the lane: as `_agreeing`, for a log that has all that the store has, or goes on from
+        there; None for one that does not: it is gone.
+
+        A segment begins where the store's part ends, so that the next one that goes there does.
+        """
+        topic_id, number = row.partition
+        log = self._logs.logs.get((row.topic, number))
+        if log is None:
+            return None
+        log.reconfigure(self._topic_config(row.topic))
+        end = manifest.end_offset
+        if not log.is_closed and log.topic_id == topic_id:
+            begin = _begin_of(log, row)
+            ranges = [*ranges_of(manifest, begin), *_ranges(row, max(begin, end))]
+            if log.snapshot.local_start_offset <= end <= agreed_end(log, ranges, begin):
+                parts.note(log, manifest)
+                log = self._parted(self._cut_to_agreed(log, ranges, begin, end), end)
+                if agreed_end(log, ranges, begin) >= end:  # a cut may take arrivals along
+                    return log
+        self._remove(log, row)
+        return None
+
+    def _parted(self, log: Log, offset: int) -> Log:
+        begins = {each.base_offset for each in log.snapshot.local_segments}
+        if offset not in begins and log.snapshot.log_end_offset >= offset:
+            if log.snapshot.log_end_offset > offset:
+                log = self._logs.cut(log, offset)
+            log.roll()
+        return log
+
     def serve(self, log: OwnedLog, commits: WriteCommits) -> None:
         """As the port has it."""
         self._front.serve(_local(log), commits)
@@ -135,25 +199,36 @@ class LocalLogs:
     def end(self, log: OwnedLog) -> None:
         """As the port has it."""
         self._front.end(_local(log))
+        if self._away is not None:
+            self._away.parts.remote.resigned(_local(log).log)
 
     def remove(self, log: OwnedLog) -> None:
         """As the port has it. Its directory goes with the next one that wants its name."""
-        self._front.end(_local(log))
+        self.end(log)
 
     def _agreeing(self, row: PartitionRow) -> Log:
         """On the lane: the log with nothing that is not committed."""
         log = self._opened(row)
-        begin = max(log.snapshot.log_start_offset, row.log_start_offset)
-        ranges = [
-            EpochRange(each.span.epoch, max(each.span.base_offset, begin), each.span.end_offset)
-            for each in row.spans
-            if each.span.end_offset > begin
-        ]
+        begin = _begin_of(log, row)
+        self._cut_to_agreed(log, _ranges(row, begin), begin)
+        return self._opened(row)  # another one, if a cut took all that is behind the log's start
+
+    def _cut_to_agreed(
+        self, log: Log, ranges: Sequence[EpochRange], begin: int, least: int = 0
+    ) -> Log:
+        """Cuts nothing below `least`."""
         while True:  # a cut may leave a zone of which the arrivals are no longer known
             agreed = agreed_end(log, ranges, begin)
-            if agreed == log.snapshot.log_end_offset and not has_unwritten_epoch(log):
+            is_all = agreed == log.snapshot.log_end_offset and not has_unwritten_epoch(log)
+            if is_all or agreed < least:
                 return log
             log = self._logs.cut(log, agreed)
+
+    def _remove(self, log: Log, row: PartitionRow) -> None:
+        """On the lane: what the store has of the same topic stays."""
+        if self._away is not None and log.topic_id == row.partition.topic_id:
+            self._away.parts.remote.left(log)
+        self._logs.delete_log(row.topic, row.partition.number)
 
     def _opened(self, row: PartitionRow) -> Log:
         topic_id, number = row.partition
@@ -165,8 +240,21 @@ class LocalLogs:
             if log.snapshot.log_end_offset >= first:
                 return log
         if log is not None:  # another topic had the name; or all that it has was removed elsewhere
-            self._logs.delete_log(row.topic, number)
+            self._remove(log, row)
         return self._logs.create_log(row.topic, number, topic_id, config, first)
+
+
+def _ranges(row: PartitionRow, begin: int) -> list[EpochRange]:
+    """Epochs of what commits have, from `begin` on."""
+    return [
+        EpochRange(each.span.epoch, max(each.span.base_offset, begin), each.span.end_offset)
+        for each in row.spans
+        if each.span.end_offset > begin
+    ]
+
+
+def _begin_of(log: Log, row: PartitionRow) -> int:
+    return max(log.snapshot.log_start_offset, row.log_start_offset)
 
 
 def _append(log: Log, batches: Sequence[ArrivedBatch]) -> int:

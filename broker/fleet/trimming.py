@@ -1,11 +1,11 @@
-"""Log starts go into the rows: what retention or a client removed does not come back with another
-owner.
+"""Log starts and manifests go into the rows: what retention or a client removed does not come back
+with another owner, and what is in segments needs no commit any more.
 """
 
 import asyncio
 from typing import NamedTuple
 
-from broker.fleet.catalog.rows import Incarnation, Trim
+from broker.fleet.catalog.rows import Incarnation, Naming, Trim
 from broker.fleet.checkpointer import CommittedSpans
 from broker.fleet.committer import Committer, Done, FleetReach, NotCommitted
 from broker.fleet.host import OwnedLog
@@ -13,7 +13,7 @@ from broker.fleet.pacing import until_answered
 
 
 class Trimming:
-    """Log starts of one incarnation. Used from the event loop."""
+    """Log starts and manifests of one incarnation. Used from the event loop."""
 
     def __init__(self, reach: FleetReach, me: Incarnation, spans: CommittedSpans) -> None:
         """Nothing is asked."""
@@ -41,6 +41,20 @@ class Trimming:
             answer = await self._catalog.trim(order)
             if answer.counts:
                 self._spans.trimmed(log, start)
+        return answer.counts
+
+    async def name_manifest(self, log: OwnedLog, number: int, end_offset: int) -> bool:
+        """True when a manifest of the log's epoch counts; False: the log is another's, or was
+        deleted.
+
+        CatalogError.
+        """
+        keep_ms = round(self._times.keep * 1000)
+        order = Naming(self._me, log.shard, log.partition, number, end_offset, keep_ms)
+        async with self._spans.changing:
+            answer = await self._catalog.name_manifest(order)
+            if answer.counts:
+                self._spans.copied(log, end_offset)
         return answer.counts
 
     def trim_for(self, log: OwnedLog, done: Done) -> None:

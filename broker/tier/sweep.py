@@ -23,6 +23,8 @@ class SweepParts(NamedTuple):
     clock_watch: ClockWatch
     tier: Tier
     standing: TierStanding
+    is_shared: bool = False
+    """True in a fleet."""
 
 
 class Sweep:
@@ -57,6 +59,7 @@ class Sweep:
             parts.tier.tally.stopped_names(),
             settings.horolog_tier_orphan_min_age_ms,
             settings.horolog_tier_sweep_interval_ms / 1000 * LEAST_REST,
+            is_shared=parts.is_shared,
         )
 
     def _tell(self, report: SweepReport) -> None:

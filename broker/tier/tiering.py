@@ -10,7 +10,7 @@ tried again in the next round, and keeps none of the others.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.guards.clock_guard import ClockWatch
 from broker.guards.disk_space import DiskSpace
@@ -41,6 +41,8 @@ TIMES_AT_ONCE = 16
 LEAST_ENDED_BYTES = 1 << 20
 LARGE_SHARE = 8  # of the disk's margin
 SOON_MS = 60_000
+MOST_UNCOPIED_BYTES = 128 << 20
+"""In a fleet a segment ends at this size: the next leader loads what is in none from commits."""
 FINAL = (WriterReplaced, TierMismatch)
 """Errors after which nothing more is copied until a person has looked."""
 
@@ -50,6 +52,19 @@ class Crews(NamedTuple):
 
     copiers: asyncio.Semaphore
     expirations: asyncio.Semaphore
+
+
+class SharedSegments(Protocol):
+    """The logs of a fleet: each is copied by its leader, and others have to hear of it first."""
+
+    def is_led(self, log: Log) -> bool:
+        """True for a log that this node may copy from."""
+
+    async def named(self, tiered: TieredLog) -> None:
+        """Returns when the present manifest counts. StorageError."""
+
+    async def start_named(self, log: Log) -> None:
+        """Returns when what is before the log's start may go. StorageError."""
 
 
 class TierParts(NamedTuple):
@@ -66,6 +81,8 @@ class TierParts(NamedTuple):
     sync: Callable[[Log], None]
     """Has a log synced soon: a segment that has ended is copied once it is on the disk."""
     space: DiskSpace
+    shared: SharedSegments | None = None
+    """None: this broker is alone, and copies the topics whose settings ask for it."""
 
 
 class Tiering:
@@ -79,7 +96,8 @@ class Tiering:
         """One round."""
         if not await self._parts.standing.may_copy():
             return
-        await self._parts.standing.picture()
+        if self._parts.shared is None:
+            await self._parts.standing.picture()
         settings = self._parts.config.broker_config
         crews = Crews(
             asyncio.Semaphore(settings.remote_log_manager_copier_thread_pool_size),
@@ -97,6 +115,8 @@ class Tiering:
         known = self._parts.tier.remote.logs.get((log.topic, log.partition))
         has_remote = known is not None and known.log is log and bool(known.manifest.segments)
         is_wanted = log.config.remote_storage_enable or has_remote or self._is_state(log)
+        if self._parts.shared is not None:
+            is_wanted = self._parts.shared.is_led(log) and not self._parts.logs.is_rewritten(log)
         if not log.takes_changes or not is_wanted or log.topic_id is None:
             return
         if self._parts.tier.tally.is_stopped(log):
@@ -104,6 +124,8 @@ class Tiering:
         try:
             async with crews.copiers:
                 tiered = await self._round(partition)
+            if self._parts.shared is not None:
+                await self._parts.shared.start_named(log)
             async with crews.expirations:
                 await self._expire(partition, tiered)
         except (StorageError, KafkaError) as error:
@@ -114,7 +136,9 @@ class Tiering:
     async def _round(self, partition: Partition) -> TieredLog:
         log, parts = partition.log, self._parts
         tiered = await self._in_turn(partition, partial(parts.tier.remote.of, log))
-        if self._is_state(log):
+        if parts.shared is not None:
+            await self._shared_round(partition, tiered)
+        elif self._is_state(log):
             await self._end_old_segment(partition)
             await self._copy(partition, tiered, self._mirror(tiered))
         elif is_copied(log.config):
@@ -128,6 +152,28 @@ class Tiering:
         elif not log.config.remote_storage_enable and log.config.remote_log_delete_on_disable:
             await self._end(partition, tiered)
         return tiered
+
+    async def _shared_round(self, partition: Partition, tiered: TieredLog) -> None:
+        """In a fleet all is copied: what is in segments needs no commit, and is not loaded by the
+        next leader. What leaves the disk, the topic's settings say.
+        """
+        is_tiered = partition.log.config.remote_storage_enable
+        await self._end_old_segment(partition)
+        await self._end_uncopied_segment(partition)
+        await self._copy(partition, tiered, tiered.copy_next, leaves=is_tiered)
+        if is_tiered:
+            await self._drop(partition, tiered)
+
+    async def _end_uncopied_segment(self, partition: Partition) -> None:
+        """A segment that a next leader would take long to load."""
+        log = partition.log
+        if log.snapshot.end_position >= MOST_UNCOPIED_BYTES:
+            await self._in_turn(partition, log.roll)
+            self._parts.sync(log)
+
+    async def _named(self, tiered: TieredLog) -> None:
+        if self._parts.shared is not None:
+            await self._parts.shared.named(tiered)
 
     async def _end(self, partition: Partition, tiered: TieredLog) -> None:
         """The topic's tier has ended: it begins where its local part does, the store has nothing.
@@ -193,6 +239,7 @@ class Tiering:
         parts = self._parts
         began = parts.clock.monotonic()
         while (row := await parts.tier.copies.run(copy_next, parts.tier.copy_pace)) is not None:
+            await self._named(tiered)
             await self._in_turn(partition, tiered.show)
             parts.tier.tally.copied(row.size_bytes)
             event(
@@ -228,6 +275,7 @@ class Tiering:
         below = await parts.disk.run(droppable)
         if tiered.has_leaving:
             await parts.tier.copies.run(tiered.fence)
+            await self._named(tiered)
             if not is_rewritten:
                 await parts.disk.run(tiered.vouch, below)
         while leaving := await self._in_turn(partition, partial(tiered.leave, below)):
@@ -242,6 +290,7 @@ class Tiering:
 
     async def _expire(self, partition: Partition, tiered: TieredLog) -> None:
         gone = await self._parts.tier.copies.run(tiered.expire)
+        await self._named(tiered)
         rows = (*gone, *tiered.take_replaced())
         if rows:
             await self._in_turn(partition, tiered.show)  # nobody is sent there any longer

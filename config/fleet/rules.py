@@ -12,8 +12,8 @@ from config.topic import TopicConfig
 URL = "horolog.fleet.url"
 DURABILITY = "horolog.durability"
 COMMITTED = "fsync"
+TIER = "remote.log.storage.system.enable"
 _ALONE = (
-    ("remote.log.storage.system.enable", "segments of a fleet are not copied to the tier"),
     ("horolog.audit.topic", "a node writes to the partitions that it leads alone"),
     ("horolog.security.audit.topic", "a node writes to the partitions that it leads alone"),
 )
@@ -21,11 +21,16 @@ _ALONE = (
 
 
 def with_fleet_defaults(static: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The layers fixed at start; in a fleet records are answered when they are committed."""
+    """The layers fixed at start; in a fleet records are answered when they are committed, and
+    closed segments go to the store.
+    """
     if not any(layer.settings.get(URL) and layer.settings[URL].text for layer in static):
         return tuple(static)
-    setting = read_setting(DURABILITY, COMMITTED, broker_name, where=URL)
-    return (*static, Layer(SettingSource.STATIC_BROKER, {DURABILITY: setting}))
+    settings = {
+        key: read_setting(key, text, broker_name, where=URL)
+        for key, text in ((DURABILITY, COMMITTED), (TIER, "true"))
+    }
+    return (*static, Layer(SettingSource.STATIC_BROKER, settings))
 
 
 def check_fleet(config: BrokerConfig, defaults: TopicConfig) -> None:
@@ -42,6 +47,10 @@ def check_fleet(config: BrokerConfig, defaults: TopicConfig) -> None:
             URL,
             f"{URL} leads to another machine, and everybody on the way could read along: add "
             "?sslmode=verify-full, or set horolog.fleet.allow.plaintext=true",
+        )
+    if not config.remote_log_storage_system_enable:
+        raise ConfigError(
+            TIER, f"{TIER} cannot be false with {URL}: what is in segments is in no commit any more"
         )
     for key, why in _ALONE:
         if getattr(config, broker_name(key).keys[0].attribute):

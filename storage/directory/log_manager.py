@@ -210,19 +210,39 @@ class LogManager:
                 return self._made_before(left, topic_id, config)
             self.delete_log(topic, partition)
         self.ballast.making_room(lambda: self._checkpoints.forget(name))
+        hints = LoadHints(is_clean=False, start_offset=start_offset)
+        return self._created(
+            name, topic_id, lambda _: self._make_log(name, topic_id, config, hints)
+        )
+
+    def adopt_log(
+        self, topic: str, partition: int, topic_id: UUID, write: Callable[[str], object]
+    ) -> Log:
+        """As `create_log`, of a partition of which nothing is here: its directory has what `write`
+        makes there, and its segments are in the store, as the file `horolog-remote` says.
+        """
+        name = PartitionName(topic, partition)
+        self.ballast.making_room(lambda: self._checkpoints.forget(name))
+
+        def opened(path: str) -> Log:
+            write(path)
+            return self._open_log(name, LoadHints(is_clean=False))
+
+        return self._created(name, topic_id, opened)
+
+    def _created(self, name: PartitionName, topic_id: UUID, opened: Callable[[str], Log]) -> Log:
         fs, path = self._env.fs, self._path_of(name)
         existed = fs.exists(path)
         try:
             fs.make_dir(path)
             write_partition_metadata(fs, f"{path}/{PARTITION_METADATA_FILE}", topic_id)
-            hints = LoadHints(is_clean=False, start_offset=start_offset)
-            log = self._make_log(name, topic_id, config, hints)
+            log = opened(path)
             fs.sync_dir(self.log_dir)
         except StorageError:
             if not existed:
                 self._undo_make_dir(path)
             raise
-        self.logs = {**self.logs, (topic, partition): log}
+        self.logs = {**self.logs, name: log}
         return log
 
     def delete_log(self, topic: str, partition: int) -> None:
@@ -254,7 +274,8 @@ class LogManager:
         self._checkpoints.forget(name)  # else a start would trust what comes at these offsets
         cut_from(log.files, log.snapshot.local_segments, end_offset)
         known = LoadHints(is_clean=False, recovery_point=point, start_offset=start_offset)
-        shorter = self._make_log(name, log.topic_id, log.config, known)
+        shorter = self._open_log(name, known)
+        shorter.reconfigure(log.config)
         self.logs = {**self.logs, name: shorter}
         return shorter
 

@@ -20,13 +20,23 @@ FULL_EVERY = 64
 class ManifestChain:
     """Manifests of one partition. One thread at a time; every call blocks."""
 
-    def __init__(self, store: ObjectStore, keys: PartitionKeys, clock: Clock, rng: Rng) -> None:
-        """Nothing is read."""
+    def __init__(
+        self,
+        store: ObjectStore,
+        keys: PartitionKeys,
+        clock: Clock,
+        rng: Rng,
+        before: Manifest | None = None,
+    ) -> None:
+        """Nothing is read. `before`: the state where there is no manifest yet, if not the empty
+        one.
+        """
         self._store = store
         self._keys = keys
         self._clock = clock
         self._name = unique_text(rng.uint64())
         self._writer = SingleWriter(store)
+        self._before = before or Manifest(0, keys.topic, keys.topic_id, keys.partition)
         self._pending: tuple[Manifest, bytes] | None = None
         self.newest: Manifest | None = None
         """The state in the store, once it is known."""
@@ -45,9 +55,8 @@ class ManifestChain:
     def load(self) -> Manifest:
         """The newest state; the empty one when the store has none. Raises StorageError."""
         if self.newest is None:
-            empty = Manifest(0, self._keys.topic, self._keys.topic_id, self._keys.partition)
             found = read_newest(self._store, self._keys)
-            self.newest = empty if found is None else found
+            self.newest = self._before if found is None else found
         return self.newest
 
     def append(self, change: Change) -> Manifest:
@@ -105,6 +114,21 @@ def read_newest(
     if chain and at_ms is None:
         raise CorruptCheckpoint(keys.manifests, "there is no full manifest")
     return None
+
+
+def read_one(store: ObjectStore, keys: PartitionKeys, number: int) -> Manifest:
+    """The state after the manifest of this number.
+
+    CorruptCheckpoint for one that is not what was written, or without those it needs; StoreError.
+    """
+    chain: list[bytes] = []
+    for each in range(number, 0, -1):
+        chain.append(store.get(keys.manifest(each)))
+        if apply(keys.manifest(each), None, chain[-1]) is not None:
+            found = _replayed(keys, each, chain, None)
+            assert found is not None
+            return found
+    raise CorruptCheckpoint(keys.manifest(number), "there is no full manifest before it")
 
 
 def read_behind(store: ObjectStore, keys: PartitionKeys, known: Manifest) -> Manifest | None:

@@ -5,6 +5,7 @@
         <base offset, 20 digits>-<16 hex digits>.log     a segment's records
         <base offset, 20 digits>-<16 hex digits>.side    its other files, one after the other
         manifest/<number, 20 digits>.json                what counts of the partition
+        epoch-<epoch, 10 digits>/<number, 20 digits>.json   likewise in a fleet, by its leader
     cluster/<number, 20 digits>.json                     topics, settings, entries of access control
     probe-<16 hex digits>                                tried out whether a name is made once only
 
@@ -13,7 +14,7 @@ Each name is used once: what is written again gets other hex digits, or the next
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from uuid import UUID
 
 CARD = "horolog.json"
@@ -22,13 +23,14 @@ CLUSTER = "cluster/"
 RECORDS, SIDE = ".log", ".side"
 
 _DIGITS = 20
+_EPOCH_DIGITS = 10
 _UNIQUE_DIGITS = 16
 _JSON = ".json"
 _PROBE = "probe-"
 _OBJECT = re.compile(
     rf"{TOPICS}(?P<topic>[a-zA-Z0-9._-]+)/(?P<topic_id>[0-9a-f-]{{36}})/(?P<partition>0|[1-9]\d{{0,9}})/"
     rf"(?:(?P<base>\d{{{_DIGITS}}})-(?P<unique>[0-9a-f]{{{_UNIQUE_DIGITS}}})(?:{RECORDS}|{SIDE})"
-    rf"|manifest/\d{{{_DIGITS}}}{_JSON})",
+    rf"|(?:manifest|epoch-\d{{{_EPOCH_DIGITS}}})/\d{{{_DIGITS}}}{_JSON})",
     re.ASCII,
 )
 _PROBE_OBJECT = re.compile(rf"{_PROBE}[0-9a-f]{{{_UNIQUE_DIGITS}}}")
@@ -86,6 +88,23 @@ class PartitionKeys(NamedTuple):
     def segment(self, base_offset: int, unique: str, suffix: str) -> str:
         """Name of an object of a segment: `RECORDS` or `SIDE`."""
         return f"{self.prefix}{base_offset:0{_DIGITS}d}-{unique}{suffix}"
+
+
+class EpochKeys(PartitionKeys):
+    """Names as the leader of one epoch uses them: its manifests are in a place of its own."""
+
+    epoch: int
+
+    def __new__(cls, keys: PartitionKeys, epoch: int) -> Self:
+        """The same partition's."""
+        made = super().__new__(cls, *keys)
+        made.epoch = epoch
+        return made
+
+    @property
+    def manifests(self) -> str:
+        """The beginning of the names of this epoch's manifests."""
+        return f"{self.prefix}epoch-{self.epoch:0{_EPOCH_DIGITS}d}/"
 
 
 class PartitionObject(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from storage.env import Env
 from storage.log.log import Log
 from storage.tier.local_state import LocalState
-from storage.tier.names import PartitionKeys
+from storage.tier.names import EpochKeys, PartitionKeys
 from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
 
@@ -37,10 +37,33 @@ class RemoteLogs:
         """
         assert log.topic_id is not None
         keys = PartitionKeys(log.topic, log.topic_id, log.partition)
-        tiered = TieredLog(log, keys, self.reach, self._env, known)
+        return self._shown(TieredLog(log, keys, self.reach, self._env, known))
+
+    def _shown(self, tiered: TieredLog) -> TieredLog:
         tiered.show()
-        self.logs = {**self.logs, (log.topic, log.partition): tiered}
+        self.logs = {**self.logs, (tiered.log.topic, tiered.log.partition): tiered}
         return tiered
+
+    def led(self, log: Log, known: LocalState, epoch: int) -> TieredLog:
+        """The part in the store of a log that is led here in this epoch, from now on.
+
+        `known.manifest`: the state that it begins with, as number 0.
+        """
+        self.retire(log)
+        assert log.topic_id is not None
+        keys = PartitionKeys(log.topic, log.topic_id, log.partition)
+        return self._shown(TieredLog(log, EpochKeys(keys, epoch), self.reach, self._env, known))
+
+    def resigned(self, log: Log) -> None:
+        """Another node leads the log: what is under way for it here comes to nothing."""
+        found = self.logs.get((log.topic, log.partition))
+        if found is not None and found.log is log:
+            found.is_retired = True
+
+    def left(self, log: Log) -> None:
+        """The log is out of service here, and what the store has of it stays."""
+        self.retire(log)
+        self.logs = {key: each for key, each in self.logs.items() if each.log is not log}
 
     def find(self, keys: PartitionKeys) -> TieredLog | None:
         """The log's part in the store that has these names; None without one. From any thread."""

@@ -54,11 +54,12 @@ class TieredLog:
         self.keys = keys
         self._reach = reach
         self._env = env
-        self._chain = ManifestChain(reach.store, keys, env.clock, env.rng)
+        base = None if known is None or known.manifest.number else known.manifest
+        self._chain = ManifestChain(reach.store, keys, env.clock, env.rng, base)
         self._segments = RemoteSegments(reach, keys)
         self._state = known or LocalState(Manifest(0, *keys))
         self._unnamed = Unnamed()
-        self._is_settled = False
+        self._is_settled = self.is_retired = False
         self._mirror = Mirror(log)
         self._may_leave: frozenset[Segment] = frozenset()
         self._changing = Lock()
@@ -68,6 +69,11 @@ class TieredLog:
     def manifest(self) -> Manifest:
         """State of the store, as far as the directory knows durably."""
         return self._state.manifest
+
+    @property
+    def _is_begun(self) -> bool:
+        """True when the store has a manifest, this leader's or one before it."""
+        return bool(self.manifest.number or self.manifest.segments)
 
     @property
     def uploaded_end(self) -> int:
@@ -261,9 +267,7 @@ class TieredLog:
         StorageError: they are still in it.
         """
         start = self.log.snapshot.log_start_offset
-        if not self.manifest.number or not (
-            start > self.manifest.log_start_offset or self._gone(start)
-        ):
+        if not self._is_begun or not (start > self.manifest.log_start_offset or self._gone(start)):
             return ()
         with self._changing:
             self._settle()
@@ -277,7 +281,7 @@ class TieredLog:
         StorageError: it may know.
         """
         start = self.log.snapshot.log_start_offset
-        if self.manifest.number or not start:
+        if self._is_begun or not start:
             return
         with self._changing:
             self._settle()
@@ -289,7 +293,7 @@ class TieredLog:
         For a topic whose tier has ended. `show` makes it count; their objects may go then.
         StorageError: they are still in it.
         """
-        if self.log.snapshot.first_local or not self.manifest.number:
+        if self.log.snapshot.first_local or not self._is_begun:
             return ()
         with self._changing:
             self._settle()
@@ -356,11 +360,15 @@ class TieredLog:
     def _check_open(self) -> None:
         if self.log.is_closed:
             raise LogOffline(self.log.files.path, "the log is deleted, or closed")
+        if self.is_retired:
+            raise LogOffline(self.log.files.path, "another node leads it, or this one once more")
 
     def retire(self) -> None:
-        """The log was closed: nothing is written into its directory after this call."""
+        """The log was closed, or its part in the store is another's by now: nothing is written into
+        its directory after this call.
+        """
         with self._saving:
-            return
+            self.is_retired = True
 
     # --- in the log ---
 

@@ -19,6 +19,8 @@ from broker.fleet.catalog.rows import (
     FleetFacts,
     Incarnation,
     ListenerAddress,
+    ManifestName,
+    Naming,
     NodeAddress,
     OwnedShard,
     PartitionKey,
@@ -92,6 +94,9 @@ class Owner(NamedTuple):
         return Checkpoint(
             CommitId(self.me, number), 5, self.shards, spans, states, key, KEEP_MS
         )  # fmt: skip
+
+    def naming(self, key: PartitionKey, number: int, end: int) -> Naming:
+        return Naming(self.me, self.shards[key.number], key, number, end, KEEP_MS)
 
     def trim(self, key: PartitionKey, start: int) -> Trim:
         """A is of the first shard, B of the second."""
@@ -381,6 +386,46 @@ async def test_only_the_owner_moves_a_log_start(catalog: FleetCatalog) -> None:
     await catalog.resign(owner.me)
     assert await catalog.trim(order) is CommitAnswer.FENCED
     assert await spans_of(catalog, A) == [(0, 4, 1)]
+
+
+async def test_what_is_in_segments_needs_no_commit(catalog: FleetCatalog) -> None:
+    owner = await owner_of_all(catalog)
+    for number, first in enumerate((0, 5, 10), 1):
+        await catalog.commit(owner.commit(number, span(A, first, first + 4)))
+    assert [each.manifest for each in await catalog.partitions([0])] == [None]
+    assert await catalog.name_manifest(owner.naming(A, 1, 7)) is CommitAnswer.OK
+    assert await spans_of(catalog, A) == [(5, 9, 2), (10, 14, 3)]
+    assert await catalog.body(CommitId(owner.me, 1)) is None
+    assert await catalog.name_manifest(owner.naming(A, 1, 7)) is CommitAnswer.ALREADY
+    assert await catalog.name_manifest(owner.naming(A, 3, 15)) is CommitAnswer.OK
+    assert await spans_of(catalog, A) == [(10, 14, 3)], "the newest says where it ends"
+    assert await catalog.name_manifest(owner.naming(A, 2, 15)) is CommitAnswer.ALREADY, "late"
+    epoch = owner.shards[0].epoch
+    assert [each.manifest for each in await catalog.partitions([0])] == [ManifestName(epoch, 3)]
+    assert await catalog.name_manifest(owner.naming(A, 4, 16)) is CommitAnswer.OFFSETS
+    assert await catalog.commit(owner.commit(4, span(A, 15, 19))) is CommitAnswer.OK
+    assert await catalog.name_manifest(owner.naming(A, 4, 15)) is CommitAnswer.OK
+    assert await spans_of(catalog, A) == [(15, 19, 4)]
+
+
+async def test_only_the_owner_names_a_manifest_and_a_later_one_counts(
+    catalog: FleetCatalog,
+) -> None:
+    owner = await owner_of_all(catalog)
+    await catalog.commit(owner.commit(1, span(A, 0, 4)))
+    order = owner.naming(A, 9, 5)
+    assert await catalog.name_manifest(order._replace(partition=B)) is CommitAnswer.NO_PARTITION
+    earlier = owner.shards[0]._replace(epoch=owner.shards[0].epoch - 1)
+    assert await catalog.name_manifest(order._replace(shard=earlier)) is CommitAnswer.STALE
+    assert await catalog.name_manifest(order) is CommitAnswer.OK
+    next_one = await lives(catalog, 2)
+    assert await catalog.give(owner.me, owner.shards[0], next_one)
+    assert await catalog.name_manifest(order._replace(number=10)) is CommitAnswer.STALE
+    mine = order._replace(incarnation=next_one, shard=OwnedShard(0, 2), number=1)
+    assert await catalog.name_manifest(mine) is CommitAnswer.OK, "numbers begin anew"
+    assert [each.manifest for each in await catalog.partitions([0])] == [ManifestName(2, 1)]
+    await catalog.resign(next_one)
+    assert await catalog.name_manifest(mine._replace(number=2)) is CommitAnswer.FENCED
 
 
 async def test_a_document_is_changed_from_the_version_before(catalog: FleetCatalog) -> None:

@@ -1,13 +1,15 @@
 """Histories of a fleet: nothing acknowledged lost, none twice, no owner beside another.
 
-The history of a seed is `tests.support.fleet.fleet_history`; a seed that finds something is
-replayed by itself.
+The history of a seed is `tests.support.fleet.fleet_history`, for one in ten also one of segments in
+the store (`tests.support.fleet.segment_history`); a seed that finds something is replayed alone.
 """
 
+import asyncio
 from typing import NamedTuple
 
 from tests.prove import Outcome, Work, quietly, spread
 from tests.support.fleet.fleet_history import play
+from tests.support.fleet.segment_history import play_segments
 
 SLICE_POINTS = 300
 AT_ONCE = 50
@@ -30,6 +32,8 @@ def some_seeds(seeds: range) -> Part:
         for seed in seeds:
             try:
                 lived = play(seed, has_real_logs=seed % REAL_EVERY == 0)
+                if seed % REAL_EVERY == 1:
+                    asyncio.run(play_segments(seed))
             except Exception as error:  # noqa: BLE001 - whatever it raises is what was found
                 found = f"{type(error).__name__}: {error}"
                 findings.append(f"{found} (scripts/prove fleet --seed {seed} --points 1)")

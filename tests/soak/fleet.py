@@ -1,10 +1,11 @@
 """scripts/soak fleet: three brokers of one fleet under faults, and the verdict record by record.
 
 Idempotent producers, members of a group and a copier in transactions go on through faults one after
-the other: a node is killed, a node is stopped for longer than its lease and wakes up, one is asked
-to stop, PostgreSQL is killed, the object store is. At the end each value is there once, where it
-was acknowledged, the group has read all of it, and the copy has each value once. Of each fault: the
-time to the next acknowledgement of a record that was sent after it, of every partition.
+the other: a node is killed, or loses its disk, a node is stopped for longer than its lease and
+wakes up, one is asked to stop, PostgreSQL is killed, the object store is stopped. At the end each
+value is there once, where it was acknowledged, the group has read all of it, and the copy has each
+value once. Of each fault: the time to the next acknowledgement of a record that was sent after it,
+of every partition.
 """
 
 import argparse
@@ -37,6 +38,9 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "6",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "group.initial.rebalance.delay.ms": "0",
+    "horolog.tier.max.lag.ms": "4000",
+    "remote.log.manager.task.interval.ms": "500",
+    "horolog.fleet.checkpoint.ms": "5000",
 }
 PAUSE_SECONDS = 0.01
 STOPPED_SECONDS = 5.0
@@ -169,6 +173,7 @@ class Faults:
         self._dice = dice
         self.ways: Mapping[str, Callable[[], None]] = {
             "kill -9 of a node": self._kill,
+            "a node's disk lost": self._lose_disk,
             "a node stopped, and awake again": self._stop_process,
             "SIGTERM of a node": self._stop,
             "kill -9 of PostgreSQL": self._kill_database,
@@ -178,6 +183,13 @@ class Faults:
     def _kill(self) -> None:
         node = self._dice.choice(NODES)
         self._fleet.kill(node)
+        time.sleep(AWAY_SECONDS)
+        self._fleet.start(node, SETTINGS)
+
+    def _lose_disk(self) -> None:
+        node = self._dice.choice(NODES)
+        self._fleet.kill(node)
+        self._fleet.lose_disk(node)
         time.sleep(AWAY_SECONDS)
         self._fleet.start(node, SETTINGS)
 

@@ -20,6 +20,7 @@ from broker.fleet.catalog.rows import (
     FleetFacts,
     Incarnation,
     LeaseRenewal,
+    Naming,
     NodeRow,
     OwnedShard,
     PartitionKey,
@@ -123,6 +124,11 @@ class FleetCatalog(Protocol):
 
     async def trim(self, order: Trim) -> CommitAnswer:
         """Moves a log start up; what is committed below goes. It never falls."""
+
+    async def name_manifest(self, order: Naming) -> CommitAnswer:
+        """Has a manifest count; commits of what is in its segments go. An older one never counts
+        again.
+        """
 
     async def documents(self, known: Mapping[str, int]) -> Sequence[Document]:
         """Documents of other versions than these, by name."""

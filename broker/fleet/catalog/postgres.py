@@ -24,6 +24,8 @@ from broker.fleet.catalog.rows import (
     Incarnation,
     LeaseRenewal,
     ListenerAddress,
+    ManifestName,
+    Naming,
     NodeAddress,
     NodeRow,
     OwnedShard,
@@ -182,6 +184,13 @@ class PostgresCatalog:
         )
         return CommitAnswer(rows[0][0])
 
+    async def name_manifest(self, order: Naming) -> CommitAnswer:
+        """As the port has it."""
+        rows = await self._others.ask(
+            sql.NAME_MANIFEST, *order.incarnation, *order.shard, *order.partition, *order[3:]
+        )
+        return CommitAnswer(rows[0][0])
+
     async def documents(self, known: Mapping[str, int]) -> Sequence[Document]:
         """As the port has it."""
         rows = await self._others.ask(sql.DOCUMENTS, list(known), list(known.values()))
@@ -261,9 +270,15 @@ def _joined(
             row["log_start"],
             tuple(spans_of[key]),
             state_of.get(key),
+            _manifest(row),
         )
         for row in partitions
     ]
+
+
+def _manifest(row: Row) -> ManifestName | None:
+    name = ManifestName(row["manifest_epoch"], row["manifest"])
+    return name if name.number else None
 
 
 def _key(row: Row) -> PartitionKey:

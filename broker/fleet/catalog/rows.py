@@ -213,6 +213,13 @@ class CommittedState(NamedTuple):
     object_key: str
 
 
+class ManifestName(NamedTuple):
+    """The manifest that counts: the one of this number among those of an epoch."""
+
+    epoch: int
+    number: int
+
+
 class PartitionRow(NamedTuple):
     """A partition, and what of it is committed."""
 
@@ -221,8 +228,10 @@ class PartitionRow(NamedTuple):
     shard_id: int
     log_start_offset: int
     spans: Sequence[CommittedSpan]
-    """In order of offsets, without gaps."""
+    """In order of offsets, without gaps. What is before the first one is in segments."""
     state: CommittedState | None
+    manifest: ManifestName | None = None
+    """Of its segments in the store; None: there are none."""
 
 
 class TopicRow(NamedTuple):
@@ -247,6 +256,19 @@ class Trim(NamedTuple):
     shard: OwnedShard
     partition: PartitionKey
     log_start_offset: int
+    keep_ms: int
+    """For how long objects stay that nothing names any more."""
+
+
+class Naming(NamedTuple):
+    """A partition's new manifest, from its owner. Its epoch is the shard's."""
+
+    incarnation: Incarnation
+    shard: OwnedShard
+    partition: PartitionKey
+    number: int
+    end_offset: int
+    """Commits of all before it may go."""
     keep_ms: int
     """For how long objects stay that nothing names any more."""
 

@@ -79,7 +79,8 @@ SELECT checkpoint_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
 """
 KEYS = "SELECT topic_id, part, shard_id FROM part WHERE shard_id = ANY ($1)"
 PARTITIONS = """
-SELECT topic_id, part, name, shard_id, log_start FROM part JOIN topic USING (topic_id)
+SELECT topic_id, part, name, shard_id, log_start, manifest_epoch, manifest
+  FROM part JOIN topic USING (topic_id)
   WHERE shard_id = ANY ($1) ORDER BY topic_id, part
 """
 SPANS = """
@@ -104,6 +105,9 @@ CREATE_TOPIC = "SELECT create_topic_v1($1, $2, $3)"
 DELETE_TOPIC = "SELECT delete_topic_v1($1, $2::bigint * interval '1 ms')"
 GROW_TOPIC = "SELECT grow_topic_v1($1, $2, $3)"
 TRIM = "SELECT trim_v1($1, $2, $3, $4, $5, $6, $7, $8::bigint * interval '1 ms')"
+NAME_MANIFEST = """
+SELECT name_manifest_v1($1, $2, $3, $4, $5, $6, $7, $8, $9::bigint * interval '1 ms')
+"""
 DOCUMENTS = """
 SELECT name, version, content FROM document d WHERE NOT EXISTS (
     SELECT FROM unnest($1::text[], $2::bigint[]) k(name, version)

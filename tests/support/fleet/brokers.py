@@ -1,5 +1,6 @@
 """Brokers of one fleet as processes, with a real PostgreSQL and a real object store."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,11 @@ class FleetOfBrokers:
     def kill(self, node_id: int) -> None:
         """kill -9."""
         self.running.pop(node_id).kill()
+
+    def lose_disk(self, node_id: int) -> None:
+        """All that a node that does not run had on its disk."""
+        assert node_id not in self.running
+        shutil.rmtree(self._folder / f"node-{node_id}")
 
     def stop(self, node_id: int) -> None:
         """SIGTERM, and its end."""

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from broker.fleet.catalog.rows import (
+    CommitId,
     FleetFacts,
     Incarnation,
     NodeAddress,
     PartitionKey,
     Registration,
+    Span,
 )
 from broker.fleet.committer import FleetReach
 from broker.fleet.frame import ArrivedBatch, read_part
@@ -120,6 +122,8 @@ class FleetWorld:
         self.told = Told()
         self.partitions = [PartitionKey(TOPIC, each) for each in range(PARTITIONS)]
         self.owner_of_epoch: dict[tuple[int, int], Incarnation] = {}
+        self._decoded: dict[tuple[CommitId, Span], list[tuple[SimBatch, int]]] = {}
+        """Batches of spans, with their arrivals: what is committed never changes."""
 
     def now_ms(self) -> int:
         """The catalog's clock."""
@@ -213,9 +217,13 @@ class FleetWorld:
             row = self.rows.wal[commit_id]
             body = row.inline if row.object_key is None else self.objects.objects[row.object_key]
             assert body is not None, f"{commit_id} has no bytes"
-            arrived = read_part(body[span.position : span.position + span.size_bytes])
-            batches += [self._batch(span.epoch, each) for each in arrived]
-            arrivals += [each.arrival_ms for each in arrived]
+            found = self._decoded.get((commit_id, span))
+            if found is None:
+                arrived = read_part(body[span.position : span.position + span.size_bytes])
+                found = [(self._batch(span.epoch, each), each.arrival_ms) for each in arrived]
+                self._decoded[commit_id, span] = found
+            batches += [each for each, _ in found]
+            arrivals += [each for _, each in found]
             assert len(batches) == span.end_offset
         epochs = [each.epoch for each in batches]
         assert epochs == sorted(epochs), f"epochs of {key.number} fall: {epochs}"

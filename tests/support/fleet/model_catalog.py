@@ -21,6 +21,8 @@ from broker.fleet.catalog.rows import (
     FleetFacts,
     Incarnation,
     LeaseRenewal,
+    ManifestName,
+    Naming,
     NodeRow,
     OwnedShard,
     PartitionKey,
@@ -56,6 +58,9 @@ class Body(NamedTuple):
     inline: bytes | None
 
 
+NO_MANIFEST = ManifestName(0, 0)
+
+
 @dataclass(slots=True)
 class Part:
     """A row of `part`, and those of its spans and state."""
@@ -65,6 +70,8 @@ class Part:
     log_start: int = 0
     spans: list[tuple[Span, CommitId]] = field(default_factory=list)
     state: tuple[StatePiece, CommitId] | None = None
+    manifest: ManifestName = NO_MANIFEST
+    copied_end: int = 0
 
     @property
     def end(self) -> int:
@@ -232,6 +239,7 @@ class ModelCatalog:
                 part.log_start,
                 tuple(CommittedSpan(span, by, self.wal[by].object_key) for span, by in part.spans),
                 None if part.state is None else self._state(*part.state),
+                part.manifest if part.manifest.number else None,
             )
             for key, part in sorted(self.parts.items())
             if part.shard_id in shards
@@ -300,6 +308,26 @@ class ModelCatalog:
         touched = {by for span, by in part.spans if span.last_offset < start}
         part.spans = [row for row in part.spans if row[0].last_offset >= start]
         self._forget(touched, keep_ms)
+        return CommitAnswer.OK
+
+    async def name_manifest(self, order: Naming) -> CommitAnswer:
+        me, shard, key, number, end, keep_ms = order
+        part = self.parts.get(key)
+        if self._living(me) is None:
+            return CommitAnswer.FENCED
+        if self.shard_rows[shard.shard_id] != ShardRow(shard.shard_id, me, shard.epoch):
+            return CommitAnswer.STALE
+        if part is None or part.shard_id != shard.shard_id:
+            return CommitAnswer.NO_PARTITION
+        if end > part.end:
+            return CommitAnswer.OFFSETS
+        name = ManifestName(shard.epoch, number)
+        if name <= part.manifest:
+            return CommitAnswer.ALREADY
+        part.manifest, part.copied_end = name, max(part.copied_end, end)
+        gone = [row for row in part.spans[:-1] if row[0].last_offset < end]
+        part.spans = [row for row in part.spans if row not in gone]
+        self._forget({by for _, by in gone}, keep_ms)
         return CommitAnswer.OK
 
     async def documents(self, known: Mapping[str, int]) -> Sequence[Document]:

@@ -49,7 +49,7 @@ def test_a_topic_of_a_fleet_cannot_have_what_needs_one_disk(key: str, text: str)
 @pytest.mark.parametrize(
     ("key", "text"),
     [
-        ("remote.log.storage.system.enable", "true"),
+        ("remote.log.storage.system.enable", "false"),
         ("horolog.audit.topic", "audit"),
         ("horolog.security.audit.topic", "audit"),
     ],

@@ -1,0 +1,188 @@
+"""Segments of a fleet in the store: what is there needs no commit and no disk of any node."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.fleet.brokers import FleetOfBrokers, engines
+from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published
+from tests.support.tier.s3_server import S3Server, is_seaweedfs_published
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+PARTITIONS, RECORD = 3, 8000
+PATIENCE = 90.0
+SETTINGS = {
+    "offsets.topic.num.partitions": "3",
+    "remote.log.manager.task.interval.ms": "200",
+    "horolog.fleet.checkpoint.ms": "1000",
+    "log.retention.check.interval.ms": "300",
+    "log.initial.task.delay.ms": "300",
+}
+SMALL = {"segment.bytes": str(1 << 20)}
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[tuple[PostgresServer, S3Server]]:
+    if not is_postgres_published() or not is_seaweedfs_published():
+        pytest.skip("the package registry has no such engine for this machine")
+    with engines() as running:
+        yield running
+
+
+@pytest.fixture
+def fleet(both: tuple[PostgresServer, S3Server], tmp_path: Path) -> Iterator[FleetOfBrokers]:
+    brokers = FleetOfBrokers(tmp_path, *both)
+    try:
+        for node_id in (1, 2, 3):
+            brokers.start(node_id, SETTINGS)
+        yield brokers
+    finally:
+        brokers.end()
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+
+
+def made(fleet: FleetOfBrokers, **config: str) -> AdminClient:
+    admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
+    settings = {key.replace("_", "."): text for key, text in config.items()}
+    new = NewTopic("t", PARTITIONS, config={**SMALL, **settings})
+    admin.create_topics([new])["t"].result(30)
+    return admin
+
+
+class Writer:
+    """An idempotent producer of numbered records."""
+
+    def __init__(self, fleet: FleetOfBrokers) -> None:
+        self._producer = Producer({
+            "bootstrap.servers": fleet.bootstrap, "enable.idempotence": True,
+            "message.timeout.ms": 120_000, "topic.metadata.refresh.interval.ms": 1000,
+            "batch.size": 20_000, "linger.ms": 5,
+        })  # fmt: skip
+        self.sent = 0
+
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            value = f"{self.sent:08d}".ljust(RECORD, "x")
+            self._producer.produce("t", value.encode(), partition=self.sent % PARTITIONS)
+            self.sent += 1
+        assert self._producer.flush(90) == 0
+
+
+def rows(fleet: FleetOfBrokers, statement: str) -> list[asyncpg.Record]:
+    async def asked() -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(fleet.url)
+        try:
+            return await connection.fetch(statement)
+        finally:
+            await connection.close()
+
+    return asyncio.run(asked())
+
+
+def committed_bytes(fleet: FleetOfBrokers) -> int:
+    [row] = rows(
+        fleet,
+        "SELECT coalesce(sum(len), 0) AS n FROM wal_span JOIN topic USING (topic_id) "
+        "WHERE name = 't'",
+    )
+    return int(row["n"])
+
+
+def copied(fleet: FleetOfBrokers) -> int:
+    """Records in segments."""
+    [row] = rows(
+        fleet,
+        "SELECT coalesce(sum(copied_end), 0) AS n FROM part JOIN topic USING (topic_id) "
+        "WHERE name = 't'",
+    )
+    return int(row["n"])
+
+
+def numbers(fleet: FleetOfBrokers, count: int) -> list[int]:
+    """All records from the earliest ones on; a little longer than needed, for one too many."""
+    reader = Consumer({
+        "bootstrap.servers": fleet.bootstrap, "group.id": "none",
+        "auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": 1000,
+        "reconnect.backoff.max.ms": 300,
+    })  # fmt: skip
+    reader.assign([TopicPartition("t", each, 0) for each in range(PARTITIONS)])
+    found, end = list[int](), time.monotonic() + PATIENCE
+    while len(found) < count and time.monotonic() < end:
+        for each in reader.consume(500, 0.5):
+            assert each.error() is None, each.error()
+            found.append(int((each.value() or b"")[:8]))
+    found += [int((each.value() or b"")[:8]) for each in reader.consume(500, 1.0)]
+    reader.close()
+    return sorted(found)
+
+
+def test_what_is_in_segments_leaves_the_commits_and_outlives_all_disks(
+    fleet: FleetOfBrokers, tmp_path: Path
+) -> None:
+    made(fleet)
+    writer = Writer(fleet)
+    for count in (500, 1000, 1500):
+        writer.send(500)
+        until(lambda: copied(fleet) > count - 450, f"only {copied(fleet)} records were copied")  # noqa: B023
+    until(lambda: committed_bytes(fleet) < 1500 * RECORD / 2, "commits stay")
+    for node_id in (1, 2, 3):
+        fleet.kill(node_id)
+        shutil.rmtree(tmp_path / f"node-{node_id}")
+    for node_id in (1, 2, 3):
+        fleet.start(node_id, SETTINGS)
+    assert numbers(fleet, 1500) == list(range(1500))
+    writer.send(1500)
+    before = copied(fleet)
+    until(lambda: copied(fleet) > before, "nothing is copied by the next leaders")
+    assert numbers(fleet, 3000) == list(range(3000))
+
+
+def test_leaders_that_take_turns_copy_each_record_once(
+    fleet: FleetOfBrokers, tmp_path: Path
+) -> None:
+    """Segments of one leader end elsewhere than those of the next."""
+    admin = made(fleet)
+    writer = Writer(fleet)
+    for turn in range(6):
+        writer.send(400)
+        node_id = turn % 3 + 1
+        fleet.kill(node_id)
+        if turn % 2:
+            shutil.rmtree(tmp_path / f"node-{node_id}")
+        writer.send(200)
+        fleet.start(node_id, SETTINGS)
+    assert numbers(fleet, 3600) == list(range(3600))
+    until(lambda: copied(fleet) > 3000, f"only {copied(fleet)} records were copied")
+    assert numbers(fleet, 3600) == list(range(3600))
+    assert sorted(admin.list_topics("t").topics["t"].partitions) == [0, 1, 2]
+
+
+def test_records_leave_the_disks_and_then_the_store(fleet: FleetOfBrokers) -> None:
+    made(fleet, remote_storage_enable="true", local_retention_bytes=str(1 << 20))
+    writer = Writer(fleet)
+    writer.send(1500)
+    until(lambda: copied(fleet) > 1000, f"only {copied(fleet)} records were copied")
+    admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
+    assert numbers(fleet, 1500) == list(range(1500))
+    places = {TopicPartition("t", each): 400 for each in range(PARTITIONS)}
+    ends = [TopicPartition(each.topic, each.partition, end) for each, end in places.items()]
+    for future in admin.delete_records(ends).values():
+        future.result(30)
+    assert numbers(fleet, 300) == list(range(1200, 1500))
+    fleet.kill(1)
+    writer.send(30)
+    assert numbers(fleet, 330) == list(range(1200, 1530))

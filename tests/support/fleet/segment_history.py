@@ -1,0 +1,293 @@
+"""A log of a fleet that is in segments in the store, over any number of leaders and lost disks.
+
+By a seed: leaders write, copy, let go, remove and follow one another, with whatever their disks
+have; those of before go on copying. Each next one has what is committed, and nothing else.
+"""
+
+import random
+from uuid import UUID
+
+from broker.fleet.catalog.rows import (
+    CommitId,
+    CommittedSpan,
+    Incarnation,
+    ManifestName,
+    OwnedShard,
+    PartitionKey,
+    PartitionRow,
+)
+from broker.fleet.frame import ArrivedBatch, PartitionBatches, make_frame
+from broker.fleet.local_logs import LocalLog, LocalLogs, StorePart
+from broker.fleet.segment_parts import SegmentParts
+from protocol.records.builder import build_batch
+from protocol.records.record import read_records
+from storage.directory.log_manager import LogManager
+from storage.env import Env
+from storage.errors import LogOffline, StorageError
+from storage.log.following import batches_between
+from storage.log.lifecycle import learn_times
+from storage.retention.plan import RetentionLimits
+from storage.tier.object_cache import ObjectCache
+from storage.tier.remote_logs import RemoteLogs
+from storage.tier.remote_object import Reach
+from storage.tier.tiered_log import TieredLog
+from tests.support.disk.simdisk import SimFileSystem
+from tests.support.disk.simenv import SeededRng
+from tests.support.fleet.commits import HeldCommits
+from tests.support.fleet.real_host import CONFIG
+from tests.support.tier.memory_store import MemoryStore
+from tests.support.worlds.handler_world import InlineLanes
+
+NOW = 1_700_000_000_000
+KEY = PartitionKey(UUID(int=5), 0)
+COMMIT = CommitId(Incarnation(1, 1), 1)
+STEPS = 60
+ALL = RetentionLimits(retention_ms=0, retention_bytes=-1)
+
+
+class Front:
+    """Clients' side, of which there is none."""
+
+    def serve(self, log: LocalLog, commits: object) -> None: ...
+
+    def committed(self, log: LocalLog) -> None: ...
+
+    def end_writes(self, log: LocalLog) -> None: ...
+
+    def end(self, log: LocalLog) -> None: ...
+
+
+class Rows:
+    """One partition as the catalog has it, and all that was ever committed."""
+
+    def __init__(self) -> None:
+        self.spans: list[CommittedSpan] = []
+        self.bytes: dict[int, list[ArrivedBatch]] = {}
+        self.manifest: ManifestName | None = None
+        self.log_start = 0
+        self.epoch = 0
+        self.values: list[tuple[int, int]] = []
+        """Epoch and value by offset."""
+        self.arrivals: dict[int, int] = {}
+
+    def row(self) -> PartitionRow:
+        return PartitionRow(KEY, "t", 1, self.log_start, tuple(self.spans), None, self.manifest)
+
+    async def bytes_of(self, committed: CommittedSpan) -> list[ArrivedBatch]:
+        return self.bytes[committed.span.base_offset]
+
+    def commit(self, log: LocalLog) -> None:
+        """All that the leader has."""
+        begin = len(self.values)
+        batches = log.batches(begin, log.end_offset, 1 << 20)
+        if not batches:
+            return
+        [span] = make_frame(UUID(int=1), COMMIT, [PartitionBatches(KEY, self.epoch, batches)]).spans
+        self.spans.append(CommittedSpan(span, COMMIT, None))
+        self.bytes[span.base_offset] = [
+            ArrivedBatch(each.arrival_ms, each.data) for each in batches
+        ]
+        for each in batches:
+            self.values.append((self.epoch, value_of(each.data)))
+            self.arrivals[each.base_offset] = each.arrival_ms
+        log.mark_durable(log.end_offset)
+
+    def name(self, tiered: TieredLog) -> None:
+        """As `name_manifest_v1`."""
+        name = ManifestName(self.epoch, tiered.manifest.number)
+        if self.manifest is None or name > self.manifest:
+            self.manifest = name
+            end = tiered.manifest.end_offset
+            kept = [each for each in self.spans[:-1] if each.span.end_offset > end]
+            self.spans = kept + self.spans[-1:]
+
+    def trim(self, start: int) -> None:
+        self.log_start = max(self.log_start, start)
+        self.spans = [each for each in self.spans if each.span.end_offset > start]
+
+
+class Node:
+    """A machine with a disk of its own, and a way to the store that all share."""
+
+    def __init__(self, number: int, store: MemoryStore, clock: "Clock") -> None:
+        self._store = store
+        self._clock = clock
+        self._number = number
+        self._fs = SimFileSystem(clock=clock)
+        self.log: LocalLog | None = None
+        self._starts = 0
+        self.start()
+
+    def start(self) -> None:
+        self._starts += 1
+        env = Env(self._clock, self._fs, SeededRng(100 * self._starts + self._number))
+        self._fs.make_dir("/cache")
+        cache = ObjectCache(self._fs, "/cache", 1 << 20)
+        cache.open()
+        self.remote = RemoteLogs(Reach(self._store, cache), env)
+        logs = LogManager(env, "/data", lambda _: CONFIG, self.remote)
+        logs.open_directory("cluster", self._number)
+        logs.load()
+        parts = SegmentParts(logs, self.remote, self._store, env)
+        lane = InlineLanes()
+        self.host = LocalLogs(
+            logs, lane, lambda _: CONFIG, Front(), StorePart(parts, lane)  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def crash(self, dice: random.Random) -> None:
+        """A power cut: what is not synced may go."""
+        self._fs = self._fs.after_crash(dice.getrandbits(32))
+        self.start()
+
+    def lose_disk(self) -> None:
+        self._fs = SimFileSystem(clock=self._clock)
+        self.start()
+
+    async def lead(self, rows: Rows) -> None:
+        rows.epoch += 1
+        log = await self.host.load(rows.row(), OwnedShard(1, rows.epoch), rows.bytes_of)
+        assert isinstance(log, LocalLog)
+        self.host.serve(log, HeldCommits())
+        self.log = log
+
+    @property
+    def tiered(self) -> TieredLog:
+        return self.remote.logs["t", 0]
+
+
+class Clock:
+    """One clock for all, which goes on."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def now_ms(self) -> int:
+        self.now += 1
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now / 1000
+
+
+def value_of(data: bytes) -> int:
+    [record] = read_records(memoryview(data))
+    return int(record.value or b"")
+
+
+def check(rows: Rows, log: LocalLog) -> None:
+    """The leader has all that is committed, as it was written, and nothing else."""
+    begin = log.log.snapshot.log_start_offset
+    assert begin == rows.log_start
+    assert log.end_offset == len(rows.values)
+    at = begin
+    while at < len(rows.values):
+        for each in batches_between(log.log, at, len(rows.values), 1 << 20):
+            epoch = log.log.epochs.epoch_at(each.base_offset)
+            assert (epoch, value_of(each.data)) == rows.values[each.base_offset], each.base_offset
+            assert abs(each.arrival_ms - rows.arrivals[each.base_offset]) <= 200
+            at = each.last_offset + 1
+
+
+class History:
+    """A course of events by its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.store = MemoryStore()
+        clock = Clock()
+        self.nodes = [Node(number, self.store, clock) for number in (1, 2, 3)]
+        self.clock = clock
+        self.rows = Rows()
+        self.next_value = 0
+        self.zombies: list[TieredLog] = []
+
+    async def run(self) -> None:
+        self.leader = self.nodes[0]
+        await self.leader.lead(self.rows)
+        ways = [
+            self.write, self.write, self.write, self.copy, self.copy, self.drop, self.trim,
+            self.zombie, self.move, self.move,
+        ]  # fmt: skip
+        for _ in range(STEPS):
+            await self.dice.choice(ways)()
+        await self.move()
+
+    @property
+    def log(self) -> LocalLog:
+        assert self.leader.log is not None
+        return self.leader.log
+
+    def append(self, count: int) -> None:
+        for _ in range(count):
+            value = str(self.next_value).rjust(40).encode()
+            self.next_value += 1
+            batch = build_batch([(self.clock.now_ms(), None, value)])
+            self.log.log.append(memoryview(batch), acks_all=True, leader_epoch=self.rows.epoch)
+
+    async def write(self) -> None:
+        self.append(self.dice.randrange(1, 12))
+        self.rows.commit(self.log)
+        if self.dice.random() < 0.3:
+            self.log.log.roll()
+        self.log.log.mark_durable(self.log.log.sync())
+
+    async def copy(self) -> None:
+        row = self.leader.tiered.copy_next(lambda _: None)
+        if row is not None and self.dice.random() < 0.8:
+            self.rows.name(self.leader.tiered)
+            self.leader.tiered.show()
+
+    async def drop(self) -> None:
+        tiered, log = self.leader.tiered, self.log.log
+        if self.rows.manifest != ManifestName(self.rows.epoch, tiered.manifest.number):
+            return  # as a round has it: what is not named leaves nothing
+        assert learn_times(log, 1000)
+        below = tiered.droppable(ALL, self.clock.now_ms())
+        while tiered.leave(below):
+            pass
+
+    async def trim(self) -> None:
+        low, high = self.rows.log_start, self.log.log.snapshot.high_watermark
+        if self.dice.random() < 0.5 or low == high:
+            return
+        start = self.dice.randrange(low, high + 1)
+        self.log.log.delete_records(start)
+        self.rows.trim(start)
+        gone = self.leader.tiered.expire()
+        if gone:
+            self.rows.name(self.leader.tiered)
+            self.leader.tiered.show()
+            for row in gone:
+                self.leader.tiered.forget([row])
+                self.store.delete(list(self.leader.tiered.objects_of(row)))
+
+    async def zombie(self) -> None:
+        """A leader of before goes on copying: what it puts counts for nothing."""
+        if self.zombies:
+            try:
+                self.dice.choice(self.zombies).copy_next(lambda _: None)
+            except (LogOffline, StorageError):
+                return
+
+    async def move(self) -> None:
+        """Another leader, or the same: what was not committed goes, and a disk perhaps."""
+        self.append(self.dice.randrange(3))
+        if self.dice.random() < 0.5:
+            self.log.log.sync()
+        self.zombies = [self.leader.tiered]
+        node = self.dice.choice(self.nodes)
+        match self.dice.randrange(4):
+            case 0:
+                node.lose_disk()
+            case 1:
+                node.crash(self.dice)
+        self.leader = node
+        await node.lead(self.rows)
+        check(self.rows, self.log)
+
+
+async def play_segments(seed: int) -> int:
+    """One history; the take-overs it had. AssertionError, or whatever it meets."""
+    history = History(seed)
+    await history.run()
+    return history.rows.epoch

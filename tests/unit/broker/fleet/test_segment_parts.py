@@ -1,0 +1,12 @@
+"""Logs that are in segments in the store: each leader has what is committed, wherever it is."""
+
+import pytest
+
+from tests.support.fleet.segment_history import STEPS, play_segments
+
+HISTORIES = 40
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+async def test_each_leader_has_what_is_committed_whatever_its_disk_has(seed: int) -> None:
+    assert 1 < await play_segments(seed) <= STEPS
