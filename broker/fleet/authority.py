@@ -8,7 +8,7 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from broker.fleet.catalog.rows import Document, TopicAnswer
+from broker.fleet.catalog.rows import Document, NewTopics, TopicAnswer, TopicRow
 from broker.fleet.committer import FleetReach
 from broker.fleet.image import SETTINGS, BrokerImage
 from broker.fleet.pacing import until_answered
@@ -38,16 +38,22 @@ class FleetAuthority:
         self._image = image
         self._shards = shards
 
-    async def create(self, new: Sequence[NewTopic]) -> None:
+    async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
         """As the port has it. NotDecided, and none of them is there unless that is unknown."""
-        made: list[NewTopic] = []
-        try:
-            for each in new:
-                made.append(each)
-                await self._create(each)
-        except NotDecided:
-            await self._undo(made)
-            raise
+        rows = [TopicRow(each.topic_id, each.name, self._shards_of(each)) for each in new]
+        document = None
+        if settings is not None:
+            version = self._image.documents.get(SETTINGS, 0) + 1
+            document = Document(SETTINGS, version, settings.encode())
+        order = NewTopics(rows, document)
+        answer = await self._asked(lambda: self._reach.catalog.create_topics(order))
+        if answer is TopicAnswer.TAKEN:
+            names = ", ".join(each.name for each in new)
+            raise NotDecided(f"another node has just made a topic of {names}")
+        if answer is TopicAnswer.CHANGED:
+            raise NotDecided("settings were changed on another node meanwhile: try again")
+        if document is not None:
+            self._image.documents[SETTINGS] = document.version
 
     async def grow(self, counts: Mapping[UUID, int]) -> None:
         """As the port has it."""
@@ -80,22 +86,6 @@ class FleetAuthority:
         """The first of so many ids in a row that nobody ever gets again. NotDecided."""
         return await self._asked(lambda: self._reach.catalog.producer_ids(count))
 
-    async def _create(self, new: NewTopic) -> None:
-        topic_id, count = new.topic_id, new.partition_count
-        shards = [self._shard(topic_id, index) for index in range(count)]
-        answer = await self._asked(
-            lambda: self._reach.catalog.create_topic(topic_id, new.name, shards)
-        )
-        if answer is TopicAnswer.TAKEN:
-            raise NotDecided(f"another node has just made a topic {new.name}")
-
-    async def _undo(self, made: Sequence[NewTopic]) -> None:
-        for each in made:
-            try:
-                await self._delete(each.topic_id)
-            except NotDecided:
-                return  # whoever asks for it again finds it
-
     async def _delete(self, topic_id: UUID) -> None:
         keep_ms = round(self._reach.times.keep * 1000)
         await self._asked(lambda: self._reach.catalog.delete_topic(topic_id, keep_ms))
@@ -107,6 +97,9 @@ class FleetAuthority:
                 return await until_answered(ask, clock, times)
         except TimeoutError:
             raise NotDecided(f"no answer in {ANSWER_SECONDS:g} s: try again") from None
+
+    def _shards_of(self, new: NewTopic) -> Sequence[int]:
+        return [self._shard(new.topic_id, index) for index in range(new.partition_count)]
 
     def _shard(self, topic_id: UUID, index: int) -> int:
         first: int = crc32c(topic_id.bytes)

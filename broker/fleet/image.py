@@ -112,17 +112,21 @@ class BrokerImage:
     async def _follow_documents(self) -> None:
         for each in await self._catalog.documents(self.documents):
             follower = self.followers.get(each.name)
-            if follower is not None:
-                await _followed(follower, each)
-            self.documents[each.name] = each.version
+            if follower is None or await _followed(follower, each):
+                self.documents[each.name] = each.version
 
     async def _follow_settings(self, content: bytes) -> None:
         await self._topics.follow_settings(content.decode())
 
 
-async def _followed(follower: Follower, document: Document) -> None:
-    """One that this node cannot have is named, and the others come all the same."""
+async def _followed(follower: Follower, document: Document) -> bool:
+    """One that this node cannot have is named, and the others come all the same.
+
+    False then: this node changes nothing of it, since that would take back what it cannot have.
+    """
     try:
         await follower(document.content)
     except (ConfigError, CorruptCheckpoint, NewerFormat, UnicodeDecodeError) as error:
         event("fleet_settings_refused", "error", document=document.name, error=error)
+        return False
+    return True

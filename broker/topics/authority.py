@@ -16,8 +16,11 @@ class TopicAuthority(Protocol):
     nobody knows.
     """
 
-    async def create(self, new: Sequence[NewTopic]) -> None:
-        """Topics that this node found possible."""
+    async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
+        """Topics that this node found possible, and all settings with theirs; None: as they were.
+
+        All of it, or nothing.
+        """
 
     async def grow(self, counts: Mapping[UUID, int]) -> None:
         """Topics get so many partitions."""
@@ -32,7 +35,7 @@ class TopicAuthority(Protocol):
 class DecidesHere:
     """The `TopicAuthority` of a broker that stands alone."""
 
-    async def create(self, new: Sequence[NewTopic]) -> None:
+    async def create(self, new: Sequence[NewTopic], settings: str | None) -> None:
         """As it was found."""
 
     async def grow(self, counts: Mapping[UUID, int]) -> None:

@@ -125,9 +125,10 @@ class TopicCatalog:
                 self._config.set_topic(topic.name, topic.overrides)
         changed_settings = self._config.serialise()
         try:
-            if not self._settings_file.holds(changed_settings.encode()):
-                await self._store_settings(changed_settings)
-            await self.authority.create(new)
+            is_new = not self._settings_file.holds(changed_settings.encode())
+            await self.authority.create(new, changed_settings if is_new else None)
+            if is_new:
+                await self._lane.run(self._write_settings, changed_settings)
             await self._bring_in(new)
         except StorageError:
             if not self._may_be_stored(new):

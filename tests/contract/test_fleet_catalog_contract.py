@@ -21,6 +21,7 @@ from broker.fleet.catalog.rows import (
     ListenerAddress,
     ManifestName,
     Naming,
+    NewTopics,
     NodeAddress,
     OwnedShard,
     PartitionKey,
@@ -29,6 +30,7 @@ from broker.fleet.catalog.rows import (
     Span,
     StatePiece,
     TopicAnswer,
+    TopicRow,
     Trim,
 )
 from tests.support.fleet.model_catalog import ModelCatalog
@@ -106,7 +108,7 @@ class Owner(NamedTuple):
 async def owner_of_all(catalog: FleetCatalog, node_id: int = 1) -> Owner:
     me = await lives(catalog, node_id)
     shards = await catalog.take(me, SHARDS)
-    await catalog.create_topic(TOPIC, "t", [0, 1])
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0, 1])]))
     return Owner(catalog, me, shards)
 
 
@@ -244,16 +246,37 @@ async def test_nothing_counts_of_a_shard_in_an_earlier_epoch(catalog: FleetCatal
     assert await catalog.commit(rest.commit(1, span(B, 0, 4))) is CommitAnswer.OK
 
 
+def new(name: str, *shards: int, topic_id: UUID = TOPIC) -> NewTopics:
+    return NewTopics([TopicRow(topic_id, name, shards)])
+
+
 async def test_a_topic_is_made_once(catalog: FleetCatalog) -> None:
     assert await catalog.topics() == (0, [])
-    assert await catalog.create_topic(TOPIC, "t", [3, 0]) is TopicAnswer.OK
-    assert await catalog.create_topic(TOPIC, "t", [3, 0]) is TopicAnswer.ALREADY
-    assert await catalog.create_topic(UUID(int=8), "t", [1]) is TopicAnswer.TAKEN
+    assert await catalog.create_topics(new("t", 3, 0)) is TopicAnswer.OK
+    assert await catalog.create_topics(new("t", 3, 0)) is TopicAnswer.ALREADY
+    assert await catalog.create_topics(new("t", 1, topic_id=UUID(int=8))) is TopicAnswer.TAKEN
+    assert await catalog.create_topics(new("u", 1)) is TopicAnswer.TAKEN, "the id is in use"
     topics = await catalog.topics()
     assert topics.version == 1
     assert [tuple(each) for each in topics.topics] == [(TOPIC, "t", (3, 0))]
     assert [each.partition for each in await catalog.partitions([0])] == [B]
     assert await catalog.keys([0, 1, 3]) == {A: 3, B: 0}
+
+
+async def test_topics_come_with_their_settings_or_not_at_all(catalog: FleetCatalog) -> None:
+    first, second = Document("settings", 1, b"one"), Document("settings", 2, b"two")
+    rows = [TopicRow(UUID(int=each), f"t{each}", (each % SHARDS, 1)) for each in (3, 4, 5)]
+    assert await catalog.create_topics(NewTopics(rows, second)) is TopicAnswer.CHANGED
+    assert (await catalog.topics()).topics == []
+    assert await catalog.create_topics(NewTopics(rows, first)) is TopicAnswer.OK
+    assert await catalog.create_topics(NewTopics(rows, first)) is TopicAnswer.ALREADY
+    more = [TopicRow(UUID(int=9), "new", (0,)), rows[0]._replace(topic_id=UUID(int=8))]
+    assert await catalog.create_topics(NewTopics(more, second)) is TopicAnswer.TAKEN
+    assert await catalog.documents({}) == [first]
+    topics = (await catalog.topics()).topics
+    assert [(each.name, each.shards) for each in topics] == [
+        ("t3", (3, 1)), ("t4", (0, 1)), ("t5", (1, 1)),
+    ]  # fmt: skip
 
 
 async def test_a_deleted_topic_takes_its_commits_along(catalog: FleetCatalog) -> None:
@@ -349,7 +372,7 @@ async def test_objects_that_nothing_names_are_trash(catalog: FleetCatalog) -> No
 
 
 async def test_a_topic_grows_once(catalog: FleetCatalog) -> None:
-    await catalog.create_topic(TOPIC, "t", [3])
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [3])]))
     assert await catalog.grow_topic(TOPIC, 1, [0, 2])
     assert await catalog.grow_topic(TOPIC, 1, [0, 2]), "it is as it was asked for"
     assert not await catalog.grow_topic(TOPIC, 1, [0]), "it has more"

@@ -20,10 +20,12 @@ from broker.fleet.catalog.postgres_ledger import PostgresLedger
 from broker.fleet.catalog.rows import (
     FleetFacts,
     Incarnation,
+    NewTopics,
     NodeAddress,
     OwnedShard,
     PartitionKey,
     Registration,
+    TopicRow,
 )
 from tests.support.fleet.model_catalog import ModelCatalog
 from tests.support.fleet.model_ledger import LedgerRows, ModelLedger
@@ -92,8 +94,8 @@ async def made(catalog: FleetCatalog, first: TransactionLedger, second: Transact
         me = await catalog.register(order)
         assert me is not None
         nodes.append(Node(me, await catalog.take(me, 2), ledger))
-    await catalog.create_topic(TOPIC, "t", [0, 2])
-    await catalog.create_topic(OTHER, "o", [3])
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0, 2])]))
+    await catalog.create_topics(NewTopics([TopicRow(OTHER, "o", [3])]))
     return Fleet(catalog, *nodes)
 
 

@@ -21,6 +21,7 @@ from broker.fleet.catalog.rows import (
     Incarnation,
     LeaseRenewal,
     Naming,
+    NewTopics,
     NodeRow,
     OwnedShard,
     PartitionKey,
@@ -113,8 +114,8 @@ class FleetCatalog(Protocol):
     async def topics(self) -> Topics:
         """All topics."""
 
-    async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
-        """Makes a topic whose partitions are these shards'."""
+    async def create_topics(self, new: NewTopics) -> TopicAnswer:
+        """Makes topics, each of whose partitions are of the shards that it names."""
 
     async def grow_topic(self, topic_id: UUID, had: int, shards: Sequence[int]) -> bool:
         """Adds partitions of these shards behind the first `had`. False: it has others, or went."""

@@ -26,6 +26,7 @@ from broker.fleet.catalog.rows import (
     ListenerAddress,
     ManifestName,
     Naming,
+    NewTopics,
     NodeAddress,
     NodeRow,
     OwnedShard,
@@ -164,9 +165,19 @@ class PostgresCatalog:
         topics = [TopicRow(row["topic_id"], row["name"], tuple(row["shards"])) for row in there]
         return Topics(rows[0]["version"], topics)
 
-    async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
+    async def create_topics(self, new: NewTopics) -> TopicAnswer:
         """As the port has it."""
-        rows = await self._others.ask(sql.CREATE_TOPIC, topic_id, name, shards)
+        topics, document = new.topics, new.settings or Document("", 1, b"")
+        rows = await self._others.ask(
+            sql.CREATE_TOPICS,
+            [each.topic_id for each in topics],
+            [each.name for each in topics],
+            [len(each.shards) for each in topics],
+            [shard for each in topics for shard in each.shards],
+            document.name,
+            document.version - 1,
+            None if new.settings is None else document.content,
+        )
         return TopicAnswer(rows[0][0])
 
     async def grow_topic(self, topic_id: UUID, had: int, shards: Sequence[int]) -> bool:

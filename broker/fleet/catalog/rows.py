@@ -273,11 +273,21 @@ class Naming(NamedTuple):
     """For how long objects stay that nothing names any more."""
 
 
+class NewTopics(NamedTuple):
+    """Topics that are made all together or not at all."""
+
+    topics: Sequence[TopicRow]
+    settings: Document | None = None
+    """The version of a document that they need; None: it stays as it is."""
+
+
 class TopicAnswer(StrEnum):
-    """Result of making a topic."""
+    """Result of making topics."""
 
     OK = "ok"
     ALREADY = "already"
-    """It is this very one."""
+    """They are these very ones."""
     TAKEN = "taken"
-    """Another topic has the name."""
+    """Another topic has one of the names."""
+    CHANGED = "changed"
+    """Another version of the document was made meanwhile."""

@@ -101,7 +101,7 @@ SELECT t.*, topics_version AS version FROM fleet LEFT JOIN (
   ORDER BY name
 """
 FACTS = "SELECT fleet_id, cluster_id, shards, topics_version FROM fleet"
-CREATE_TOPIC = "SELECT create_topic_v1($1, $2, $3)"
+CREATE_TOPICS = "SELECT create_topics_v1($1, $2, $3, $4, $5, $6, $7)"
 DELETE_TOPIC = "SELECT delete_topic_v1($1, $2::bigint * interval '1 ms')"
 GROW_TOPIC = "SELECT grow_topic_v1($1, $2, $3)"
 TRIM = "SELECT trim_v1($1, $2, $3, $4, $5, $6, $7, $8::bigint * interval '1 ms')"

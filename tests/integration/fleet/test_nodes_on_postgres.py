@@ -14,7 +14,14 @@ import pytest
 from broker.fleet.bodies import CommittedBodies
 from broker.fleet.catalog.line import LineLimits
 from broker.fleet.catalog.postgres import PostgresCatalog
-from broker.fleet.catalog.rows import CommitId, NodeAddress, PartitionKey, Registration
+from broker.fleet.catalog.rows import (
+    CommitId,
+    NewTopics,
+    NodeAddress,
+    PartitionKey,
+    Registration,
+    TopicRow,
+)
 from broker.fleet.committer import FleetReach
 from broker.fleet.life import FleetNode
 from broker.fleet.tally import FleetTally
@@ -191,7 +198,9 @@ async def test_nothing_acknowledged_is_lost_though_nodes_and_postgres_die(
     url = await asyncio.to_thread(server.new_fleet, SHARDS)
     catalog, objects = PostgresCatalog(url, LineLimits(5, 30)), MemoryObjects()
     facts = await catalog.facts()
-    await catalog.create_topic(TOPIC, "t", [each % SHARDS for each in range(PARTITIONS)])
+    await catalog.create_topics(
+        NewTopics([TopicRow(TOPIC, "t", [each % SHARDS for each in range(PARTITIONS)])])
+    )
     fleet = RealFleet([Machine(url, facts.fleet_id, each + 1, objects) for each in range(NODES)])
     for machine in fleet.machines:
         machine.start()

@@ -21,10 +21,12 @@ from broker.fleet.catalog.rows import (
     CatalogCommit,
     CommitAnswer,
     CommitId,
+    NewTopics,
     NodeAddress,
     PartitionKey,
     Registration,
     Span,
+    TopicRow,
 )
 from broker.fleet.catalog.schema import NewFleet, migrate, migrations
 from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published, postgres
@@ -54,7 +56,7 @@ async def first_commit(catalog: PostgresCatalog) -> CatalogCommit:
     me = await catalog.register(Registration(1, UUID(int=1), address, "1"))
     assert me is not None
     shards = await catalog.take(me, 4)
-    await catalog.create_topic(TOPIC, "t", [0])
+    await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0])]))
     span = Span(PartitionKey(TOPIC, 0), 0, 4, 1, 0, 10, 5)
     return CatalogCommit(CommitId(me, 1), 3, shards, [span], b"0123456789")
 
@@ -148,7 +150,7 @@ async def test_a_server_that_takes_no_changes_is_named(server: PostgresServer) -
     catalog = PostgresCatalog(f"{url}?options=-c%20default_transaction_read_only%3Don", LIMITS)
     assert (await catalog.topics()).version == 0
     with pytest.raises(CatalogReadOnly):
-        await catalog.create_topic(TOPIC, "t", [0])
+        await catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0])]))
     await catalog.close()
 
 

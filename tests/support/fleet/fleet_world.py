@@ -10,10 +10,12 @@ from broker.fleet.catalog.rows import (
     CommitId,
     FleetFacts,
     Incarnation,
+    NewTopics,
     NodeAddress,
     PartitionKey,
     Registration,
     Span,
+    TopicRow,
 )
 from broker.fleet.committer import FleetReach
 from broker.fleet.frame import ArrivedBatch, read_part
@@ -133,7 +135,8 @@ class FleetWorld:
         return START_MS + round(asyncio.get_running_loop().time() * 1000)
 
     async def begin(self) -> None:
-        await self.rows.create_topic(TOPIC, "t", [each % SHARDS for each in range(PARTITIONS)])
+        row = TopicRow(TOPIC, "t", [each % SHARDS for each in range(PARTITIONS)])
+        await self.rows.create_topics(NewTopics([row]))
         for node in self.nodes:
             node.start()
 

@@ -23,6 +23,7 @@ from broker.fleet.catalog.rows import (
     LeaseRenewal,
     ManifestName,
     Naming,
+    NewTopics,
     NodeRow,
     OwnedShard,
     PartitionKey,
@@ -253,15 +254,20 @@ class ModelCatalog:
         rows = sorted(self.topic_rows.values(), key=lambda each: each.name)
         return Topics(self.topics_version, rows)
 
-    async def create_topic(self, topic_id: UUID, name: str, shards: Sequence[int]) -> TopicAnswer:
-        if topic_id in self.topic_rows:
-            is_same = self.topic_rows[topic_id].name == name
-            return TopicAnswer.ALREADY if is_same else TopicAnswer.TAKEN
-        if any(each.name == name for each in self.topic_rows.values()):
+    async def create_topics(self, new: NewTopics) -> TopicAnswer:
+        there = self.topic_rows
+        if all(each.topic_id in there and there[each.topic_id].name == each.name
+               for each in new.topics):  # fmt: skip
+            return TopicAnswer.ALREADY
+        names = {each.name for each in there.values()}
+        if any(each.topic_id in there or each.name in names for each in new.topics):
             return TopicAnswer.TAKEN
-        self.topic_rows[topic_id] = TopicRow(topic_id, name, tuple(shards))
-        for index, shard_id in enumerate(shards):
-            self.parts[PartitionKey(topic_id, index)] = Part(name, shard_id)
+        if new.settings is not None and not await self.put_document(new.settings):
+            return TopicAnswer.CHANGED
+        for topic_id, name, shards in new.topics:
+            there[topic_id] = TopicRow(topic_id, name, tuple(shards))
+            for index, shard_id in enumerate(shards):
+                self.parts[PartitionKey(topic_id, index)] = Part(name, shard_id)
         self.topics_version += 1
         self._note()
         return TopicAnswer.OK

@@ -9,6 +9,7 @@ import pytest
 
 from broker.fleet.authority import FleetAuthority, NotDecided
 from broker.fleet.catalog.rows import (
+    Document,
     FleetFacts,
     Incarnation,
     ListenerAddress,
@@ -175,6 +176,27 @@ async def test_settings_of_topics_come_with_them(nodes: Sequence[FleetNodeWorld]
     assert one.broker.topics.image.topics["t"].partitions[0].log.config.retention_ms == 7000
 
 
+async def test_a_topic_that_is_made_once_more_elsewhere_keeps_its_settings(
+    nodes: Sequence[FleetNodeWorld],
+) -> None:
+    """A client asks for it where its settings are known, and it is not yet."""
+    one, two = nodes
+    await one.create("t", **{"retention.ms": "5000"})
+    [document] = await one.rows.documents({})
+    await two.broker.topics.follow_settings(document.content.decode())
+    two.image.documents["settings"] = document.version
+    for name in ("t", "other"):
+        with pytest.raises(NotDecided):
+            async with two.broker.topics.changing:
+                await two.broker.topics.create(
+                    [NewTopic(each, uuid4(), 1, {}) for each in dict.fromkeys((name, "t"))]
+                )
+    assert await one.rows.documents({}) == [document]
+    await two.catches_up()
+    assert two.broker.config.topic_config("t").retention_ms == 5000
+    assert two.broker.topics.image.topics["t"].partitions[0].log.config.retention_ms == 5000
+
+
 async def test_a_change_of_old_settings_is_refused_and_takes_nothing_back(
     nodes: Sequence[FleetNodeWorld],
 ) -> None:
@@ -238,6 +260,9 @@ async def test_a_document_that_cannot_be_read_keeps_what_there_is(
     await two.catches_up()
     assert ACL in two.broker.authority.book
     assert two.shapes() == {"t": 1}, "the rest came"
+    with pytest.raises(NotDecided):
+        await two.broker.authority.add([ACL])  # which would take back what it could not read
+    assert await one.rows.documents({}) == [Document(ACLS, 2, b'{"format": 99}')]
 
 
 async def test_who_leads_is_known_of_partitions_that_are_elsewhere(

@@ -9,10 +9,12 @@ from broker.fleet.catalog.rows import (
     CommitId,
     FleetFacts,
     Incarnation,
+    NewTopics,
     NodeAddress,
     PartitionKey,
     Registration,
     Span,
+    TopicRow,
 )
 from broker.fleet.unnamed_objects import LEAST_AGE_MS, remove_orphans, remove_unnamed
 from storage.tier.port import StoreError
@@ -51,7 +53,7 @@ async def catalog_with(key: str) -> ModelCatalog:
     me = await rows.register(Registration(1, UUID(int=1), NodeAddress("host", 1), "1"))
     assert me == Incarnation(1, 1)
     shards = await rows.take(me, 1)
-    await rows.create_topic(TOPIC, "t", [0])
+    await rows.create_topics(NewTopics([TopicRow(TOPIC, "t", [0])]))
     span = Span(PartitionKey(TOPIC, 0), 0, 4, 1, 0, 10, 5)
     order = CatalogCommit(CommitId(me, 1), 3, shards, [span], None, key)
     assert await rows.commit(order) is CommitAnswer.OK

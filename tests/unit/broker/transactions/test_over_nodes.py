@@ -12,10 +12,12 @@ from broker.fleet.catalog.port import CatalogAway
 from broker.fleet.catalog.rows import (
     FleetFacts,
     Incarnation,
+    NewTopics,
     NodeAddress,
     OwnedShard,
     PartitionKey,
     Registration,
+    TopicRow,
 )
 from broker.fleet.times import FleetTimes
 from broker.transactions.over_nodes.due_markers import DueMarkers
@@ -157,7 +159,7 @@ class World:
         for each in (self.first, self.second):
             await each.begin()
             self._tasks.append(asyncio.ensure_future(each.due.run()))
-        await self.catalog.create_topic(TOPIC, "t", [0, 2])
+        await self.catalog.create_topics(NewTopics([TopicRow(TOPIC, "t", [0, 2])]))
         return self
 
     async def __aexit__(self, *_: object) -> None:
