@@ -72,8 +72,7 @@ def answers(bootstrap: str, asked: Sequence[int]) -> list[Any]:
     found: list[Any] = []
     for at in asked:
         places = [TopicPartition("t", each, at) for each in range(PARTITIONS)]
-        told = asked_again(lambda places=places: consumer.offsets_for_times(places, timeout=30))
-        found.append([each.offset for each in told])
+        found.append(asked_again(lambda places=places: by_time(consumer, places)))
     consumer.close()
     admin = AdminClient({"bootstrap.servers": bootstrap})
     largest = {TopicPartition("t", each): OffsetSpec.max_timestamp() for each in range(PARTITIONS)}
@@ -83,6 +82,15 @@ def answers(bootstrap: str, asked: Sequence[int]) -> list[Any]:
         )
         found.append((result.offset, result.timestamp))
     return found
+
+
+def by_time(consumer: Consumer, places: list[TopicPartition]) -> list[int]:
+    """Offsets; a partition without an answer has its error beside what was asked."""
+    told = consumer.offsets_for_times(places, timeout=30)
+    for each in told:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return [each.offset for each in told]
 
 
 def asked_again(ask: Callable[[], Any]) -> Any:
