@@ -1,15 +1,16 @@
-"""AlterPartitionReassignments: one broker can keep a replica where it is, and nothing else.
+"""AlterPartitionReassignments: a replica stays where it is, and nothing else can be asked for.
 
-A list that names this broker alone is what every partition has, so it is done when it is asked
-for. Any other broker is unknown; a move that could be cancelled never goes on. Rules and texts as
-in Kafka's controller.
+A list that names the leader alone is what a partition has, so it is done when it is asked for. Any
+other broker is unknown, or in a fleet one that gets shards and no single partitions; a move that
+could be cancelled never goes on. Rules and texts as in Kafka's controller.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
+from broker.server.endpoints import AdvertisedEndpoints
 from broker.topics.topic_catalog import TopicCatalog
 from protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from protocol.apis.alter_partition_reassignments import (
@@ -28,6 +29,7 @@ class Services(NamedTuple):
     topics: TopicCatalog
     probes: BrokerProbes
     node_id: int
+    endpoints: AdvertisedEndpoints
 
 
 Context = RequestContext[Services]
@@ -82,15 +84,17 @@ def _reassign(
 ) -> ReassignablePartitionResponse:
     answer = ReassignablePartitionResponse(partition_index=wanted.partition_index)
     try:
-        context.services.topics.image.require(topic, wanted.partition_index)
-        _check_replicas(wanted.replicas, context.services.node_id)
+        partition = context.services.topics.image.require(topic, wanted.partition_index)
+        services = context.services
+        others = services.endpoints.others_of(context.peer)
+        _check_replicas(wanted.replicas, partition.leader_or(services.node_id), others)
     except KafkaError as error:
         context.count_error(error.code)
         answer.error_code, answer.error_message = error.code, error.message
     return answer
 
 
-def _check_replicas(replicas: Sequence[int] | None, node_id: int) -> None:
+def _check_replicas(replicas: Sequence[int] | None, leader_id: int, others: Container[int]) -> None:
     """Raises the error for anything but the one assignment that is possible."""
     if replicas is None:
         code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
@@ -98,10 +102,15 @@ def _check_replicas(replicas: Sequence[int] | None, node_id: int) -> None:
     if not replicas:
         raise _invalid("includes an empty replica list")
     for replica in sorted(replicas):
-        if replica != node_id:
+        if replica != leader_id and replica in others:
+            raise _invalid(
+                f"includes broker {replica}, but brokers of a fleet lead whole shards: see "
+                "`horolog fleet drain`"
+            )
+        if replica != leader_id:
             raise _invalid(f"includes broker {replica}, but no such broker is registered")
     if len(replicas) > 1:
-        raise _invalid(f"includes the broker {node_id} more than once")
+        raise _invalid(f"includes the broker {leader_id} more than once")
 
 
 def _invalid(what: str) -> KafkaError:

@@ -1,4 +1,4 @@
-"""ElectLeaders: the one replica leads already, so no election is needed.
+"""ElectLeaders: the one replica leads already, so no election is needed; in a fleet none helps.
 
 As in Kafka, a request for every partition lists only what changed, so nothing; one that names
 partitions receives ELECTION_NOT_NEEDED (84) for each existing one.
@@ -6,6 +6,8 @@ partitions receives ELECTION_NOT_NEEDED (84) for each existing one.
 
 from typing import NamedTuple
 
+from broker.partitions.leadership import NOBODY
+from broker.partitions.partition import Partition
 from broker.runtime.probes import BrokerProbes
 from broker.runtime.request_context import RequestContext
 from broker.topics.topic_catalog import TopicCatalog
@@ -19,6 +21,7 @@ from protocol.apis.elect_leaders import (
 from protocol.errors import ErrorCode, KafkaError
 
 KINDS = (0, 1)  # preferred replica, unclean
+HERE = 0
 
 
 class Services(NamedTuple):
@@ -74,7 +77,7 @@ def _refused(request: ElectLeadersRequest, context: Context) -> ElectLeadersResp
 def _elect(topic: str, index: int, kind: int, context: Context) -> PartitionResult:
     try:
         _check_kind(kind)
-        context.services.topics.image.require(topic, index)
+        _check_led(context.services.topics.image.require(topic, index))
     except KafkaError as error:
         context.count_error(error.code)
         return PartitionResult(
@@ -82,6 +85,12 @@ def _elect(topic: str, index: int, kind: int, context: Context) -> PartitionResu
         )
     code = ErrorCode.ELECTION_NOT_NEEDED
     return PartitionResult(partition_id=index, error_code=code, error_message=code.description)
+
+
+def _check_led(partition: Partition) -> None:
+    if partition.leader_or(HERE) == NOBODY:
+        text = "Nobody leads it for the moment: the next owner of its shard will"
+        raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, text)
 
 
 def _check_kind(kind: int) -> None:

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: nothing is ever being moved, for there is nowhere to move it to."""
+"""ListPartitionReassignments: nothing is ever being moved: brokers of a fleet move whole shards."""
 
 from typing import NamedTuple
 

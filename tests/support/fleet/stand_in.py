@@ -77,8 +77,8 @@ class FleetStandIn:
         return self
 
     def kill(self) -> None:
-        """One of the owners."""
-        if self._down is None:
+        """One of the owners, while they run."""
+        if self._down is None and self._fleet.running:
             self._down = OWNERS[self._next % len(OWNERS)]
             self._next += 1
             self._fleet.kill(self._down)

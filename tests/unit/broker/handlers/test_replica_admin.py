@@ -1,9 +1,11 @@
-"""ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments on the one broker."""
+"""ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: alone, and in a fleet."""
 
 from typing import Any
 
 import pytest
 
+from broker.partitions.leadership import NOBODY, Leadership
+from broker.runtime.endpoint import Endpoint
 from protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -96,3 +98,27 @@ async def test_nothing_is_ever_being_moved(world: World) -> None:
         request = ListPartitionReassignmentsRequest(topics=topics, timeout_ms=1000)
         response = await world.call(request, 0)
         assert (response.error_code, response.topics) == (0, [])
+
+
+def led_by(world: World, node_id: int) -> None:
+    world.partition().led_by(Leadership(node_id, 3, is_here=False))
+    world.broker.endpoints.others = {2: Endpoint("b", 9092), 3: Endpoint("c", 9092)}
+
+
+async def test_whoever_leads_in_a_fleet_needs_no_election(world: World) -> None:
+    await world.make_topic()
+    led_by(world, 2)
+    assert await elect(world, 0) == ErrorCode.ELECTION_NOT_NEEDED
+    led_by(world, NOBODY)
+    assert await elect(world, 0) == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+async def test_a_replica_of_another_node_of_a_fleet_stays_there(world: World) -> None:
+    await world.make_topic()
+    led_by(world, 2)
+    assert (await reassign(world, [2])).error_code == 0
+    for replicas in ([1], [3], [9], [2, 3]):
+        refused = await reassign(world, replicas)
+        assert refused.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert "lead whole shards" in (await reassign(world, [3])).error_message
+    assert "no such broker" in (await reassign(world, [9])).error_message
