@@ -2,13 +2,18 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
-from broker.access.store.objects import open_store
-from broker.access.store.refusals import TierRefused
+from broker.daemon.fleet_parts import (
+    FleetParts,
+    LoopClock,
+    commit_store,
+    store_part,
+    times_of,
+)
 from broker.daemon.fleet_transactions import FleetTransactions
 from broker.daemon.led_coordinator import LedCoordinator, ended
 from broker.fleet.authority import FleetAuthority
@@ -31,30 +36,19 @@ from broker.fleet.image import BrokerImage
 from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
 from broker.fleet.led_segments import LedSegments
 from broker.fleet.life import FleetNode
-from broker.fleet.local_logs import LocalLogs, StorePart
-from broker.fleet.segment_parts import SegmentParts
+from broker.fleet.local_logs import LocalLogs
 from broker.fleet.tally import FleetTally
-from broker.fleet.times import FleetTimes
 from broker.fleet.trimming import Trimming
 from broker.groups.coordinator import GroupCoordinator
-from broker.partitions.commit import CommitPort
 from broker.partitions.partition import Partition
 from broker.runtime.documents import DocumentAuthority
 from broker.runtime.endpoint import Endpoint
 from broker.runtime.event_log import event
-from broker.runtime.lanes import DiskLane
-from broker.tier.tier import Tier
-from broker.topics.topic_catalog import TopicCatalog
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.markers import Markers
-from config.broker import BrokerConfig
 from config.errors import ConfigError
 from config.fleet.rules import URL
-from config.store import ConfigStore
-from storage.directory.log_manager import LogManager
-from storage.env import Env, Rng
 from storage.files.meta_properties import kafka_uuid
-from storage.tier.port import ObjectStore
 
 HAND_OVER_SECONDS = 10.0
 RESIGN_SECONDS = 2.0
@@ -81,23 +75,6 @@ FEATURE_LIMITS = (("transaction.version", 1),)
 """Highest levels in a fleet: no partition joins a transaction by itself."""
 
 
-class FleetParts(NamedTuple):
-    """Services of the broker that its part of a fleet uses."""
-
-    config: ConfigStore
-    topics: TopicCatalog
-    logs: LogManager
-    lane: DiskLane
-    objects: DiskLane
-    local: CommitPort
-    rng: Rng
-    monotonic: Callable[[], float]
-    on_nodes: Callable[[Mapping[int, Mapping[str, Endpoint]]], None]
-    on_deleted: Callable[[Sequence[str], frozenset[UUID]], None]
-    env: Env
-    tier: Tier | None
-
-
 class SharedDocument(Protocol):
     """A service whose state is one text."""
 
@@ -105,16 +82,6 @@ class SharedDocument(Protocol):
 
     async def follow(self, content: bytes) -> None:
         """Has what was decided. ConfigError, CorruptCheckpoint, NewerFormat, DiskError."""
-
-
-class _Clock(NamedTuple):
-    """The `FleetClock` of this machine."""
-
-    monotonic: Callable[[], float]
-
-    async def sleep(self, seconds: float) -> None:
-        """As the port has it."""
-        await asyncio.sleep(seconds)
 
 
 class Fleet:
@@ -125,14 +92,14 @@ class Fleet:
         self._parts = parts
         self._settings = settings = parts.config.broker_config
         assert settings.horolog_fleet_url is not None
-        clock, self._url = _Clock(parts.monotonic), str(settings.horolog_fleet_url)
+        clock, self._url = LoopClock(parts.monotonic), str(settings.horolog_fleet_url)
         wait = settings.horolog_fleet_commit_timeout_ms / 1000
         self.commit = FleetCommit(parts.local, clock, loop.call_later, wait)
         self._catalog = PostgresCatalog(self._url)
         self.tally = FleetTally()
-        objects = self._objects = CommitObjects(_store(settings), parts.objects, parts.rng)
+        objects = self._objects = CommitObjects(commit_store(settings), parts.objects, parts.rng)
         self._reach = FleetReach(
-            self._catalog, objects, clock, _times(settings), parts.lane, self.tally
+            self._catalog, objects, clock, times_of(settings), parts.lane, self.tally
         )
         self._coordinators: dict[str, Coordinating] = {}
         self._shared: list[SharedDocument] = []
@@ -144,7 +111,7 @@ class Fleet:
         self._image = BrokerImage(
             self._catalog, parts.topics, self._served, parts.on_nodes, parts.on_deleted
         )
-        ledger, times = PostgresLedger(self._url, settings.node_id), _times(settings)
+        ledger, times = PostgresLedger(self._url, settings.node_id), times_of(settings)
         self.transactions = FleetTransactions(ledger, parts.topics, self, (clock, times))
         self._facts: FleetFacts | None = None
         self._node: FleetNode | None = None
@@ -182,7 +149,7 @@ class Fleet:
         for each in self._shared:
             each.authority = authority
         host = LocalLogs(
-            parts.logs, parts.lane, parts.config.topic_config, self._served, _store_part(parts)
+            parts.logs, parts.lane, parts.config.topic_config, self._served, store_part(parts)
         )
         directory_id = parts.logs.directory_id
         assert directory_id is not None
@@ -287,32 +254,3 @@ class Fleet:
         if life is None:
             return "it has not registered with its fleet yet"
         return None if life.answers_reads else "it cannot reach the catalog of its fleet"
-
-
-def _store_part(parts: FleetParts) -> StorePart | None:
-    if parts.tier is None:
-        return None
-    remote = parts.tier.remote
-    return StorePart(
-        SegmentParts(parts.logs, remote, remote.reach.store, parts.env), parts.tier.copies
-    )
-
-
-def _store(settings: BrokerConfig) -> ObjectStore:
-    assert settings.horolog_tier_url is not None
-    try:
-        return open_store(settings.horolog_tier_url, allow_http=settings.horolog_tier_allow_http)
-    except TierRefused as error:
-        raise ConfigError("horolog.tier.url", str(error)) from error
-
-
-def _times(settings: BrokerConfig) -> FleetTimes:
-    lease = settings.horolog_fleet_lease_ms / 1000
-    return FleetTimes(
-        lease=lease,
-        renew=lease / 5,
-        watch=min(lease / 5, 1.0),
-        flush=settings.horolog_fleet_flush_ms / 1000,
-        inline_bytes=settings.horolog_fleet_inline_bytes,
-        checkpoint=settings.horolog_fleet_checkpoint_ms / 1000,
-    )

@@ -230,7 +230,8 @@ class Services:
         )
 
     def _made_fleet(self) -> "Fleet":
-        from broker.daemon.fleet import OBJECT_THREADS, OBJECTS, Fleet, FleetParts
+        from broker.daemon.fleet import OBJECT_THREADS, OBJECTS, Fleet
+        from broker.daemon.fleet_parts import FleetParts
 
         return Fleet(
             FleetParts(
@@ -405,7 +406,8 @@ class Services:
 
     def _make_rounds(self, tier: "Tier", standing: "TierStanding") -> None:
         from broker.tier.sweep import Sweep, SweepParts
-        from broker.tier.tiering import Tiering, TierParts
+        from broker.tier.tiering import Tiering
+        from broker.tier.tiering_parts import TierParts
 
         self.tiering = Tiering(
             TierParts(

@@ -5,6 +5,7 @@ what is missing comes from commits of whoever owned the shard before.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
@@ -15,6 +16,7 @@ from broker.runtime.lanes import DiskLane
 from config.topic import TopicConfig
 from protocol.errors import DecodeError
 from protocol.records.batch import read_header
+from storage.cleaner.cleanable_logs import is_compacted
 from storage.directory.log_manager import LogManager
 from storage.log.following import (
     EpochRange,
@@ -148,8 +150,10 @@ class LocalLogs:
         if manifest.segments:
             log = await self._lane.run(self._agreeing_with, parts, row, manifest)
             if log is None:
-                log = await away.lane.run(parts.adopted, row, manifest)
-                log.reconfigure(self._topic_config(row.topic))
+                config = self._topic_config(row.topic)
+                adopt = partial(parts.adopted, row, manifest, is_local=is_compacted(config))
+                log = await away.lane.run(adopt)
+                log.reconfigure(config)
         else:
             log = await self._lane.run(self._agreeing, row)
         await away.lane.run(parts.lead, log, manifest, shard.epoch)
@@ -169,7 +173,8 @@ class LocalLogs:
             return None
         log.reconfigure(self._topic_config(row.topic))
         end = manifest.end_offset
-        if not log.is_closed and log.topic_id == topic_id:
+        is_whole = not (log.snapshot.first_local and is_compacted(log.config))
+        if not log.is_closed and log.topic_id == topic_id and is_whole:
             begin = _begin_of(log, row)
             ranges = [*ranges_of(manifest, begin), *_ranges(row, max(begin, end))]
             if log.snapshot.local_start_offset <= end <= agreed_end(log, ranges, begin):

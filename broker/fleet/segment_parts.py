@@ -47,15 +47,18 @@ class SegmentParts(NamedTuple):
             raise CorruptCheckpoint(keys.prefix, "the manifest is another partition's")
         return found if found.end_offset > row.log_start_offset else empty
 
-    def adopted(self, row: PartitionRow, manifest: Manifest) -> Log:
+    def adopted(self, row: PartitionRow, manifest: Manifest, *, is_local: bool) -> Log:
         """A log of which all is in the store. Blocks, and asks the store for its producers.
 
-        Segments whose end the store has no snapshot of come along: a start reads them.
-        CorruptLog, StoreError, DiskError.
+        Segments whose end the store has no snapshot of come along: a start reads them. So do all
+        of them where `is_local` says so: of a log that compaction rewrites. CorruptLog, StoreError,
+        DiskError.
         """
         keys, fs = _keys_of(row), self.env.fs
         known = [each.end_offset for each in manifest.segments if SNAPSHOT in each.parts]
         local_start = max(known, default=manifest.segments[0].base_offset)
+        if is_local:
+            local_start = manifest.segments[0].base_offset
 
         def write(path: str) -> None:
             epochs = LeaderEpochs(fs, f"{path}/{LEADER_EPOCHS_FILE}")
@@ -73,7 +76,11 @@ class SegmentParts(NamedTuple):
                 download.empty_segment(manifest.end_offset)
             local_state.save(fs, path, LocalState(_begun(manifest), local_start))
 
-        return self.logs.adopt_log(*_place(keys), keys.topic_id, write)
+        log = self.logs.adopt_log(*_place(keys), keys.topic_id, write)
+        if is_local and manifest.cleaned is not None:
+            clean = manifest.cleaned
+            self.logs.cleaned(log, min(clean.end_offset, manifest.end_offset), clean.horizon_ms)
+        return log
 
     def note(self, log: Log, manifest: Manifest) -> None:
         """The directory knows this state, whatever a leader of before has written there. DiskError.

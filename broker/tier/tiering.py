@@ -10,21 +10,13 @@ tried again in the next round, and keeps none of the others.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 
-from broker.guards.clock_guard import ClockWatch
-from broker.guards.disk_space import DiskSpace
 from broker.partitions.partition import Partition
 from broker.runtime.event_log import event
 from broker.runtime.gathering import wait_for
-from broker.runtime.lanes import DiskLane
-from broker.tier.standing import TierStanding
-from broker.tier.tier import Tier
-from broker.topics.topic_catalog import TopicCatalog
-from config.store import ConfigStore
+from broker.tier.tiering_parts import Crews, TierParts
 from protocol.errors import KafkaError
-from storage.directory.log_manager import LogManager
-from storage.env import Clock
 from storage.errors import StorageError
 from storage.log.lifecycle import learn_times
 from storage.log.log import Log
@@ -45,44 +37,6 @@ MOST_UNCOPIED_BYTES = 128 << 20
 """In a fleet a segment ends at this size: the next leader loads what is in none from commits."""
 FINAL = (WriterReplaced, TierMismatch)
 """Errors after which nothing more is copied until a person has looked."""
-
-
-class Crews(NamedTuple):
-    """Limits of partitions that do one kind of work at a time."""
-
-    copiers: asyncio.Semaphore
-    expirations: asyncio.Semaphore
-
-
-class SharedSegments(Protocol):
-    """The logs of a fleet: each is copied by its leader, and others have to hear of it first."""
-
-    def is_led(self, log: Log) -> bool:
-        """True for a log that this node may copy from."""
-
-    async def named(self, tiered: TieredLog) -> None:
-        """Returns when the present manifest counts. StorageError."""
-
-    async def start_named(self, log: Log) -> None:
-        """Returns when what is before the log's start may go. StorageError."""
-
-
-class TierParts(NamedTuple):
-    """The services that a round works with."""
-
-    topics: TopicCatalog
-    logs: LogManager
-    config: ConfigStore
-    clock: Clock
-    clock_watch: ClockWatch
-    disk: DiskLane
-    tier: Tier
-    standing: TierStanding
-    sync: Callable[[Log], None]
-    """Has a log synced soon: a segment that has ended is copied once it is on the disk."""
-    space: DiskSpace
-    shared: SharedSegments | None = None
-    """None: this broker is alone, and copies the topics whose settings ask for it."""
 
 
 class Tiering:
@@ -116,7 +70,7 @@ class Tiering:
         has_remote = known is not None and known.log is log and bool(known.manifest.segments)
         is_wanted = log.config.remote_storage_enable or has_remote or self._is_state(log)
         if self._parts.shared is not None:
-            is_wanted = self._parts.shared.is_led(log) and not self._parts.logs.is_rewritten(log)
+            is_wanted = self._parts.shared.is_led(log)
         if not log.takes_changes or not is_wanted or log.topic_id is None:
             return
         if self._parts.tier.tally.is_stopped(log):
@@ -157,11 +111,13 @@ class Tiering:
         """In a fleet all is copied: what is in segments needs no commit, and is not loaded by the
         next leader. What leaves the disk, the topic's settings say.
         """
-        is_tiered = partition.log.config.remote_storage_enable
+        is_rewritten = self._parts.logs.is_rewritten(partition.log)
+        leaves = partition.log.config.remote_storage_enable and not is_rewritten
         await self._end_old_segment(partition)
         await self._end_uncopied_segment(partition)
-        await self._copy(partition, tiered, tiered.copy_next, leaves=is_tiered)
-        if is_tiered:
+        copy_next = self._mirror(tiered) if is_rewritten else tiered.copy_next
+        await self._copy(partition, tiered, copy_next, leaves=leaves)
+        if leaves:
             await self._drop(partition, tiered)
 
     async def _end_uncopied_segment(self, partition: Partition) -> None:
@@ -252,6 +208,7 @@ class Tiering:
             if leaves:
                 await self._drop(partition, tiered)
             began = parts.clock.monotonic()
+        await self._named(tiered)
         await self._in_turn(partition, tiered.show)  # what the last call has named
 
     def _mirror(self, tiered: TieredLog) -> Callable[[Pace], RemoteSegment | None]:

@@ -25,6 +25,7 @@ SETTINGS = {
     "horolog.fleet.checkpoint.ms": "1000",
     "log.retention.check.interval.ms": "300",
     "log.initial.task.delay.ms": "300",
+    "log.cleaner.backoff.ms": "200",
 }
 SMALL = {"segment.bytes": str(1 << 20)}
 
@@ -74,10 +75,12 @@ class Writer:
         })  # fmt: skip
         self.sent = 0
 
-    def send(self, count: int) -> None:
+    def send(self, count: int, *, keys: int = 0) -> None:
+        """With so many keys in each partition; none."""
         for _ in range(count):
-            value = f"{self.sent:08d}".ljust(RECORD, "x")
-            self._producer.produce("t", value.encode(), partition=self.sent % PARTITIONS)
+            value = f"{self.sent:08d}".ljust(RECORD, "x").encode()
+            key = str(self.sent // PARTITIONS % keys) if keys else None
+            self._producer.produce("t", value, key, partition=self.sent % PARTITIONS)
             self.sent += 1
         assert self._producer.flush(90) == 0
 
@@ -112,7 +115,7 @@ def copied(fleet: FleetOfBrokers) -> int:
     return int(row["n"])
 
 
-def numbers(fleet: FleetOfBrokers, count: int) -> list[int]:
+def numbers(fleet: FleetOfBrokers, count: int, *, within: float = PATIENCE) -> list[int]:
     """All records from the earliest ones on; a little longer than needed, for one too many."""
     reader = Consumer({
         "bootstrap.servers": fleet.bootstrap, "group.id": "none",
@@ -120,7 +123,7 @@ def numbers(fleet: FleetOfBrokers, count: int) -> list[int]:
         "reconnect.backoff.max.ms": 300,
     })  # fmt: skip
     reader.assign([TopicPartition("t", each, 0) for each in range(PARTITIONS)])
-    found, end = list[int](), time.monotonic() + PATIENCE
+    found, end = list[int](), time.monotonic() + within
     while len(found) < count and time.monotonic() < end:
         for each in reader.consume(500, 0.5):
             assert each.error() is None, each.error()
@@ -169,6 +172,28 @@ def test_leaders_that_take_turns_copy_each_record_once(
     until(lambda: copied(fleet) > 3000, f"only {copied(fleet)} records were copied")
     assert numbers(fleet, 3600) == list(range(3600))
     assert sorted(admin.list_topics("t").topics["t"].partitions) == [0, 1, 2]
+
+
+def test_the_last_record_of_each_key_outlives_all_disks(
+    fleet: FleetOfBrokers, tmp_path: Path
+) -> None:
+    quick = {"min_cleanable_dirty_ratio": "0.01", "max_compaction_lag_ms": "500"}
+    made(fleet, cleanup_policy="compact", segment_ms="1000", **quick)
+    writer = Writer(fleet)
+    for _ in range(4):
+        writer.send(500, keys=20)
+        time.sleep(1.2)  # the next record ends the segment
+    writer.send(60, keys=20)
+    until(lambda: copied(fleet) > 1900, f"only {copied(fleet)} records were copied")
+    until(lambda: len(numbers(fleet, 2060, within=5.0)) < 700, "nothing is compacted")
+    for node_id in (1, 2, 3):
+        fleet.kill(node_id)
+        shutil.rmtree(tmp_path / f"node-{node_id}")
+    for node_id in (1, 2, 3):
+        fleet.start(node_id, SETTINGS)
+    found = numbers(fleet, 2060, within=20.0)
+    assert set(range(2000, 2060)) <= set(found)
+    assert len(found) == len(set(found)) < 2060
 
 
 def test_records_leave_the_disks_and_then_the_store(fleet: FleetOfBrokers) -> None:

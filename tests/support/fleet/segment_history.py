@@ -5,6 +5,8 @@ have; those of before go on copying. Each next one has what is committed, and no
 """
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from broker.fleet.catalog.rows import (
@@ -19,11 +21,16 @@ from broker.fleet.catalog.rows import (
 from broker.fleet.frame import ArrivedBatch, PartitionBatches, make_frame
 from broker.fleet.local_logs import LocalLog, LocalLogs, StorePart
 from broker.fleet.segment_parts import SegmentParts
+from config.topic import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.records.record import read_records
+from protocol.records.scan import scan_batches
+from storage.cleaner.cleanable_logs import learn_ages, verdict_on
+from storage.cleaner.cleaner import Cleaning, CleaningMemory
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import LogOffline, StorageError
+from storage.log.compaction_state import CleanPart
 from storage.log.following import batches_between
 from storage.log.lifecycle import learn_times
 from storage.retention.plan import RetentionLimits
@@ -35,13 +42,15 @@ from tests.support.disk.simdisk import SimFileSystem
 from tests.support.disk.simenv import SeededRng
 from tests.support.fleet.commits import HeldCommits
 from tests.support.fleet.real_host import CONFIG
+from tests.support.records.cleaning import COMPACT
 from tests.support.tier.memory_store import MemoryStore
 from tests.support.worlds.handler_world import InlineLanes
 
 NOW = 1_700_000_000_000
 KEY = PartitionKey(UUID(int=5), 0)
 COMMIT = CommitId(Incarnation(1, 1), 1)
-STEPS = 60
+STEPS, KEYS = 60, 5
+COMPACTED = replace(CONFIG, cleanup_policy=COMPACT, delete_retention_ms=500)
 ALL = RetentionLimits(retention_ms=0, retention_bytes=-1)
 
 
@@ -68,6 +77,7 @@ class Rows:
         self.epoch = 0
         self.values: list[tuple[int, int]] = []
         """Epoch and value by offset."""
+        self.keys: list[bytes | None] = []
         self.arrivals: dict[int, int] = {}
 
     def row(self) -> PartitionRow:
@@ -89,6 +99,7 @@ class Rows:
         ]
         for each in batches:
             self.values.append((self.epoch, value_of(each.data)))
+            self.keys.append(key_of(each.data))
             self.arrivals[each.base_offset] = each.arrival_ms
         log.mark_durable(log.end_offset)
 
@@ -109,38 +120,41 @@ class Rows:
 class Node:
     """A machine with a disk of its own, and a way to the store that all share."""
 
-    def __init__(self, number: int, store: MemoryStore, clock: "Clock") -> None:
+    def __init__(
+        self, number: int, store: MemoryStore, clock: "Clock", config: TopicConfig
+    ) -> None:
         self._store = store
         self._clock = clock
         self._number = number
-        self._fs = SimFileSystem(clock=clock)
+        self._config = config
+        self.fs = SimFileSystem(clock=clock)
         self.log: LocalLog | None = None
         self._starts = 0
         self.start()
 
     def start(self) -> None:
         self._starts += 1
-        env = Env(self._clock, self._fs, SeededRng(100 * self._starts + self._number))
-        self._fs.make_dir("/cache")
-        cache = ObjectCache(self._fs, "/cache", 1 << 20)
+        env = Env(self._clock, self.fs, SeededRng(100 * self._starts + self._number))
+        self.fs.make_dir("/cache")
+        cache = ObjectCache(self.fs, "/cache", 1 << 20)
         cache.open()
         self.remote = RemoteLogs(Reach(self._store, cache), env)
-        logs = LogManager(env, "/data", lambda _: CONFIG, self.remote)
+        logs = self.logs = LogManager(env, "/data", lambda _: self._config, self.remote)
         logs.open_directory("cluster", self._number)
         logs.load()
         parts = SegmentParts(logs, self.remote, self._store, env)
         lane = InlineLanes()
         self.host = LocalLogs(
-            logs, lane, lambda _: CONFIG, Front(), StorePart(parts, lane)  # type: ignore[arg-type]
+            logs, lane, lambda _: self._config, Front(), StorePart(parts, lane)  # type: ignore[arg-type]
         )  # fmt: skip
 
     def crash(self, dice: random.Random) -> None:
         """A power cut: what is not synced may go."""
-        self._fs = self._fs.after_crash(dice.getrandbits(32))
+        self.fs = self.fs.after_crash(dice.getrandbits(32))
         self.start()
 
     def lose_disk(self) -> None:
-        self._fs = SimFileSystem(clock=self._clock)
+        self.fs = SimFileSystem(clock=self._clock)
         self.start()
 
     async def lead(self, rows: Rows) -> None:
@@ -169,21 +183,60 @@ class Clock:
         return self.now / 1000
 
 
+def key_of(data: bytes) -> bytes | None:
+    [record] = read_records(memoryview(data))
+    return None if record.key is None else bytes(record.key)
+
+
 def value_of(data: bytes) -> int:
     [record] = read_records(memoryview(data))
     return int(record.value or b"")
 
 
-def check(rows: Rows, log: LocalLog) -> None:
-    """The leader has all that is committed, as it was written, and nothing else."""
+def check(rows: Rows, log: LocalLog, *, is_compacted: bool) -> None:
+    """The leader has all that is committed, as it was written, and nothing else.
+
+    Of a compacted log the last record of each key at least.
+    """
     begin = log.log.snapshot.log_start_offset
     assert begin == rows.log_start
     assert log.end_offset == len(rows.values)
+    found = dict(records_of(log, begin, len(rows.values)))
+    for offset, (value, epoch) in found.items():
+        assert (epoch, value) == rows.values[offset], offset
+    if not is_compacted:
+        assert sorted(found) == list(range(begin, len(rows.values)))
+        check_arrivals(rows, log)
+        return
+    last = {key: offset for offset, key in enumerate(rows.keys)}
+    assert set(last.values()) <= found.keys(), "the last record of a key is gone"
+
+
+def records_of(log: LocalLog, begin: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Value and epoch by offset."""
     at = begin
+    while at < end:
+        data = log.log.read(at, 1 << 20, up_to=end, min_one_batch=True)
+        while data.unverified is not None:
+            data.unverified.settle()
+            data = log.log.read(at, 1 << 20, up_to=end, min_one_batch=True)
+        view = memoryview(data.read())
+        if not view:
+            return  # compaction has left nothing behind
+        for row in scan_batches(view).batches:
+            for record in read_records(view[row[0] : row[0] + row[5]]):
+                if record.offset >= at:
+                    epoch = log.log.epochs.epoch_at(record.offset)
+                    assert epoch is not None
+                    yield record.offset, (int(record.value or b""), epoch)
+            at = max(at, row[2] + 1)
+
+
+def check_arrivals(rows: Rows, log: LocalLog) -> None:
+    """Each batch came when its first leader had it."""
+    at = log.log.snapshot.log_start_offset
     while at < len(rows.values):
         for each in batches_between(log.log, at, len(rows.values), 1 << 20):
-            epoch = log.log.epochs.epoch_at(each.base_offset)
-            assert (epoch, value_of(each.data)) == rows.values[each.base_offset], each.base_offset
             assert abs(each.arrival_ms - rows.arrivals[each.base_offset]) <= 200
             at = each.last_offset + 1
 
@@ -191,11 +244,13 @@ def check(rows: Rows, log: LocalLog) -> None:
 class History:
     """A course of events by its seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_compacted: bool = False) -> None:
         self.dice = random.Random(seed)
         self.store = MemoryStore()
         clock = Clock()
-        self.nodes = [Node(number, self.store, clock) for number in (1, 2, 3)]
+        self.is_compacted = is_compacted
+        config = COMPACTED if is_compacted else CONFIG
+        self.nodes = [Node(number, self.store, clock, config) for number in (1, 2, 3)]
         self.clock = clock
         self.rows = Rows()
         self.next_value = 0
@@ -204,10 +259,9 @@ class History:
     async def run(self) -> None:
         self.leader = self.nodes[0]
         await self.leader.lead(self.rows)
-        ways = [
-            self.write, self.write, self.write, self.copy, self.copy, self.drop, self.trim,
-            self.zombie, self.move, self.move,
-        ]  # fmt: skip
+        ways = [self.write, self.write, self.write, self.copy, self.copy, self.zombie]
+        ways += [self.move, self.move]
+        ways += [self.clean, self.clean] if self.is_compacted else [self.drop, self.trim]
         for _ in range(STEPS):
             await self.dice.choice(ways)()
         await self.move()
@@ -221,7 +275,8 @@ class History:
         for _ in range(count):
             value = str(self.next_value).rjust(40).encode()
             self.next_value += 1
-            batch = build_batch([(self.clock.now_ms(), None, value)])
+            key = b"%d" % self.dice.randrange(KEYS) if self.is_compacted else None
+            batch = build_batch([(self.clock.now_ms(), key, value)])
             self.log.log.append(memoryview(batch), acks_all=True, leader_epoch=self.rows.epoch)
 
     async def write(self) -> None:
@@ -232,10 +287,35 @@ class History:
         self.log.log.mark_durable(self.log.log.sync())
 
     async def copy(self) -> None:
-        row = self.leader.tiered.copy_next(lambda _: None)
-        if row is not None and self.dice.random() < 0.8:
-            self.rows.name(self.leader.tiered)
-            self.leader.tiered.show()
+        tiered = self.leader.tiered
+        if self.is_compacted:
+            cleaned = self.leader.logs.cleaner_offsets.clean_part(("t", 0))
+            while tiered.mirror_next(lambda _: None, cleaned) is not None:
+                pass
+        else:
+            tiered.copy_next(lambda _: None)
+        if tiered.manifest.number and self.dice.random() < 0.8:
+            self.rows.name(tiered)
+            tiered.show()
+            gone = tiered.take_replaced()
+            tiered.forget(gone)
+            self.store.delete([key for row in gone for key in tiered.objects_of(row)])
+
+    async def clean(self) -> None:
+        """A run of the leader's cleaner."""
+        log, logs = self.log.log, self.leader.logs
+        log.roll()
+        log.mark_durable(log.sync())
+        assert learn_ages(log, 1 << 30)
+        verdict = verdict_on(log, logs.cleaner_offsets, self.clock.now_ms())
+        memory = CleaningMemory(24 * 4096, 0.9, 1 << 16)
+        env = Env(self.clock, self.leader.fs, SeededRng(2))
+        run = Cleaning(log, verdict, memory, env, self.leader.tiered)
+        for part in run.slices():
+            if part.in_turn is not None:
+                part.in_turn()
+        logs.bury(log, run.replaced)
+        logs.cleaned(log, run.first_dirty, run.stats.next_horizon_ms)
 
     async def drop(self) -> None:
         tiered, log = self.leader.tiered, self.log.log
@@ -264,8 +344,12 @@ class History:
     async def zombie(self) -> None:
         """A leader of before goes on copying: what it puts counts for nothing."""
         if self.zombies:
+            zombie = self.dice.choice(self.zombies)
             try:
-                self.dice.choice(self.zombies).copy_next(lambda _: None)
+                if self.is_compacted:
+                    zombie.mirror_next(lambda _: None, CleanPart())
+                else:
+                    zombie.copy_next(lambda _: None)
             except (LogOffline, StorageError):
                 return
 
@@ -283,11 +367,11 @@ class History:
                 node.crash(self.dice)
         self.leader = node
         await node.lead(self.rows)
-        check(self.rows, self.log)
+        check(self.rows, self.log, is_compacted=self.is_compacted)
 
 
-async def play_segments(seed: int) -> int:
+async def play_segments(seed: int, *, is_compacted: bool = False) -> int:
     """One history; the take-overs it had. AssertionError, or whatever it meets."""
-    history = History(seed)
+    history = History(seed, is_compacted=is_compacted)
     await history.run()
     return history.rows.epoch

@@ -10,3 +10,8 @@ HISTORIES = 40
 @pytest.mark.parametrize("seed", range(HISTORIES))
 async def test_each_leader_has_what_is_committed_whatever_its_disk_has(seed: int) -> None:
     assert 1 < await play_segments(seed) <= STEPS
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+async def test_compaction_loses_no_key_whoever_leads(seed: int) -> None:
+    assert 1 < await play_segments(seed, is_compacted=True) <= STEPS
