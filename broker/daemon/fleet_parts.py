@@ -55,9 +55,8 @@ def store_part(parts: FleetParts) -> StorePart | None:
     if parts.tier is None:
         return None
     remote = parts.tier.remote
-    return StorePart(
-        SegmentParts(parts.logs, remote, remote.reach.store, parts.env), parts.tier.copies
-    )
+    segments = SegmentParts(parts.logs, remote.reach.store, parts.env)
+    return StorePart(segments, remote, parts.tier.copies)
 
 
 def commit_store(settings: BrokerConfig) -> ObjectStore:

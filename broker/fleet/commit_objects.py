@@ -1,18 +1,27 @@
 """Objects of commits in a store: each written once, under a name that was never used before."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from broker.fleet.catalog.rows import CommitId
-from broker.runtime.lanes import DiskLane
 from storage.env import Rng
 from storage.tier.port import ObjectStore
+
+T = TypeVar("T")
+
+
+class Requests(Protocol):
+    """Threads that ask the store."""
+
+    def run(self, work: Callable[..., T], *arguments: object) -> Awaitable[T]:
+        """Result of `work`, or its error."""
 
 
 class CommitObjects:
     """The `CommitStore` of an object store. Used from the event loop; requests run on a lane."""
 
-    def __init__(self, store: ObjectStore, lane: DiskLane, rng: Rng) -> None:
+    def __init__(self, store: ObjectStore, lane: Requests, rng: Rng) -> None:
         """`rng` makes names."""
         self._prefix = ""
         self._store = store

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from broker.fleet.catalog.rows import OwnedShard, PartitionKey, PartitionRow
 from broker.fleet.frame import ArrivedBatch, CorruptFrame, StoredBatch
 from broker.fleet.host import BytesOf, OwnedLog, WriteCommits
-from broker.fleet.segment_parts import SegmentParts, ranges_of
+from broker.fleet.segment_parts import SegmentParts, begun, ranges_of
 from broker.runtime.lanes import DiskLane
 from config.topic import TopicConfig
 from protocol.errors import DecodeError
@@ -26,7 +26,9 @@ from storage.log.following import (
     has_unwritten_epoch,
 )
 from storage.log.log import Log
+from storage.tier.local_state import LocalState
 from storage.tier.manifest import Manifest
+from storage.tier.remote_logs import RemoteLogs
 from storage.validation.dirty_timestamps import TimeRules
 
 
@@ -96,7 +98,13 @@ class StorePart(NamedTuple):
     """Segments in the store, and the lane of those that ask it."""
 
     parts: SegmentParts
+    remote: RemoteLogs
     lane: DiskLane
+
+    def lead(self, log: Log, manifest: Manifest, epoch: int) -> None:
+        """The log reads what the store has, and this node writes manifests of this epoch."""
+        start = log.snapshot.local_start_offset if manifest.segments else 0
+        self.remote.led(log, LocalState(begun(manifest), start), epoch)
 
 
 class LocalLogs:
@@ -133,7 +141,7 @@ class LocalLogs:
         for committed in row.spans:
             if committed.span.end_offset > have:
                 batches = await bytes_of(committed)
-                have = await self._lane.run(_append, log, batches)
+                have = await self._lane.run(append_missing, log, batches)
         end = row.spans[-1].span.end_offset if row.spans else row.log_start_offset
         if have != end:
             raise CorruptFrame(f"{row.topic}-{row.partition.number} ends at {have}, not at {end}")
@@ -156,7 +164,7 @@ class LocalLogs:
                 log.reconfigure(config)
         else:
             log = await self._lane.run(self._agreeing, row)
-        await away.lane.run(parts.lead, log, manifest, shard.epoch)
+        await away.lane.run(away.lead, log, manifest, shard.epoch)
         return log
 
     def _agreeing_with(
@@ -205,7 +213,7 @@ class LocalLogs:
         """As the port has it."""
         self._front.end(_local(log))
         if self._away is not None:
-            self._away.parts.remote.resigned(_local(log).log)
+            self._away.remote.resigned(_local(log).log)
 
     def remove(self, log: OwnedLog) -> None:
         """As the port has it. Its directory goes with the next one that wants its name."""
@@ -232,7 +240,7 @@ class LocalLogs:
     def _remove(self, log: Log, row: PartitionRow) -> None:
         """On the lane: what the store has of the same topic stays."""
         if self._away is not None and log.topic_id == row.partition.topic_id:
-            self._away.parts.remote.left(log)
+            self._away.remote.left(log)
         self._logs.delete_log(row.topic, row.partition.number)
 
     def _opened(self, row: PartitionRow) -> Log:
@@ -262,8 +270,8 @@ def _begin_of(log: Log, row: PartitionRow) -> int:
     return max(log.snapshot.log_start_offset, row.log_start_offset)
 
 
-def _append(log: Log, batches: Sequence[ArrivedBatch]) -> int:
-    """On the lane: those that are missing; the end of the log."""
+def append_missing(log: Log, batches: Sequence[ArrivedBatch]) -> int:
+    """Appends those behind the end; the new end. Blocks. CorruptFrame, StorageError."""
     rules, end = TimeRules(log.config), log.snapshot.log_end_offset
     try:
         for each in batches:

@@ -21,14 +21,12 @@ from storage.tier.manifest import Manifest
 from storage.tier.manifest_chain import read_one
 from storage.tier.names import EpochKeys, PartitionKeys
 from storage.tier.port import ObjectStore
-from storage.tier.remote_logs import RemoteLogs
 
 
 class SegmentParts(NamedTuple):
     """The store's part of a node. Calls that ask the store block, on a lane of its own."""
 
     logs: LogManager
-    remote: RemoteLogs
     store: ObjectStore
     env: Env
 
@@ -38,7 +36,7 @@ class SegmentParts(NamedTuple):
 
         CorruptCheckpoint, ObjectMissing, StoreError.
         """
-        keys = _keys_of(row)
+        keys = keys_of(row)
         empty = Manifest(0, *keys, log_start_offset=row.log_start_offset)
         if row.manifest is None:
             return empty
@@ -54,46 +52,58 @@ class SegmentParts(NamedTuple):
         of them where `is_local` says so: of a log that compaction rewrites. CorruptLog, StoreError,
         DiskError.
         """
-        keys, fs = _keys_of(row), self.env.fs
+        keys, fs = keys_of(row), self.env.fs
+        first = manifest.segments[0].base_offset
         known = [each.end_offset for each in manifest.segments if SNAPSHOT in each.parts]
-        local_start = max(known, default=manifest.segments[0].base_offset)
-        if is_local:
-            local_start = manifest.segments[0].base_offset
+        local_start = first if is_local else max(known, default=first)
 
         def write(path: str) -> None:
-            epochs = LeaderEpochs(fs, f"{path}/{LEADER_EPOCHS_FILE}")
-            for each in manifest.epochs:
-                epochs.assign(*each)
-            epochs.truncate_to(manifest.end_offset)
-            epochs.save()
-            download = Download(self.store, keys, fs, path, lambda _: None)
-            for segment in manifest.segments:
-                if segment.end_offset == local_start:
-                    download.snapshot(segment)
-                elif segment.end_offset > local_start:
-                    download.segment(segment)
-            if local_start < manifest.end_offset:
-                download.empty_segment(manifest.end_offset)
-            local_state.save(fs, path, LocalState(_begun(manifest), local_start))
+            self._bring(keys, manifest, local_start, path)
+            local_state.save(fs, path, LocalState(begun(manifest), local_start))
 
         log = self.logs.adopt_log(*_place(keys), keys.topic_id, write)
-        if is_local and manifest.cleaned is not None:
-            clean = manifest.cleaned
-            self.logs.cleaned(log, min(clean.end_offset, manifest.end_offset), clean.horizon_ms)
+        if is_local:
+            self._note_clean_part(log, manifest)
         return log
+
+    def whole(self, row: PartitionRow, manifest: Manifest) -> Log:
+        """A log with all segments, that needs no store. As `adopted`."""
+        keys, first = keys_of(row), manifest.segments[0].base_offset
+        log = self.logs.adopt_log(
+            *_place(keys), keys.topic_id, lambda path: self._bring(keys, manifest, first, path)
+        )
+        self._note_clean_part(log, manifest)
+        return log
+
+    def _bring(self, keys: PartitionKeys, manifest: Manifest, local_start: int, path: str) -> None:
+        """Segments from there on, the producers before them, and all epochs."""
+        epochs = LeaderEpochs(self.env.fs, f"{path}/{LEADER_EPOCHS_FILE}")
+        for each in manifest.epochs:
+            epochs.assign(*each)
+        epochs.truncate_to(manifest.end_offset)
+        epochs.save()
+        download = Download(self.store, keys, self.env.fs, path, lambda _: None)
+        for segment in manifest.segments:
+            if segment.end_offset == local_start:
+                download.snapshot(segment)
+            elif segment.end_offset > local_start:
+                download.segment(segment)
+        if local_start < manifest.end_offset:
+            download.empty_segment(manifest.end_offset)
+
+    def _note_clean_part(self, log: Log, manifest: Manifest) -> None:
+        clean = manifest.cleaned
+        if clean is not None and clean.end_offset:
+            end_offset = min(clean.end_offset, manifest.end_offset)
+            self.logs.cleaned(log, end_offset, clean.horizon_ms)
 
     def note(self, log: Log, manifest: Manifest) -> None:
         """The directory knows this state, whatever a leader of before has written there. DiskError.
 
         A log that is opened again has it.
         """
-        state = LocalState(_begun(manifest), log.snapshot.local_start_offset)
+        state = LocalState(begun(manifest), log.snapshot.local_start_offset)
         local_state.save(self.env.fs, log.files.path, state)
-
-    def lead(self, log: Log, manifest: Manifest, epoch: int) -> None:
-        """The log reads what the store has, and this node writes manifests of this epoch."""
-        start = log.snapshot.local_start_offset if manifest.segments else 0
-        self.remote.led(log, LocalState(_begun(manifest), start), epoch)
 
 
 def ranges_of(manifest: Manifest, begin: int) -> list[EpochRange]:
@@ -107,12 +117,13 @@ def ranges_of(manifest: Manifest, begin: int) -> list[EpochRange]:
     return [each for each in found if each.begin < each.end]
 
 
-def _begun(manifest: Manifest) -> Manifest:
-    """As the next leader begins with it."""
+def begun(manifest: Manifest) -> Manifest:
+    """A state as the next leader begins with it."""
     return manifest._replace(number=0)
 
 
-def _keys_of(row: PartitionRow) -> PartitionKeys:
+def keys_of(row: PartitionRow) -> PartitionKeys:
+    """Names of the partition's objects."""
     return PartitionKeys(row.topic, row.partition.topic_id, row.partition.number)
 
 

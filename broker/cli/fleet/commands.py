@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from broker.cli.main import CommandFailed
-from broker.runtime.exit_status import NOT_USABLE
+from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 
 if TYPE_CHECKING:
     from broker.fleet.catalog.postgres import PostgresCatalog
@@ -100,6 +100,46 @@ def drain(url: str, node_id: int, *, undo: bool) -> int:
     if not _run(lambda: _with_catalog(url, note)):
         raise CommandFailed(f"no node {node_id} was ever in this fleet", UNKNOWN_NODE)
     click.echo(f"node {node_id} " + ("may have shards again" if undo else "gives its shards away"))
+    return 0
+
+
+@command.command("export", short_help="Make a data directory of all that a fleet has.")
+@at_url
+@click.option(
+    "--store", "place", metavar="URL", required=True,
+    help="The fleet's object store, as its brokers' horolog.tier.url has it.",
+)  # fmt: skip
+@click.option(
+    "--data-dir", "directory", metavar="DIR", required=True,
+    help="Directory to make; empty if it is there.",
+)  # fmt: skip
+@click.option("--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too.")
+def export(url: str, place: str, directory: str, *, allow_http: bool) -> int:
+    """Make a data directory of all topics, records, groups, settings, users and ACLs of a fleet.
+
+    It is a back-up, and the way back to one broker: `horolog serve --data-dir DIR` without
+    horolog.fleet.url has what the fleet had, with the same ids and offsets. The brokers are not
+    asked, and may run: each partition is as of one moment, those of groups first. For the way back
+    stop them before. Nothing is changed in the database and in the store.
+
+    One that was cut off leaves a DIR on which no broker starts: run it once more. Exit status: 0,
+    2 when the database, the store or DIR cannot be used, 3 when what they have cannot be read.
+    """
+    from broker.access.store.refusals import TierRefused
+    from broker.cli.fleet.exporting import exported
+    from broker.fleet.frame import CorruptFrame
+    from storage.errors import CorruptCheckpoint, CorruptLog, StorageError
+
+    try:
+        done = _run(lambda: exported(_checked(url), place, directory, allow_http=allow_http))
+    except (CorruptCheckpoint, CorruptLog, CorruptFrame) as error:
+        raise CommandFailed(str(error), CORRUPT) from error
+    except (TierRefused, StorageError) as error:
+        raise CommandFailed(str(error), NOT_USABLE) from error
+    click.echo(
+        f"{directory} has {done.partitions} partitions of {done.topics} topics, "
+        f"with offsets up to {done.records_end} in all"
+    )
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.fleet.postgres_server import PostgresServer, postgres
 from tests.support.tier.s3_server import S3Server, free_ports, seaweedfs
-from tests.support.worlds.broker_process import start_broker
+from tests.support.worlds.broker_process import own_environment, start_broker
 from tests.support.worlds.node_process import NodeProcess
 
 LEASE_MS = 1000
@@ -49,6 +49,16 @@ class FleetOfBrokers:
         )
         self.running[node_id] = node
         return node
+
+    @property
+    def store_url(self) -> str:
+        """The fleet's place in the store."""
+        return self._store.url(self._prefix)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables with which commands reach the store."""
+        return {**own_environment(), **self._store.environment}
 
     @property
     def bootstrap(self) -> str:

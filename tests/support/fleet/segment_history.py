@@ -142,10 +142,10 @@ class Node:
         logs = self.logs = LogManager(env, "/data", lambda _: self._config, self.remote)
         logs.open_directory("cluster", self._number)
         logs.load()
-        parts = SegmentParts(logs, self.remote, self._store, env)
+        parts = SegmentParts(logs, self._store, env)
         lane = InlineLanes()
         self.host = LocalLogs(
-            logs, lane, lambda _: self._config, Front(), StorePart(parts, lane)  # type: ignore[arg-type]
+            logs, lane, lambda _: self._config, Front(), StorePart(parts, self.remote, lane)  # type: ignore[arg-type]
         )  # fmt: skip
 
     def crash(self, dice: random.Random) -> None:

@@ -1,0 +1,167 @@
+"""A fleet as the data directory of a broker that stands alone: its back-up, and the way back.
+
+No broker is asked, and none is disturbed: rows and objects say all. Each partition is as of one
+moment, those of committed offsets and transactions first, so that no group is ahead of its records.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from broker.fleet.bodies import BodyGone, CommittedBodies
+from broker.fleet.catalog.port import FleetCatalog
+from broker.fleet.catalog.rows import PartitionRow, Topics
+from broker.fleet.committer import CommitStore
+from broker.fleet.image import SETTINGS
+from broker.fleet.local_logs import append_missing
+from broker.fleet.segment_parts import SegmentParts, keys_of
+from broker.quotas.quota_file import FILE_NAME as QUOTA_FILE
+from broker.quotas.service import DOCUMENT as QUOTAS
+from broker.security.acl_file import FILE_NAME as ACL_FILE
+from broker.security.authority import DOCUMENT as ACLS
+from broker.security.users import DOCUMENT as USERS
+from broker.security.users_file import FILE_NAME as USER_FILE
+from broker.topics.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
+from config.store import ConfigStore
+from storage.directory.log_manager import LogManager
+from storage.directory.topics_file import FILE_NAME as TOPICS_FILE
+from storage.directory.topics_file import CatalogState, TopicEntry, render
+from storage.env import Env
+from storage.files.layout import META_PROPERTIES_FILE
+from storage.files.meta_properties import MetaProperties, write_meta_properties
+from storage.log.log import Log
+from storage.tier.marked_directory import marked_directory
+from storage.tier.port import ObjectMissing, ObjectStore
+from storage.tier.restore import RestoreProgress
+
+FILES = {SETTINGS: SETTINGS_FILE, QUOTAS: QUOTA_FILE, USERS: USER_FILE, ACLS: ACL_FILE}
+"""Documents, and the files that a broker has them in."""
+FIRST = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+NODE_ID = 1
+TRIES = 5
+
+
+class Exported(NamedTuple):
+    """Result of an export."""
+
+    topics: int
+    partitions: int
+    records_end: int
+    """Sum of all end offsets."""
+
+
+class ExportSource(NamedTuple):
+    """The fleet, and the stores of its commits and segments."""
+
+    catalog: FleetCatalog
+    commits: CommitStore
+    segments: ObjectStore
+
+
+class FleetExport:
+    """One export at work, into a directory that is made."""
+
+    def __init__(self, source: ExportSource, env: Env, log_dir: str) -> None:
+        """Nothing is asked."""
+        self._catalog = source.catalog
+        self._bodies = CommittedBodies(source.catalog, source.commits)
+        self._env = env
+        self._log_dir = log_dir
+        self._config = ConfigStore()
+        self._logs = LogManager(env, log_dir, self._config.topic_config)
+        self._parts = SegmentParts(self._logs, source.segments, env)
+
+    async def run(self, progress: RestoreProgress) -> Exported:
+        """All of it.
+
+        RestoreRefused when the directory is not empty; CatalogError, CorruptFrame, CorruptLog,
+        StorageError: no broker starts on the directory, and the next run begins again.
+        """
+        facts = await self._catalog.facts()
+        documents = {each.name: each.content for each in await self._catalog.documents({})}
+        if SETTINGS in documents:
+            self._config.restore(documents[SETTINGS].decode())
+        with marked_directory(self._env.fs, self._log_dir):
+            done = await self._partitions(progress)
+            topics = await self._catalog.topics()
+            await asyncio.to_thread(self._write_top, topics, documents, facts.cluster_id)
+        return done
+
+    async def _partitions(self, progress: RestoreProgress) -> Exported:
+        rows, end = await self._rows(), 0
+        progress.partitions(len(rows))
+        for row in rows:
+            progress.partition(keys_of(row))
+            log = await self._brought(row)
+            end += log.snapshot.log_end_offset
+        await asyncio.to_thread(self._logs.close)
+        return Exported(len({each.topic for each in rows}), len(rows), end)
+
+    async def _rows(self) -> Sequence[PartitionRow]:
+        facts = await self._catalog.facts()
+        rows = await self._catalog.partitions(range(facts.shards))
+        return sorted(rows, key=lambda each: (each.topic not in FIRST, each.partition))
+
+    async def _brought(self, row: PartitionRow) -> Log:
+        """A partition that changes while it is read is read once more."""
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._once(row)
+            except (BodyGone, ObjectMissing):
+                if not left:
+                    raise
+            row = await self._again(row)
+        raise AssertionError("unreachable")
+
+    async def _again(self, row: PartitionRow) -> PartitionRow:
+        topic, number = row.topic, row.partition.number
+        if (topic, number) in self._logs.logs:
+            await asyncio.to_thread(self._logs.delete_log, topic, number)
+        rows = await self._catalog.partitions([row.shard_id])
+        return next((each for each in rows if each.partition == row.partition), row)
+
+    async def _once(self, row: PartitionRow) -> Log:
+        parts = self._parts
+        manifest = await asyncio.to_thread(parts.manifest_of, row)
+        if manifest.segments:
+            log = await asyncio.to_thread(parts.whole, row, manifest)
+        else:
+            log = await asyncio.to_thread(self._empty, row)
+        for committed in row.spans:
+            if committed.span.end_offset > log.snapshot.log_end_offset:
+                batches = await self._bodies.batches_of(committed)
+                await asyncio.to_thread(append_missing, log, batches)
+        await asyncio.to_thread(_finish, log, row.log_start_offset)
+        return log
+
+    def _empty(self, row: PartitionRow) -> Log:
+        topic_id, number = row.partition
+        first = row.spans[0].span.base_offset if row.spans else row.log_start_offset
+        config = self._config.topic_config(row.topic)
+        return self._logs.create_log(row.topic, number, topic_id, config, first)
+
+    def _write_top(self, topics: Topics, documents: Mapping[str, bytes], cluster_id: str) -> None:
+        """Files at the top; the directory's identity comes last."""
+        fs, logs = self._env.fs, self._logs.logs
+        there = {name for name, _ in logs}
+        entries = {
+            each.name: TopicEntry(each.topic_id, len(each.shards))
+            for each in topics.topics
+            if each.name in there
+        }
+        fs.write_atomically(f"{self._log_dir}/{TOPICS_FILE}", render(CatalogState(entries)))
+        for name, content in documents.items():
+            if name in FILES:
+                fs.write_atomically(f"{self._log_dir}/{FILES[name]}", content)
+        meta = MetaProperties(cluster_id, NODE_ID, self._env.rng.uuid())
+        path = f"{self._log_dir}/{META_PROPERTIES_FILE}"
+        write_meta_properties(fs, path, meta, self._env.clock.now_ms())
+
+
+def _finish(log: Log, log_start_offset: int) -> None:
+    end_offset = log.snapshot.log_end_offset
+    log.mark_durable(log.sync())
+    log.durability.committed(end_offset)
+    if log.snapshot.log_start_offset < log_start_offset:
+        log.delete_records(log_start_offset)
