@@ -2,23 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from math import gcd
 from typing import TypeVar
 from uuid import UUID
-
-from crc32c import crc32c
 
 from broker.fleet.catalog.rows import Document, NewTopics, TopicAnswer, TopicRow
 from broker.fleet.committer import FleetReach
 from broker.fleet.image import SETTINGS, BrokerImage
 from broker.fleet.pacing import until_answered
+from broker.fleet.shards import shard_of
 from broker.topics.new_topic import NewTopic
 from storage.errors import StorageError
 
 T = TypeVar("T")
 
 ANSWER_SECONDS = 15.0
-GOLDEN = 0.618
 
 
 class NotDecided(StorageError):  # noqa: N818 - what happened
@@ -102,15 +99,4 @@ class FleetAuthority:
         return [self._shard(new.topic_id, index) for index in range(new.partition_count)]
 
     def _shard(self, topic_id: UUID, index: int) -> int:
-        first: int = crc32c(topic_id.bytes)
-        return (first + index * stride(self._shards)) % self._shards
-
-
-def stride(shards: int) -> int:
-    """From the shard of one partition to that of the next: so that few of them are spread, too.
-
-    A node has runs of neighbours, so neighbours would have one owner. By the golden ratio any few
-    in a row lie far apart, and all shards come before one comes again.
-    """
-    most = round(shards * GOLDEN)
-    return next(each for each in range(max(most, 1), shards + 1) if gcd(each, shards) == 1)
+        return shard_of(topic_id, index, self._shards)

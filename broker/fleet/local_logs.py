@@ -142,7 +142,7 @@ class LocalLogs:
             if committed.span.end_offset > have:
                 batches = await bytes_of(committed)
                 have = await self._lane.run(append_missing, log, batches)
-        end = row.spans[-1].span.end_offset if row.spans else row.log_start_offset
+        end = row.end_offset
         if have != end:
             raise CorruptFrame(f"{row.topic}-{row.partition.number} ends at {have}, not at {end}")
         _show(log, end)
@@ -246,7 +246,7 @@ class LocalLogs:
     def _opened(self, row: PartitionRow) -> Log:
         topic_id, number = row.partition
         config = self._topic_config(row.topic)
-        first = row.spans[0].span.base_offset if row.spans else row.log_start_offset
+        first = row.first_offset
         log = self._logs.logs.get((row.topic, number))
         if log is not None and not log.is_closed and log.topic_id == topic_id:
             log.reconfigure(config)

@@ -143,6 +143,46 @@ def export(url: str, place: str, directory: str, *, allow_http: bool) -> int:
     return 0
 
 
+@command.command("import", short_help="Bring the data directory of one broker into a new fleet.")
+@at_url
+@click.option(
+    "--store", "place", metavar="URL", required=True,
+    help="The fleet's object store, as its brokers' horolog.tier.url will have it.",
+)  # fmt: skip
+@click.option(
+    "--data-dir", "directory", metavar="DIR", required=True,
+    help="Directory of a Horolog or a Kafka that stood alone, and is stopped.",
+)  # fmt: skip
+@click.option("--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too.")
+def import_(url: str, place: str, directory: str, *, allow_http: bool) -> int:
+    """Bring all that one broker has into a fleet that has nothing, and of which no node lives.
+
+    Topics with their ids, records and offsets, groups, settings, users, ACLs and quotas. Records
+    are copied to the store; at the end one statement has them all count, so one that was cut off
+    is run once more. A database without tables gets them, and the fleet the cluster id of DIR. DIR
+    stays what it is, but the fleet's nodes have directories of their own.
+
+    Refused: a directory with an open transaction (start its broker, and let it end), or of which a
+    part is in a tier. Exit status: 0, 2 when the database, the store or DIR cannot be used.
+    """
+    from broker.access.store.refusals import TierRefused
+    from broker.cli.fleet.exporting import imported
+    from config.errors import ConfigError
+    from storage.errors import StorageError
+
+    try:
+        answer, count = _run(
+            lambda: imported(_checked(url), place, directory, allow_http=allow_http)
+        )
+    except (TierRefused, StorageError, ConfigError) as error:
+        raise CommandFailed(str(error), NOT_USABLE) from error
+    if answer in {"taken", "alive"}:
+        why = "it has topics" if answer == "taken" else "a node of it lives"
+        raise CommandFailed(f"the fleet is not empty: {why}", NOT_USABLE)
+    click.echo(f"the fleet has {count} partitions of {directory}; its nodes may start")
+    return 0
+
+
 async def _looked(catalog: "PostgresCatalog") -> "tuple[Sequence[NodeRow], Sequence[ShardRow]]":
     return await catalog.nodes(), await catalog.shards()
 

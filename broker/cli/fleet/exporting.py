@@ -1,15 +1,20 @@
-"""`horolog fleet export`: the stores are opened, and progress is shown."""
+"""`horolog fleet export` and `import`: the stores are opened, and progress is shown."""
 
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
 from broker.access.store.objects import open_store
-from broker.cli.tier.partition_bar import partition_bar
+from broker.cli.tier.partition_bar import PartitionBar, partition_bar
 from broker.fleet.catalog.postgres import PostgresCatalog
+from broker.fleet.catalog.rows import ImportAnswer
+from broker.fleet.catalog.schema import NewFleet, migrate
 from broker.fleet.commit_objects import CommitObjects
-from broker.fleet.export import Exported, ExportSource, FleetExport
+from broker.fleet.exchange.export import Exported, ExportSource, FleetExport
+from broker.fleet.exchange.import_directory import DirectoryImport, ImportRefused
+from storage.files.meta_properties import kafka_uuid
 from storage.posix import real_env
+from storage.tier.card import claim
 from storage.tier.restore import RestoreProgress
 
 T = TypeVar("T")
@@ -33,9 +38,40 @@ async def exported(url: str, place: str, directory: str, *, allow_http: bool) ->
         source = ExportSource(catalog, commits, segments)
         log_dir = directory.rstrip("/") or "/"
         with partition_bar() as bar:
-            progress = RestoreProgress()
-            if bar is not None:
-                progress = RestoreProgress(bar.partitions, bar.partition, bar.fetched)
-            return await FleetExport(source, env, log_dir).run(progress)
+            return await FleetExport(source, env, log_dir).run(_progress(bar))
     finally:
         await catalog.close()
+
+
+async def imported(
+    url: str, place: str, directory: str, *, allow_http: bool
+) -> tuple[ImportAnswer, int]:
+    """The answer, and how many partitions there are. As `exported`; ImportRefused, ConfigError."""
+    env = real_env()
+    segments = open_store(place, allow_http=allow_http)
+    work = DirectoryImport(env, segments, directory.rstrip("/") or "/")
+    identity = work.identity()
+    await migrate(url, NewFleet(env.rng.uuid(), identity.cluster_id or kafka_uuid(env.rng.uuid())))
+    catalog = PostgresCatalog(url)
+    try:
+        facts = await catalog.facts()
+        if identity.cluster_id not in {None, facts.cluster_id}:
+            raise ImportRefused(
+                directory, f"its cluster is {identity.cluster_id}, the fleet's {facts.cluster_id}"
+            )
+        claim(segments, facts.cluster_id)
+        work.open(identity)
+        try:
+            with partition_bar() as bar:
+                order = await asyncio.to_thread(work.copied, facts.shards, _progress(bar))
+        finally:
+            work.close()
+        return await catalog.import_topics(order), len(order.partitions)
+    finally:
+        await catalog.close()
+
+
+def _progress(bar: PartitionBar | None) -> RestoreProgress:
+    if bar is None:
+        return RestoreProgress()
+    return RestoreProgress(bar.partitions, bar.partition, bar.fetched)

@@ -21,6 +21,7 @@ from broker.fleet.catalog.rows import (
     CommittedState,
     Document,
     FleetFacts,
+    ImportAnswer,
     Incarnation,
     LeaseRenewal,
     ListenerAddress,
@@ -37,6 +38,7 @@ from broker.fleet.catalog.rows import (
     Span,
     StatePiece,
     TopicAnswer,
+    TopicImport,
     TopicRow,
     Topics,
     Trim,
@@ -180,6 +182,23 @@ class PostgresCatalog:
         )
         return TopicAnswer(rows[0][0])
 
+    async def import_topics(self, order: TopicImport) -> ImportAnswer:
+        """Makes all that one broker had a fleet's that has nothing. CatalogError.
+
+        Beside the port: no node asks for it.
+        """
+        topics, parts = order.topics, order.partitions
+        rows = await self._others.ask(
+            sql.IMPORT_TOPICS,
+            *_columns([(*each[:2], len(each.shards)) for each in topics], 3),
+            [each.shard_id for each in parts],
+            *_columns([(*each.partition, *each[2:]) for each in parts], 6),
+            list(order.documents),
+            list(order.documents.values()),
+            order.producer_ids_below,
+        )
+        return ImportAnswer(rows[0][0])
+
     async def grow_topic(self, topic_id: UUID, had: int, shards: Sequence[int]) -> bool:
         """As the port has it."""
         return bool((await self._others.ask(sql.GROW_TOPIC, topic_id, had, shards))[0][0])
@@ -282,6 +301,7 @@ def _joined(
             tuple(spans_of[key]),
             state_of.get(key),
             _manifest(row),
+            row["copied_end"],
         )
         for row in partitions
     ]

@@ -5,7 +5,7 @@ that fences it ends all that at once. A shard is some partitions that have one o
 rises with each owner, and is the leader epoch of its partitions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
@@ -232,6 +232,22 @@ class PartitionRow(NamedTuple):
     state: CommittedState | None
     manifest: ManifestName | None = None
     """Of its segments in the store; None: there are none."""
+    copied_end: int = 0
+    """The offset up to which it is in segments."""
+
+    @property
+    def first_offset(self) -> int:
+        """The first one that is in a commit, or will be."""
+        if self.spans:
+            return self.spans[0].span.base_offset
+        return self.end_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind all that is committed."""
+        if self.spans:
+            return self.spans[-1].span.end_offset
+        return max(self.log_start_offset, self.copied_end)
 
 
 class TopicRow(NamedTuple):
@@ -279,6 +295,40 @@ class NewTopics(NamedTuple):
     topics: Sequence[TopicRow]
     settings: Document | None = None
     """The version of a document that they need; None: it stays as it is."""
+
+
+class ImportedPartition(NamedTuple):
+    """A partition of which all is in segments."""
+
+    partition: PartitionKey
+    shard_id: int
+    log_start_offset: int
+    end_offset: int
+    epoch: int
+    """The latest of its leaders; that of its manifest too."""
+    manifest: int
+    """Number of its manifest; 0: there is no record."""
+
+
+class TopicImport(NamedTuple):
+    """All that one broker had."""
+
+    topics: Sequence[TopicRow]
+    partitions: Sequence[ImportedPartition]
+    """In the order of the topics, each with all its partitions in order."""
+    documents: Mapping[str, bytes]
+    producer_ids_below: int
+
+
+class ImportAnswer(StrEnum):
+    """Result of an import. All but the first two mean that nothing was changed."""
+
+    OK = "ok"
+    ALREADY = "already"
+    TAKEN = "taken"
+    """The fleet has other topics."""
+    ALIVE = "alive"
+    """A node of the fleet lives."""
 
 
 class TopicAnswer(StrEnum):

@@ -79,7 +79,7 @@ SELECT checkpoint_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
 """
 KEYS = "SELECT topic_id, part, shard_id FROM part WHERE shard_id = ANY ($1)"
 PARTITIONS = """
-SELECT topic_id, part, name, shard_id, log_start, manifest_epoch, manifest
+SELECT topic_id, part, name, shard_id, log_start, manifest_epoch, manifest, copied_end
   FROM part JOIN topic USING (topic_id)
   WHERE shard_id = ANY ($1) ORDER BY topic_id, part
 """
@@ -102,6 +102,7 @@ SELECT t.*, topics_version AS version FROM fleet LEFT JOIN (
 """
 FACTS = "SELECT fleet_id, cluster_id, shards, topics_version FROM fleet"
 CREATE_TOPICS = "SELECT create_topics_v1($1, $2, $3, $4, $5, $6, $7)"
+IMPORT_TOPICS = "SELECT import_topics_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 DELETE_TOPIC = "SELECT delete_topic_v1($1, $2::bigint * interval '1 ms')"
 GROW_TOPIC = "SELECT grow_topic_v1($1, $2, $3)"
 TRIM = "SELECT trim_v1($1, $2, $3, $4, $5, $6, $7, $8::bigint * interval '1 ms')"

@@ -76,7 +76,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        return self.spans[-1][0].end_offset if self.spans else self.log_start
+        return self.spans[-1][0].end_offset if self.spans else max(self.log_start, self.copied_end)
 
 
 class ModelCatalog:
@@ -241,6 +241,7 @@ class ModelCatalog:
                 tuple(CommittedSpan(span, by, self.wal[by].object_key) for span, by in part.spans),
                 None if part.state is None else self._state(*part.state),
                 part.manifest if part.manifest.number else None,
+                part.copied_end,
             )
             for key, part in sorted(self.parts.items())
             if part.shard_id in shards

@@ -12,17 +12,11 @@ from broker.fleet.bodies import BodyGone, CommittedBodies
 from broker.fleet.catalog.port import FleetCatalog
 from broker.fleet.catalog.rows import PartitionRow, Topics
 from broker.fleet.committer import CommitStore
+from broker.fleet.exchange.files import FILES
 from broker.fleet.image import SETTINGS
 from broker.fleet.local_logs import append_missing
 from broker.fleet.segment_parts import SegmentParts, keys_of
-from broker.quotas.quota_file import FILE_NAME as QUOTA_FILE
-from broker.quotas.service import DOCUMENT as QUOTAS
-from broker.security.acl_file import FILE_NAME as ACL_FILE
-from broker.security.authority import DOCUMENT as ACLS
-from broker.security.users import DOCUMENT as USERS
-from broker.security.users_file import FILE_NAME as USER_FILE
 from broker.topics.names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from broker.topics.stored_settings import FILE_NAME as SETTINGS_FILE
 from config.store import ConfigStore
 from storage.directory.log_manager import LogManager
 from storage.directory.topics_file import FILE_NAME as TOPICS_FILE
@@ -35,8 +29,6 @@ from storage.tier.marked_directory import marked_directory
 from storage.tier.port import ObjectMissing, ObjectStore
 from storage.tier.restore import RestoreProgress
 
-FILES = {SETTINGS: SETTINGS_FILE, QUOTAS: QUOTA_FILE, USERS: USER_FILE, ACLS: ACL_FILE}
-"""Documents, and the files that a broker has them in."""
 FIRST = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 NODE_ID = 1
 TRIES = 5
@@ -137,9 +129,8 @@ class FleetExport:
 
     def _empty(self, row: PartitionRow) -> Log:
         topic_id, number = row.partition
-        first = row.spans[0].span.base_offset if row.spans else row.log_start_offset
         config = self._config.topic_config(row.topic)
-        return self._logs.create_log(row.topic, number, topic_id, config, first)
+        return self._logs.create_log(row.topic, number, topic_id, config, row.first_offset)
 
     def _write_top(self, topics: Topics, documents: Mapping[str, bytes], cluster_id: str) -> None:
         """Files at the top; the directory's identity comes last."""
