@@ -103,6 +103,8 @@ READERS: Mapping[str, str] = {
     "broker/transactions/markers.py": _STAMPS,
     "broker/transactions/steps.py": "stamps; time-outs after a start are whole in a hold",
     "broker/security/delegation/tokens.py": "tokens let nobody in after their end; the sweep waits",
+    "broker/fleet/exchange/export.py": _STAMPS,
+    "broker/fleet/exchange/import_directory.py": _STAMPS,
     "broker/tier/tiering.py": "local retention knows of the hold; no segment ends early in one",
     "storage/backup/run.py": _STAMPS,
     "storage/backup/run_clock.py": "order of the manifests of one place; it never goes back",

@@ -71,8 +71,12 @@ def _kafkas(peer: Peer, folder: str, stack: ExitStack) -> Iterator[str]:
 
 def _make_topic(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("bench", PARTITIONS, len(NODES))])["bench"].result(60)
     end = time.monotonic() + READY_WITHIN_SECONDS
+    while len(admin.list_topics(timeout=10).brokers) < len(NODES):
+        if time.monotonic() > end:
+            raise BenchFailed("a broker is not there")
+        time.sleep(0.1)
+    admin.create_topics([NewTopic("bench", PARTITIONS, len(NODES))])["bench"].result(60)
     while True:
         found = admin.list_topics("bench", timeout=10).topics["bench"].partitions.values()
         if len(found) == PARTITIONS and all(each.leader > 0 for each in found):
