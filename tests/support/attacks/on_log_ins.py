@@ -127,6 +127,11 @@ def names_by_time(target: Target) -> int:
     return struck
 
 
+USUAL_SALTS = frozenset(len(b"s=") + 4 * -(-digits // 3) for digits in range(23, 27))
+"""Lengths of salts in base 64: 130 random bits are rarely fewer than 25 letters and digits, known
+names' as often as others'."""
+
+
 def names_by_salt(target: Target) -> int:
     """An unknown name gets one salt and the iterations of known names, each time."""
     heard: dict[str, set[bytes]] = {ADMIN: set(), "nobody": set()}
@@ -137,8 +142,10 @@ def names_by_salt(target: Target) -> int:
         heard[name].add(_first(client, name).split(b",", 1)[1])
 
     struck = again(target, strike)
-    shapes = {(len(each), each.rpartition(b",")[2]) for found in heard.values() for each in found}
-    if any(len(each) > 1 for each in heard.values()) or len(shapes) > 1:
+    found = [each for salts in heard.values() for each in salts]
+    iterations = {each.rpartition(b",")[2] for each in found}
+    is_usual = all(len(each.rpartition(b",")[0]) in USUAL_SALTS for each in found)
+    if any(len(each) > 1 for each in heard.values()) or len(iterations) > 1 or not is_usual:
         raise DifferenceError(f"salts tell names apart: {heard}")
     return struck
 
