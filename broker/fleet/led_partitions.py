@@ -90,9 +90,8 @@ class LedPartitions:
 
     def shard_of(self, partition: Partition) -> OwnedShard | None:
         """The shard of a partition that is led here; None for others."""
-        topic_id = partition.log.topic_id
-        here = None if topic_id is None else self._here.get(PartitionKey(topic_id, partition.index))
-        return here.log.shard if here is not None and here.partition is partition else None
+        log = self.owned(partition.log)
+        return None if log is None else log.shard
 
     def owned(self, log: Log) -> LocalLog | None:
         """A log as it is led here; None for others."""

@@ -6,7 +6,7 @@ So what a leader of before still writes there counts for nothing.
 
 from typing import NamedTuple
 
-from broker.fleet.catalog.rows import PartitionKey, PartitionRow
+from broker.fleet.catalog.rows import PartitionRow
 from storage.directory.log_manager import LogManager
 from storage.env import Env
 from storage.errors import CorruptCheckpoint
@@ -129,8 +129,3 @@ def keys_of(row: PartitionRow) -> PartitionKeys:
 
 def _place(keys: PartitionKeys) -> tuple[str, int]:
     return keys.topic, keys.partition
-
-
-def key_of(log: Log) -> PartitionKey | None:
-    """The key of a log's partition in the rows."""
-    return None if log.topic_id is None else PartitionKey(log.topic_id, log.partition)

@@ -31,6 +31,25 @@ def at_url(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def with_directory(
+    store: str, directory: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options that name the object store and a data directory, with these helps."""
+
+    def added(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            click.option(
+                "--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too."
+            ),
+            click.option("--data-dir", "directory", metavar="DIR", required=True, help=directory),
+            click.option("--store", "place", metavar="URL", required=True, help=store),
+        ):
+            command = option(command)
+        return command
+
+    return added
+
+
 @click.group("fleet", no_args_is_help=False)
 def command() -> None:
     """Show and change the nodes of a fleet, in the rows that they agree by.
@@ -105,15 +124,10 @@ def drain(url: str, node_id: int, *, undo: bool) -> int:
 
 @command.command("export", short_help="Make a data directory of all that a fleet has.")
 @at_url
-@click.option(
-    "--store", "place", metavar="URL", required=True,
-    help="The fleet's object store, as its brokers' horolog.tier.url has it.",
-)  # fmt: skip
-@click.option(
-    "--data-dir", "directory", metavar="DIR", required=True,
-    help="Directory to make; empty if it is there.",
-)  # fmt: skip
-@click.option("--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too.")
+@with_directory(
+    "The fleet's object store, as its brokers' horolog.tier.url has it.",
+    "Directory to make; empty if it is there.",
+)
 def export(url: str, place: str, directory: str, *, allow_http: bool) -> int:
     """Make a data directory of all topics, records, groups, settings, users and ACLs of a fleet.
 
@@ -145,15 +159,10 @@ def export(url: str, place: str, directory: str, *, allow_http: bool) -> int:
 
 @command.command("import", short_help="Bring the data directory of one broker into a new fleet.")
 @at_url
-@click.option(
-    "--store", "place", metavar="URL", required=True,
-    help="The fleet's object store, as its brokers' horolog.tier.url will have it.",
-)  # fmt: skip
-@click.option(
-    "--data-dir", "directory", metavar="DIR", required=True,
-    help="Directory of a Horolog or a Kafka that stood alone, and is stopped.",
-)  # fmt: skip
-@click.option("--allow-http", is_flag=True, help="As horolog.tier.allow.http: without TLS, too.")
+@with_directory(
+    "The fleet's object store, as its brokers' horolog.tier.url will have it.",
+    "Directory of a Horolog or a Kafka that stood alone, and is stopped.",
+)
 def import_(url: str, place: str, directory: str, *, allow_http: bool) -> int:
     """Bring all that one broker has into a fleet that has nothing, and of which no node lives.
 

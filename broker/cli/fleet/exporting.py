@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from broker.access.store.objects import open_store
-from broker.cli.tier.partition_bar import PartitionBar, partition_bar
+from broker.cli.tier.partition_bar import partition_bar, progress_of
 from broker.fleet.catalog.postgres import PostgresCatalog
 from broker.fleet.catalog.rows import ImportAnswer
 from broker.fleet.catalog.schema import NewFleet, migrate
@@ -15,7 +15,6 @@ from broker.fleet.exchange.import_directory import DirectoryImport, ImportRefuse
 from storage.files.meta_properties import kafka_uuid
 from storage.posix import real_env
 from storage.tier.card import claim
-from storage.tier.restore import RestoreProgress
 
 T = TypeVar("T")
 
@@ -38,7 +37,7 @@ async def exported(url: str, place: str, directory: str, *, allow_http: bool) ->
         source = ExportSource(catalog, commits, segments)
         log_dir = directory.rstrip("/") or "/"
         with partition_bar() as bar:
-            return await FleetExport(source, env, log_dir).run(_progress(bar))
+            return await FleetExport(source, env, log_dir).run(progress_of(bar))
     finally:
         await catalog.close()
 
@@ -63,15 +62,9 @@ async def imported(
         work.open(identity)
         try:
             with partition_bar() as bar:
-                order = await asyncio.to_thread(work.copied, facts.shards, _progress(bar))
+                order = await asyncio.to_thread(work.copied, facts.shards, progress_of(bar))
         finally:
             work.close()
         return await catalog.import_topics(order), len(order.partitions)
     finally:
         await catalog.close()
-
-
-def _progress(bar: PartitionBar | None) -> RestoreProgress:
-    if bar is None:
-        return RestoreProgress()
-    return RestoreProgress(bar.partitions, bar.partition, bar.fetched)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from storage.tier.names import PartitionKeys
+    from storage.tier.restore import RestoreProgress
 
 
 class PartitionBar:
@@ -35,6 +36,15 @@ class PartitionBar:
         self._fetched_bytes += size_bytes
         told = f"partitions ({size(self._fetched_bytes)} fetched)"
         self._progress.update(self._task, description=told)
+
+
+def progress_of(bar: PartitionBar | None) -> "RestoreProgress":
+    """Reports of a work on partitions, as the bar shows them."""
+    from storage.tier.restore import RestoreProgress
+
+    if bar is None:
+        return RestoreProgress()
+    return RestoreProgress(bar.partitions, bar.partition, bar.fetched)
 
 
 @contextmanager

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.tier.partition_bar import partition_bar
+from broker.cli.tier.partition_bar import partition_bar, progress_of
 from broker.cli.tier.places import is_directory, place_to_read
 from broker.cli.tier.restored import content_of, print_restored
 from broker.runtime.exit_status import CORRUPT, NOT_USABLE
 from config.quantities import parse_instant
 
 if TYPE_CHECKING:
-    from broker.cli.tier.partition_bar import PartitionBar
     from storage.env import Env
     from storage.tier.restore import Order, RestoreProgress
 
@@ -78,7 +77,7 @@ def command(
         store = place_to_read(env, url, allow_http=allow_http)
         with partition_bar() as bar:
             order = _order(
-                env, directory, at, _progress(bar), download=download or is_directory(url)
+                env, directory, at, progress_of(bar), download=download or is_directory(url)
             )
             done = restore(env, store, order)
     except (TierRefused, StorageError) as error:
@@ -107,11 +106,3 @@ def _instant(at: str, now_ms: int) -> int:
         return parse_instant(at, now_ms)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--at") from None
-
-
-def _progress(bar: "PartitionBar | None") -> "RestoreProgress":
-    from storage.tier.restore import RestoreProgress
-
-    if bar is None:
-        return RestoreProgress()
-    return RestoreProgress(bar.partitions, bar.partition, bar.fetched)
