@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from tests.support.fleet.brokers import FleetOfBrokers, engines
-from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published
-from tests.support.tier.s3_server import S3Server, is_seaweedfs_published
+from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.tier.s3_server import S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -19,14 +19,6 @@ PARTITIONS = 6
 PATIENCE = 60.0
 STILL = 4
 """Looks, one a second, that find the same leaders."""
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[tuple[PostgresServer, S3Server]]:
-    if not is_postgres_published() or not is_seaweedfs_published():
-        pytest.skip("the package registry has no such engine for this machine")
-    with engines() as running:
-        yield running
 
 
 @pytest.fixture

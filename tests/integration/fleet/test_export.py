@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from tests.support.fleet.brokers import FleetOfBrokers, engines
-from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published
-from tests.support.tier.s3_server import S3Server, is_seaweedfs_published
+from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import HOROLOG, start_broker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -23,14 +23,6 @@ SETTINGS = {
     "remote.log.manager.task.interval.ms": "200",
     "horolog.fleet.checkpoint.ms": "1000",
 }
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[tuple[PostgresServer, S3Server]]:
-    if not is_postgres_published() or not is_seaweedfs_published():
-        pytest.skip("the package registry has no such engine for this machine")
-    with engines() as running:
-        yield running
 
 
 @pytest.fixture

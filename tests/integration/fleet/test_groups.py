@@ -9,23 +9,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.fleet.brokers import FleetOfBrokers, engines
-from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published
-from tests.support.tier.s3_server import S3Server, is_seaweedfs_published
+from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.tier.s3_server import S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 PARTITIONS = 4
 PATIENCE = 90.0
 SETTINGS = {"offsets.topic.num.partitions": "6", "group.initial.rebalance.delay.ms": "0"}
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[tuple[PostgresServer, S3Server]]:
-    if not is_postgres_published() or not is_seaweedfs_published():
-        pytest.skip("the package registry has no such engine for this machine")
-    with engines() as running:
-        yield running
 
 
 @pytest.fixture

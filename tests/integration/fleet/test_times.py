@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from tests.support.fleet.brokers import FleetOfBrokers, engines
-from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published
-from tests.support.tier.s3_server import S3Server, is_seaweedfs_published
+from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.tier.s3_server import S3Server
 from tests.support.worlds.broker_process import start_broker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -21,14 +21,6 @@ RECORDS, PARTITIONS = 3000, 3
 HOUR_MS = 3_600_000
 PATIENCE = 60.0
 CONFIG = {"internal.segment.bytes": "20000", "retention.ms": "-1"}
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[tuple[PostgresServer, S3Server]]:
-    if not is_postgres_published() or not is_seaweedfs_published():
-        pytest.skip("the package registry has no such engine for this machine")
-    with engines() as running:
-        yield running
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from broker.state.state_topic import partition_of
 from tests.support.clients import java_programs
 from tests.support.clients.java_programs import JavaProgram
-from tests.support.fleet.brokers import FleetOfBrokers, engines
-from tests.support.fleet.postgres_server import PostgresServer, is_postgres_published
-from tests.support.tier.s3_server import S3Server, is_seaweedfs_published
+from tests.support.fleet.brokers import FleetOfBrokers
+from tests.support.fleet.postgres_server import PostgresServer
+from tests.support.tier.s3_server import S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
 
@@ -32,14 +32,6 @@ SETTINGS = {
 }
 
 Start = Callable[[str], subprocess.Popen[bytes]]
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[tuple[PostgresServer, S3Server]]:
-    if not is_postgres_published() or not is_seaweedfs_published():
-        pytest.skip("the package registry has no such engine for this machine")
-    with engines() as running:
-        yield running
 
 
 @pytest.fixture
