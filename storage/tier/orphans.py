@@ -20,7 +20,7 @@ from uuid import UUID
 from storage.env import Clock
 from storage.errors import CorruptCheckpoint, NewerFormat
 from storage.tier.manifest_chain import read_newest
-from storage.tier.names import EpochKeys, PartitionKeys, PartitionObject, is_probe, object_of
+from storage.tier.names import PartitionKeys, PartitionObject, is_probe, object_of
 from storage.tier.port import ObjectFacts, ObjectMissing, ObjectStore
 from storage.tier.tiered_log import TieredLog
 
@@ -191,11 +191,10 @@ class _Walk:
         """
         here = self._lookup(keys)
         if self._order.is_shared:
-            is_mine = here is not None and isinstance(here.keys, EpochKeys) and not here.is_retired
-            named_here = here.spoken_for() if here is not None and is_mine else None
-            if named_here is None:
+            if here is None or not here.is_led:
                 return ()
-            return [each.facts for each in segments if each.unique not in named_here]
+            led = here.spoken_for()
+            return [each.facts for each in segments if each.unique not in led]
         known = frozenset[str]() if here is None else here.spoken_for()
         left = [each for each in segments if each.unique not in known]
         if not left:

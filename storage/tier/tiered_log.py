@@ -28,7 +28,7 @@ from storage.tier.local_state import LocalState
 from storage.tier.manifest import Change, Manifest, RemoteSegment
 from storage.tier.manifest_chain import ManifestChain
 from storage.tier.mirror import Closed, Mirror, by_base, taken_by
-from storage.tier.names import RECORDS, SIDE, PartitionKeys, unique_text
+from storage.tier.names import RECORDS, SIDE, EpochKeys, PartitionKeys, unique_text
 from storage.tier.remote_object import Reach
 from storage.tier.remote_segments import RemoteSegments, unique_of
 from storage.tier.single_writer import LatePut
@@ -69,6 +69,11 @@ class TieredLog:
     def manifest(self) -> Manifest:
         """State of the store, as far as the directory knows durably."""
         return self._state.manifest
+
+    @property
+    def is_led(self) -> bool:
+        """True in a fleet while this node leads it: nobody else's segments count."""
+        return isinstance(self.keys, EpochKeys) and not self.is_retired
 
     @property
     def _is_begun(self) -> bool:

@@ -35,6 +35,7 @@ from storage.log.following import batches_between
 from storage.log.lifecycle import learn_times
 from storage.retention.plan import RetentionLimits
 from storage.tier.object_cache import ObjectCache
+from storage.tier.orphans import OrphanSweep, SweepOrder
 from storage.tier.remote_logs import RemoteLogs
 from storage.tier.remote_object import Reach
 from storage.tier.tiered_log import TieredLog
@@ -266,6 +267,15 @@ class History:
             await self.dice.choice(ways)()
         await self.move()
 
+    def sweep(self) -> int:
+        """Objects that nothing names go, as the leader finds them; how many did."""
+        order = SweepOrder(
+            frozenset((KEY.topic_id,)), frozenset(), frozenset(), frozenset(), 0, 0.0,
+            is_shared=True,
+        )  # fmt: skip
+        sweep = OrphanSweep(self.store, self.clock, self.leader.remote.find)
+        return sum(sweep.round(order).removed.objects for _ in range(2))
+
     @property
     def log(self) -> LocalLog:
         assert self.leader.log is not None
@@ -368,6 +378,17 @@ class History:
         self.leader = node
         await node.lead(self.rows)
         check(self.rows, self.log, is_compacted=self.is_compacted)
+
+
+async def swept_segments(seed: int) -> int:
+    """A history, a sweep, and a take-over by an empty disk; how many objects went."""
+    history = History(seed)
+    await history.run()
+    removed = history.sweep()
+    history.leader.lose_disk()
+    await history.leader.lead(history.rows)
+    check(history.rows, history.log, is_compacted=False)
+    return removed
 
 
 async def play_segments(seed: int, *, is_compacted: bool = False) -> int:

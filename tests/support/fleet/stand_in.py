@@ -34,7 +34,13 @@ class _Engines:
         if self._running is None:
             self._running = self._stack.enter_context(engines())
             atexit.register(self._stack.close)
+            atexit.register(self.end)  # before the engines, also when a test has failed
         return FleetOfBrokers(folder, *self._running)  # type: ignore[arg-type]
+
+    def end(self) -> None:
+        """All brokers that still run."""
+        for each in list(self.fleets.values()):
+            each.stop()
 
 
 _ENGINES = _Engines()

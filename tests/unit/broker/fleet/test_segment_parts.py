@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.fleet.segment_history import STEPS, play_segments
+from tests.support.fleet.segment_history import STEPS, play_segments, swept_segments
 
 HISTORIES = 40
 
@@ -15,3 +15,7 @@ async def test_each_leader_has_what_is_committed_whatever_its_disk_has(seed: int
 @pytest.mark.parametrize("seed", range(HISTORIES))
 async def test_compaction_loses_no_key_whoever_leads(seed: int) -> None:
     assert 1 < await play_segments(seed, is_compacted=True) <= STEPS
+
+
+async def test_a_sweep_takes_what_nobody_names_and_nothing_that_counts() -> None:
+    assert sum([await swept_segments(seed) for seed in range(10)]) > 0
