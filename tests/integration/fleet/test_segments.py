@@ -140,8 +140,8 @@ def test_what_is_in_segments_leaves_the_commits_and_outlives_all_disks(
     for node_id in (1, 2, 3):
         fleet.start(node_id, SETTINGS)
     assert numbers(fleet, 1500) == list(range(1500))
-    writer.send(1500)
     before = copied(fleet)
+    writer.send(1500)
     until(lambda: copied(fleet) > before, "nothing is copied by the next leaders")
     assert numbers(fleet, 3000) == list(range(3000))
 
