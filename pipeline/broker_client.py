@@ -2,7 +2,8 @@
 
 The version of each API is the highest that both sides have, or less where the caller wants that.
 Whatever goes wrong is a `BrokerRefused` that names the broker and the request; a missing right or a
-failed log-in is a `NotAllowed`. A session that ends (KIP-368) is renewed between two requests.
+failed log-in is a `NotAllowed`, a connection that fails is a `NoConnection`. A session that ends
+(KIP-368) is renewed between two requests.
 """
 
 import itertools
@@ -15,7 +16,7 @@ from broker.access.errors import BadSetting, BrokerNotProven, LoginRefused
 from broker.access.login import log_in
 from broker.access.settings import IN_THE_CLEAR, ClientSecurity
 from broker.access.tls import connected
-from pipeline.errors import BadOption, BrokerRefused, NotAllowed, NotNow
+from pipeline.errors import BadOption, BrokerRefused, NoConnection, NotAllowed, NotNow
 from protocol.api import Api
 from protocol.apis.api_versions import ApiVersionsRequest
 from protocol.codec import decode, encode
@@ -50,7 +51,7 @@ class BrokerClient:
         try:
             self._socket = connected(host, port, security, timeout_seconds)
         except OSError as error:
-            raise BrokerRefused(f"no broker answers at {address}: {error}") from None
+            raise NoConnection(f"no broker answers at {address}: {error}") from None
         except BadSetting as error:
             raise BadOption(str(error)) from None
         except BrokerNotProven as error:
@@ -89,7 +90,7 @@ class BrokerClient:
         try:
             self._socket.sendall(b"".join((size.to_bytes(4, "big"), *parts)))
         except OSError as error:
-            raise self._refused(api, error) from None
+            raise self._lost(api, error) from None
         return api, version, number
 
     def receive(self, api: Api, version: int, number: int) -> Any:
@@ -103,7 +104,9 @@ class BrokerClient:
                 raise self._refused(api, "the answer belongs to another request")
             begin = 5 if api.is_flexible(version) and api.key != API_VERSIONS_KEY else 4
             return decode(api.response, version, answer, begin)
-        except (OSError, DecodeError) as error:
+        except OSError as error:
+            raise self._lost(api, error) from None
+        except DecodeError as error:
             raise self._refused(api, error) from None
 
     def check(self, code: int, what: str, right: str) -> None:
@@ -167,6 +170,9 @@ class BrokerClient:
                 )
             at += count
         return whole
+
+    def _lost(self, api: Api, why: object) -> NoConnection:
+        return NoConnection(f"{self.address}, {api.name}: {why}")
 
     def _refused(self, api: Api, why: object) -> BrokerRefused:
         return BrokerRefused(f"{self.address}, {api.name}: {why}")

@@ -50,6 +50,10 @@ class NotNow(BrokerRefused):
     """A broker cannot answer at this moment, as where a partition has no leader: ask again."""
 
 
+class NoConnection(BrokerRefused):
+    """No broker answers, or one no longer does: it may have ended, or been asked too much."""
+
+
 class NoJava(PipelineError):
     """No Java runtime that Spark can use."""
 

@@ -86,6 +86,9 @@ class Broker:
                 services.groups.begin_load()
                 services.transactions.begin_load()
             backlog = services.config.broker_config.socket_listen_backlog_size
+            if services.fleet is not None:
+                services.readiness.lost("learning what its fleet has")
+                await services.fleet.learn()
             open_doors(services)
             await read_first_keys(services)
             await services.server.accept(backlog, services.dispatcher.dispatch)

@@ -37,6 +37,7 @@ from broker.fleet.led_partitions import Coordinating, LedPartitions, nobody_yet
 from broker.fleet.led_segments import LedSegments
 from broker.fleet.life import FleetNode
 from broker.fleet.local_logs import LocalLogs
+from broker.fleet.pacing import until_answered
 from broker.fleet.tally import FleetTally
 from broker.fleet.trimming import Trimming
 from broker.groups.coordinator import GroupCoordinator
@@ -136,6 +137,18 @@ class Fleet:
             else:
                 self._objects.use(self._facts.fleet_id)
                 return self._facts.cluster_id
+
+    async def learn(self) -> None:
+        """Has topics, settings, users and rights of the fleet, and who leads what.
+
+        Before it returns no client may be served: it would hear that topics do not exist, and
+        be judged by rights that are not the fleet's. DiskError.
+        """
+        await until_answered(self._look, self._reach.clock, self._reach.times)
+
+    async def _look(self) -> None:
+        await self._image.refresh()
+        self._image.seen(await self._catalog.nodes(), await self._catalog.shards())
 
     def begin(self, addresses: Mapping[str, Endpoint]) -> FleetAuthority:
         """Lives from now on; what it owns comes by and by.

@@ -4,8 +4,8 @@ All nodes compute it from the same rows, each for itself; who owns a shard is de
 alone, so a node that looks at old ones does no harm.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -32,8 +32,12 @@ def plan(
     nodes: Sequence[NodeRow],
     shards: Sequence[ShardRow],
     silent: AbstractSet[Incarnation] = frozenset(),
+    topics: Iterable[Sequence[int]] = (),
 ) -> BalancePlan:
-    """For the incarnation `me`. Nodes that are `silent` keep what they have, and get nothing."""
+    """For the incarnation `me`. Nodes that are `silent` keep what they have, and get nothing.
+
+    `topics`: of each the shards of its partitions; they are spread over the nodes, too.
+    """
     living = {each.incarnation for each in nodes if not each.is_fenced}
     if me not in living:
         return BalancePlan()
@@ -50,7 +54,8 @@ def plan(
     share = -(-len(shards) // len(open_to))
     if free:
         return BalancePlan(take=max(min(free, share - len(mine)), 0))
-    return BalancePlan(gifts=tuple(_evened_out(me, mine, open_to, counts)))
+    owners = {each.shard_id: each.owner for each in shards}
+    return BalancePlan(gifts=tuple(_evened_out(me, mine, open_to, counts, _Spread(owners, topics))))
 
 
 def _given_away(
@@ -69,10 +74,32 @@ def _evened_out(
     mine: Sequence[OwnedShard],
     open_to: Sequence[Incarnation],
     counts: Counter[Incarnation],
+    spread: "_Spread",
 ) -> list[Gift]:
-    """One gift at a time, from the node that has most to the one that has fewest."""
+    """One gift at a time, from the node that has most to the one that has fewest.
+
+    It is the shard of whose topics the giver has most more than the other.
+    """
     fewest = min(open_to, key=lambda each: (counts[each], each))
     most = max(open_to, key=lambda each: (counts[each], each))
     if most != me or counts[me] - counts[fewest] < 2:
         return []
-    return [Gift(mine[-1], fewest)]
+    return [Gift(max(mine, key=lambda each: (spread.gain(each, me, fewest), each)), fewest)]
+
+
+class _Spread:
+    """Partitions of each topic by the owners of their shards."""
+
+    def __init__(
+        self, owners: Mapping[int, Incarnation | None], topics: Iterable[Sequence[int]]
+    ) -> None:
+        self._counts: list[Counter[Incarnation | None]] = []
+        self._topics_of: dict[int, list[int]] = defaultdict(list)
+        for number, shards in enumerate(topics):
+            self._counts.append(Counter(owners.get(each) for each in shards))
+            for each in shards:
+                self._topics_of[each].append(number)
+
+    def gain(self, shard: OwnedShard, giver: Incarnation, to: Incarnation) -> int:
+        found = (self._counts[each] for each in self._topics_of[shard.shard_id])
+        return sum(each[giver] - each[to] for each in found)

@@ -11,8 +11,8 @@ from config.errors import ConfigError
 from config.fleet.rules import URL
 from config.sealed_json import check_seal, sealed
 from storage.env import FileSystem
+from storage.files.layout import FLEET_FILE
 
-FILE_NAME = "horolog-fleet.json"
 FORMAT = 1
 
 
@@ -21,7 +21,7 @@ def check_mark(fs: FileSystem, directory: str, fleet_id: UUID | None, *, has_log
 
     ConfigError for a directory of another kind, or of another fleet.
     """
-    path = f"{directory}/{FILE_NAME}"
+    path = f"{directory}/{FLEET_FILE}"
     found = _read(fs, path) if fs.exists(path) else None
     if found == fleet_id:
         return

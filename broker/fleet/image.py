@@ -1,6 +1,6 @@
 """Topics, settings and leaders of a fleet, as its rows have them, in the image of this node."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -23,6 +23,10 @@ class FleetImage(Protocol):
 
     async def follow(self, metadata_version: int) -> None:
         """Has what the rows have at this version or later. CatalogError, StorageError."""
+
+    @property
+    def spread(self) -> Iterable[Sequence[int]]:
+        """Of each topic the shards of its partitions."""
 
     def knows(self, row: PartitionRow) -> bool:
         """False while the partition is not here yet: another round will find it."""
@@ -78,6 +82,11 @@ class BrokerImage:
         """Has what the rows have now. CatalogError, StorageError."""
         async with self._topics.changing:
             await self._follow()
+
+    @property
+    def spread(self) -> Iterable[Sequence[int]]:
+        """As the port has it."""
+        return (each.shards for each in self.rows)
 
     def knows(self, row: PartitionRow) -> bool:
         """As the port has it."""

@@ -160,7 +160,8 @@ class Life:
         await self._image.follow(self._metadata_version)
         is_alive = self.silent_seconds <= self._reach.times.lease
         silent = await self._watch.look(is_alive=is_alive)
-        chosen = plan(self.me, await self._nodes(), await catalog.shards(), silent - {self.me})
+        nodes, shards = await self._nodes(), await catalog.shards()
+        chosen = plan(self.me, nodes, shards, silent - {self.me}, self._image.spread)
         if chosen.take:
             await catalog.take(self.me, chosen.take)
         await self.ownership.follow()

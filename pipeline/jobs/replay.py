@@ -204,8 +204,8 @@ def _parts(options: dict[str, Any], target: ReplayTarget) -> list[Part]:
 
 def _target(options: dict[str, Any]) -> ReplayTarget:
     """The target. BadOption for a topic that stamps with arrival, NothingThere for none."""
+    from pipeline.leaders import Leaders
     from pipeline.sinks.replay_state import place_of
-    from pipeline.sinks.topic.leaders import Leaders
     from pipeline.spark.topic_sink import sink_options
 
     topic = options["to_topic"] or options["topic"]

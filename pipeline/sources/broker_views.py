@@ -7,13 +7,16 @@ there and cost the broker nothing.
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from broker.access.settings import ClientSecurity
 from pipeline.broker_client import BrokerClient, connect, split_address
-from pipeline.errors import NothingThere, NotNow
-from pipeline.sources.log_views import topic_id_of
+from pipeline.errors import NoConnection, NothingThere, NotNow
+from pipeline.leaders import Leaders
+from pipeline.sources.log_views import is_of_fleet, topic_id_of
 from pipeline.sources.options import AUTO, EARLIEST, FILES, LATEST, WIRE, ReadOptions
 from pipeline.sources.partition_view import PartitionView
 from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -28,6 +31,7 @@ from protocol.errors import ErrorCode
 from storage.files.layout import partition_dir_name
 
 _Key = tuple[str, int]
+_T = TypeVar("_T")
 SEARCH_CLOCK = "horolog.search.clock"
 PATIENCE_SECONDS = 30.0
 RETRY_SECONDS = 0.5
@@ -39,10 +43,14 @@ def broker_views(options: ReadOptions) -> list[PartitionView]:
 
     While one of them has no leader, or a new one, it waits, `PATIENCE_SECONDS` at the most.
     """
+    return _patiently(lambda: _asked(options))
+
+
+def _patiently(ask: Callable[[], _T]) -> _T:
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            return _asked(options)
+            return ask()
         except NotNow:
             if time.monotonic() >= until:
                 raise
@@ -80,23 +88,39 @@ def offsets_at(
     return found
 
 
-def first_offset_by_time(view: PartitionView, time_ms: int, security: ClientSecurity) -> int:
+def first_offset_by_time(view: PartitionView, time_ms: int, options: ReadOptions) -> int:
     """An offset before which no record of the partition is as late; its start if that is unknown.
+
+    Whoever leads it now is asked.
 
     A search is only asked for where it goes by record time (`horolog.search.clock`). That nothing
     was found is not believed: Kafka says so, too, when it has looked into one segment alone.
     """
+    leaders = _leaders_of(view, options)
+    return _patiently(lambda: _searched(next(leaders), view, time_ms, options.security))
+
+
+def _leaders_of(view: PartitionView, options: ReadOptions) -> Iterator[str]:
+    """The leader as of the plan, then whoever leads at each further look."""
+    yield view.leader
+    leaders = Leaders(options.bootstrap, options.security)
+    while True:
+        leaders.forget()
+        yield leaders.of(view.topic)[view.partition] or view.leader
+
+
+def _searched(leader: str, view: PartitionView, time_ms: int, security: ClientSecurity) -> int:
     key = view.topic, view.partition
-    with BrokerClient(view.leader, security) as client:
-        request = DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsResource(
-                    resource_type=_TOPIC,
-                    resource_name=view.topic,
-                    configuration_keys=[SEARCH_CLOCK],
-                )
-            ]
-        )
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=_TOPIC,
+                resource_name=view.topic,
+                configuration_keys=[SEARCH_CLOCK],
+            )
+        ]
+    )
+    with _leader(leader, security) as client:
         described = client.call(request).results[0]
         clocks = {each.value for each in described.configs if each.name == SEARCH_CLOCK}
         if described.error_code or clocks - {"record"}:
@@ -129,6 +153,16 @@ def _led(client: BrokerClient, options: ReadOptions) -> Iterable[PartitionView]:
             yield PartitionView(topic.name, each.partition_index, topic_id, 0, 0, None, leader)
 
 
+@contextmanager
+def _leader(address: str, security: ClientSecurity) -> Iterator[BrokerClient]:
+    """A connection to a leader; NotNow when it fails, since others may lead soon."""
+    try:
+        with BrokerClient(address, security) as client:
+            yield client
+    except NoConnection as error:
+        raise NotNow(str(error)) from None
+
+
 def _by_leader(views: Iterable[PartitionView]) -> Mapping[str, list[PartitionView]]:
     leaders: dict[str, list[PartitionView]] = {}
     for view in views:
@@ -138,7 +172,7 @@ def _by_leader(views: Iterable[PartitionView]) -> Mapping[str, list[PartitionVie
 
 def _looked_at(views: list[PartitionView], options: ReadOptions) -> Iterable[PartitionView]:
     """The partitions of one leader with their bounds, their sizes and their directories."""
-    with BrokerClient(views[0].leader, options.security) as client:
+    with _leader(views[0].leader, options.security) as client:
         keys = [(view.topic, view.partition) for view in views]
         starts = offsets_at(client, keys, EARLIEST)
         ends = offsets_at(client, keys, LATEST, is_committed=options.is_committed)
@@ -180,7 +214,11 @@ def _finder(
         name = partition_dir_name(view.topic, view.partition)
         for above in (options.log_dirs or filter(None, (log_dir,))) if looks else ():
             path = f"{above.rstrip('/')}/{name}"
-            if Path(path).is_dir() and topic_id_of(path) == view.topic_id:
+            if (
+                Path(path).is_dir()
+                and topic_id_of(path) == view.topic_id
+                and not is_of_fleet(above)
+            ):
                 return path
         if options.mode == FILES:
             raise NothingThere(

@@ -36,13 +36,15 @@ class WireChunk(NamedTuple):
 
     view: PartitionView
     address: str
-    """HOST:PORT of the leader."""
+    """HOST:PORT of the leader, as of the plan."""
     selection: Selection
     is_committed: bool
     size_bytes: int
     """A guess, where nothing tells."""
     fails_on_loss: bool = True
     security: ClientSecurity = IN_THE_CLEAR
+    bootstrap: str = ""
+    """HOST:PORT, comma-separated, of those who know where the leader has gone."""
 
 
 Chunk = FileChunk | WireChunk

@@ -11,6 +11,7 @@ from pipeline.directories.tier_files import TierFiles, stored_segment
 from pipeline.errors import DamagedLog, DataLost
 from pipeline.sources.bounds import ANY, OffsetBounds, Range
 from pipeline.sources.chunks import Chunk, FileChunk, Task
+from pipeline.sources.log_ends import log_end_offset
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.segment_plan import PlannedSegment, Stretch, cut, proved_zones, stretches
 from pipeline.sources.tier_parts import files_of, path_of
@@ -103,7 +104,10 @@ def _planned(  # noqa: PLR0917 - private, called by position
 def _refuse_lost(
     view: PartitionView, files: Files, listing: PartitionListing, offsets: Range
 ) -> None:
-    """DataLost for offsets that are asked for and are not there."""
+    """DataLost for offsets that are asked for and are not there.
+
+    Files may end before what the leader says: as those of a broker that is about to lose them.
+    """
     first = listing.bases[0] if listing.logs else view.end_offset
     if first > offsets.low:
         if view.tier is None and REMOTE_FILE in listing.others:
@@ -116,6 +120,13 @@ def _refuse_lost(
             f"{view}: offsets from {offsets.low} to before {first} are gone; failOnDataLoss=false "
             "reads what is left"
         )
+    if view.leader and view.directory is not None:
+        end = log_end_offset(view.directory, listing, files)
+        if end <= offsets.high:
+            raise DataLost(
+                f"{view}: the files in {view.directory} end before {end}, and {view.leader} has "
+                f"offsets up to {offsets.high}; read again, or from the broker (mode=wire)"
+            )
     for gap in files.gaps if isinstance(files, TierFiles) else ():
         if gap.first <= offsets.high and gap.end > offsets.low:
             raise DataLost(

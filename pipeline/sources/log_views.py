@@ -13,6 +13,7 @@ from pipeline.directories.log_files import FILES, Files, is_stored
 from pipeline.directories.partitions import LocalPartition, partitions_in
 from pipeline.directories.tier_files import TierFiles
 from pipeline.directories.tier_store import StorePlace
+from pipeline.errors import NothingThere
 from pipeline.sources.log_ends import last_stable_offset, log_end_offset
 from pipeline.sources.partition_view import PartitionView
 from pipeline.sources.tier_parts import files_of, state_of
@@ -20,6 +21,7 @@ from storage.errors import CorruptCheckpoint
 from storage.files.checkpoints import OffsetCheckpoint
 from storage.files.layout import (
     CLEAN_SHUTDOWN_FILE,
+    FLEET_FILE,
     HIGH_WATERMARKS_FILE,
     PARTITION_METADATA_FILE,
     REMOTE_FILE,
@@ -74,7 +76,17 @@ def topic_id_of(directory: str) -> str:
     return "" if found is None else found.hex
 
 
+def is_of_fleet(log_dir: str) -> bool:
+    """True for the data directory of a node of a fleet: its logs may lack what others committed."""
+    return FILES.exists(f"{log_dir}/{FLEET_FILE}")
+
+
 def _directory(path: str, *, is_offline: bool) -> _Directory:
+    if is_of_fleet(path):
+        raise NothingThere(
+            f"{path} is that of a node of a fleet, whose logs lack what others have: read from "
+            "the brokers (bootstrap)"
+        )
     watermarks = f"{path}/{HIGH_WATERMARKS_FILE}"
     if (
         is_offline

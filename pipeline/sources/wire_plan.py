@@ -23,9 +23,7 @@ def wire_chunks(
     if offsets.low > offsets.high or not bounds.takes(view.topic, view.partition):
         return []
     if bounds.times.low > 0:
-        offsets = offsets.within(
-            Range(low=first_offset_by_time(view, bounds.times.low, options.security))
-        )
+        offsets = offsets.within(Range(low=first_offset_by_time(view, bounds.times.low, options)))
     record_bytes = max(1, view.size_bytes // max(1, view.end_offset - view.start_offset))
     if not view.size_bytes:
         record_bytes = USUAL_RECORD_BYTES
@@ -42,6 +40,7 @@ def wire_chunks(
                 (last - first + 1) * record_bytes,
                 options.fails_on_loss,
                 options.security,
+                options.bootstrap,
             )
         )
     return chunks

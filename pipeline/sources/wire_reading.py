@@ -1,11 +1,11 @@
 """Reads a range of offsets by Fetch from the partition's leader; the same decoder as for files.
 
-Batches come as stored on the broker's disk. For committed records the broker names the
+The leader may move meanwhile: the next one goes on at the offset that is due. Batches come as
+stored on the broker's disk. For committed records the broker names the
 transactions that were aborted; each ends with its marker. A topic that was deleted and made again
 is noticed before the first byte is taken.
 """
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,12 +16,12 @@ from pipeline.decode.arrays import Numbers
 from pipeline.decode.batch_columns import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, PRODUCER
 from pipeline.decode.columns import BatchOrigin
 from pipeline.decode.decoder import decode_rows
-from pipeline.errors import BrokerRefused, DataLost
+from pipeline.errors import DataLost, NoConnection, NotNow
 from pipeline.sources.batch_tables import Parts, parts_of
 from pipeline.sources.chunks import WireChunk
+from pipeline.sources.wire_leader import WireLeader
 from protocol.api import Api
 from protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.errors import ErrorCode
 from protocol.records.batch import CONTROL, MAX_INT64
 from storage.index.txn_index import AbortedTxn
@@ -29,16 +29,15 @@ from storage.index.txn_index import AbortedTxn
 FETCH_BYTES = 8 * 1024 * 1024
 MOST_VERSION = 12  # the last one with topics by name
 WAIT_MS = 500
-PATIENCE_SECONDS = 60
-"""Longest wait for offsets that were promised."""
+
+_Sent = tuple[Api, int, int]
 
 
 def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The selected records with the columns of `schema`. DataLost, DamagedLog, BrokerRefused."""
     origin = BatchOrigin(chunk.view.topic, chunk.view.partition)
-    with BrokerClient(chunk.address, chunk.security) as client:
-        _refuse_another_topic(client, chunk)
-        for answer, parts, first in _answers(client, chunk, origin):
+    with WireLeader(chunk) as leader:
+        for answer, parts, first in _answers(leader, chunk, origin):
             for part in parts.batches:
                 rows = part.table.rows
                 aborted = _aborted(answer, rows) if chunk.is_committed else ()
@@ -49,33 +48,47 @@ def read_wire_chunk(chunk: WireChunk, schema: pa.Schema) -> Iterator[pa.RecordBa
 
 
 def _answers(
-    client: BrokerClient, chunk: WireChunk, origin: BatchOrigin
+    leader: WireLeader, chunk: WireChunk, origin: BatchOrigin
 ) -> Iterator[tuple[Any, Parts, int]]:
-    """The broker's answers for the chunk's offsets, with their batches and the offset that was
-    asked for, before which records of the first batch may be.
+    """The answers for the chunk's offsets, with their batches and the offset that was asked for,
+    before which records of the first batch may be.
     """
     offset, last = chunk.selection.first_offset, chunk.selection.last_offset
-    under_way = client.send(_request(chunk, offset), at_most=MOST_VERSION)
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    under_way: _Sent | None = None
     while offset <= last:
-        answer = _received(client, chunk, under_way)
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            offset = _after_loss(client, chunk, offset)
+        try:
+            client = leader.client
+            answer = _received(client, chunk, under_way or _sent(client, chunk, offset))
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                offset = _after_loss(client, chunk, offset)
+        except (NoConnection, NotNow) as error:
+            leader.moved(error)
+            under_way = None
+            continue
         parts, first = parts_of(memoryview(answer.records or b""), origin), offset
         if parts.batches:
             offset = int(parts.batches[-1].table.rows[-1, LAST_OFFSET]) + 1
-            deadline = time.monotonic() + PATIENCE_SECONDS
-        elif time.monotonic() > deadline:
-            raise BrokerRefused(
-                f"{client.address}: {chunk.view} has nothing from offset {offset} on, though up "
-                f"to {last} was readable"
-            )
-        if offset <= last and parts.fault is None:
-            under_way = client.send(_request(chunk, offset), at_most=MOST_VERSION)
+            leader.went_on()
+        else:
+            leader.waited(f"has nothing from offset {offset} on, though up to {last} was readable")
+        is_done = offset > last or parts.fault is not None
+        under_way = None if is_done else _sent_ahead(client, chunk, offset)
         yield answer, parts, first  # the next one is made meanwhile
 
 
-def _received(client: BrokerClient, chunk: WireChunk, under_way: tuple[Api, int, int]) -> Any:
+def _sent(client: BrokerClient, chunk: WireChunk, offset: int) -> _Sent:
+    return client.send(_request(chunk, offset), at_most=MOST_VERSION)
+
+
+def _sent_ahead(client: BrokerClient, chunk: WireChunk, offset: int) -> _Sent | None:
+    """None where the connection fails: the next turn meets that, when this answer is taken."""
+    try:
+        return _sent(client, chunk, offset)
+    except NoConnection:
+        return None
+
+
+def _received(client: BrokerClient, chunk: WireChunk, under_way: _Sent) -> Any:
     """The partition in the next answer; BrokerRefused for an error, but for a missing offset."""
     whole = client.receive(*under_way)
     check(whole.error_code, f"{client.address}, Fetch")
@@ -111,17 +124,6 @@ def _after_loss(client: BrokerClient, chunk: WireChunk, offset: int) -> int:
             "(failOnDataLoss=false reads what is left)"
         )
     return start
-
-
-def _refuse_another_topic(client: BrokerClient, chunk: WireChunk) -> None:
-    view = chunk.view
-    request = MetadataRequest(
-        topics=[MetadataRequestTopic(name=view.topic)], allow_auto_topic_creation=False
-    )
-    topic = client.call(request).topics[0]
-    client.check(topic.error_code, "Metadata", f"DESCRIBE on the topic {view.topic}")
-    if view.topic_id and topic.topic_id.int and topic.topic_id.hex != view.topic_id:
-        raise DataLost(f"the topic {view.topic} was deleted and made again while it was read")
 
 
 def _aborted(answer: Any, rows: Numbers) -> tuple[AbortedTxn, ...]:

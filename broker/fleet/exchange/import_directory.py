@@ -14,7 +14,6 @@ from broker.fleet.catalog.rows import (
     TopicImport,
     TopicRow,
 )
-from broker.fleet.directory_mark import FILE_NAME as MARK_FILE
 from broker.fleet.exchange.files import FILES
 from broker.fleet.image import SETTINGS
 from broker.fleet.shards import shard_of
@@ -24,7 +23,7 @@ from storage.directory.topics_file import FILE_NAME as TOPICS_FILE
 from storage.directory.topics_file import partitions_in
 from storage.env import Env
 from storage.errors import StorageError
-from storage.files.layout import META_PROPERTIES_FILE, REMOTE_FILE, partition_dir_name
+from storage.files.layout import FLEET_FILE, META_PROPERTIES_FILE, REMOTE_FILE, partition_dir_name
 from storage.files.meta_properties import MetaProperties, read_meta_properties
 from storage.log.log import Log
 from storage.tier.copying import Destination, copy_segment
@@ -57,7 +56,7 @@ class DirectoryImport:
         fs, found = self._env.fs, None
         if fs.exists(self._log_dir):
             found = read_meta_properties(fs, f"{self._log_dir}/{META_PROPERTIES_FILE}")
-        if found is None or fs.exists(f"{self._log_dir}/{MARK_FILE}"):
+        if found is None or fs.exists(f"{self._log_dir}/{FLEET_FILE}"):
             raise ImportRefused(self._log_dir, "it is no directory of a broker that stood alone")
         return found
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from broker.access.settings import IN_THE_CLEAR, ClientSecurity
 from pipeline.broker_client import BrokerClient
 from pipeline.errors import BadOption, BrokerRefused, NotAllowed
+from pipeline.leaders import Leaders
 from pipeline.sinks.topic.batches import Batch, batches_of, key_hashes
 from pipeline.sinks.topic.columns import Outgoing, outgoing
-from pipeline.sinks.topic.leaders import Leaders
 from pipeline.sinks.topic.times import refuse_stamping
 from pipeline.sinks.topic.turns import Turns
 from protocol.apis.init_producer_id import InitProducerIdRequest

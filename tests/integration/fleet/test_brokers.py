@@ -1,5 +1,6 @@
 """Three brokers as one, for a client that knows nothing of it: real processes and engines."""
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,6 +10,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from pipeline.broker_client import BrokerClient
+from pipeline.errors import NoConnection
+from protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.errors import ErrorCode
 from tests.support.fleet.brokers import FleetOfBrokers
 from tests.support.fleet.postgres_server import PostgresServer
 from tests.support.tier.s3_server import S3Server
@@ -180,6 +186,40 @@ def test_a_node_that_stops_hands_its_partitions_over(fleet: FleetOfBrokers) -> N
         eventually(lambda node_id=node_id: node_id in leaders(admin).values(), "it got nothing")
     sender.flush()
     assert read_all(fleet, sender.sent) == sender.places
+
+
+def test_a_node_answers_when_it_knows_the_fleet(fleet: FleetOfBrokers) -> None:
+    """Its first answer of all has the topic and its settings, though its disk has nothing."""
+    made(fleet, **{"retention.ms": "12345678"})
+    host, _, port = fleet.running[1].bootstrap.partition(":")
+    fleet.kill(1)
+    fleet.lose_disk(1)
+    answers: list[tuple[int, str | None]] = []
+    asking = threading.Thread(target=lambda: answers.append(first_answer(f"{host}:{port}")))
+    asking.start()
+    fleet.start(1)
+    asking.join(PATIENCE)
+    assert answers == [(ErrorCode.NONE, "12345678")]
+
+
+def first_answer(address: str) -> tuple[int, str | None]:
+    """Metadata's code for the topic and its retention, asked as soon as anybody answers."""
+    topic = MetadataRequestTopic(name="t")
+    resource = DescribeConfigsResource(
+        resource_type=2, resource_name="t", configuration_keys=["retention.ms"]
+    )
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with BrokerClient(address) as client:
+                found = client.call(
+                    MetadataRequest(topics=[topic], allow_auto_topic_creation=False)
+                )
+                told = client.call(DescribeConfigsRequest(resources=[resource])).results[0]
+                values = [each.value for each in told.configs]
+                return found.topics[0].error_code, values[0] if values else None
+        except NoConnection:
+            assert time.monotonic() < end
 
 
 def test_the_catalog_goes_and_comes_back(fleet: FleetOfBrokers) -> None:

@@ -11,6 +11,11 @@ class LogsAlone:
     async def follow(self, metadata_version: int) -> None:
         """There is nothing to be had."""
 
+    @property
+    def spread(self) -> Sequence[Sequence[int]]:
+        """There are no topics."""
+        return ()
+
     def knows(self, _: PartitionRow) -> bool:
         """Every partition."""
         return True

@@ -1,6 +1,7 @@
 """Shards over nodes: even in the end, one gift at a time, by everybody in the same way."""
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -58,6 +59,24 @@ def test_a_silent_node_gets_nothing() -> None:
 
 def test_who_is_fenced_does_nothing() -> None:
     assert plan(A, [node(A, fenced=True), node(B)], shards(None, A)) == BalancePlan()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_comes_gets_a_share_of_each_topic(seed: int) -> None:
+    """Also of one with few partitions, wherever these are: two nodes had all."""
+    dice = random.Random(seed)
+    rows = [ShardRow(each, dice.choice((A, B)), 1) for each in range(64)]
+    topics = [dice.sample(range(64), count) for count in (6, 6, 12, 50)]
+    nodes = [node(A), node(B), node(C)]
+    for _ in range(64):
+        for me in (A, B, C):
+            for shard, to in plan(me, nodes, rows, frozenset(), topics).gifts:
+                rows[shard.shard_id] = ShardRow(shard.shard_id, to, 1)
+    for topic in topics:
+        owners = Counter(rows[each].owner for each in topic)
+        assert owners[C] >= len(topic) // 6, owners
+    counts = Counter(each.owner for each in rows)
+    assert max(counts.values()) - min(counts.values()) <= 1
 
 
 @pytest.mark.parametrize("seed", range(30))

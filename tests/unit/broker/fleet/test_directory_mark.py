@@ -4,13 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from broker.fleet.directory_mark import FILE_NAME, check_mark
+from broker.fleet.directory_mark import check_mark
 from config.errors import ConfigError
 from storage.env import FileSystem
+from storage.files.layout import FLEET_FILE
 from tests.support.disk.simdisk import SimFileSystem
 
 FLEET, OTHER = UUID(int=7), UUID(int=8)
-PATH = f"/data/{FILE_NAME}"
+PATH = f"/data/{FLEET_FILE}"
 
 
 @pytest.fixture
