@@ -4,11 +4,16 @@ answers are lost, late and doubled. `scripts/prove fleet` plays more of them.
 
 import pytest
 
+from broker.transactions.over_nodes.fleet_admission import FleetAdmission
+from broker.transactions.transaction import Place
+from protocol.errors import KafkaError
 from tests.prove import quietly
 from tests.support.fleet.fleet_history import play
+from tests.support.fleet.transaction_history import play_transactions
 
 HISTORIES = 60
 REAL_HISTORIES = 40
+TRANSACTION_HISTORIES = 80
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -25,6 +30,24 @@ def test_with_real_logs_that_lose_what_was_not_synced(part: int) -> None:
             play(seed, has_real_logs=True)
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_transactions_are_whole_on_all_nodes(part: int) -> None:
+    with quietly():
+        lived = [play_transactions(seed) for seed in range(part, TRANSACTION_HISTORIES, 4)]
+    assert sum(each.committed for each in lived) > 3 * len(lived)
+    assert sum(each.aborted for each in lived) > len(lived)
+
+
+def test_a_leader_that_asks_no_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def admitted(*_: object) -> dict[Place, KafkaError]:
+        return {}
+
+    monkeypatch.setattr(FleetAdmission, "admit", admitted)
+    with quietly(), pytest.raises(AssertionError, match="half committed|open for ever"):
+        for seed in range(30):
+            play_transactions(seed)
+
+
 def test_histories_have_what_they_are_about() -> None:
     with quietly():
         lived = [play(seed) for seed in range(12)]
@@ -36,3 +59,4 @@ def test_histories_have_what_they_are_about() -> None:
 def test_a_seed_is_one_history() -> None:
     with quietly():
         assert play(7) == play(7)
+        assert play_transactions(7) == play_transactions(7)

@@ -1,7 +1,8 @@
 """Histories of a fleet: nothing acknowledged lost, none twice, no owner beside another.
 
 The history of a seed is `tests.support.fleet.fleet_history`, for one in ten also one of segments in
-the store (`tests.support.fleet.segment_history`); a seed that finds something is replayed alone.
+the store (`tests.support.fleet.segment_history`), for one in three also one of transactions over
+nodes (`tests.support.fleet.transaction_history`); a seed that finds something is replayed alone.
 """
 
 import asyncio
@@ -10,11 +11,13 @@ from typing import NamedTuple
 from tests.prove import Outcome, Work, quietly, spread
 from tests.support.fleet.fleet_history import play
 from tests.support.fleet.segment_history import play_segments
+from tests.support.fleet.transaction_history import play_transactions
 
 SLICE_POINTS = 300
 AT_ONCE = 50
 REAL_EVERY = 10
 """One in so many histories has real logs on simulated disks; they take ten times as long."""
+TRANSACTIONS_EVERY = 3
 
 
 class Part(NamedTuple):
@@ -34,6 +37,8 @@ def some_seeds(seeds: range) -> Part:
                 lived = play(seed, has_real_logs=seed % REAL_EVERY == 0)
                 if seed % REAL_EVERY == 1:
                     asyncio.run(play_segments(seed, is_compacted=seed % (2 * REAL_EVERY) == 1))
+                if seed % TRANSACTIONS_EVERY == 2:
+                    play_transactions(seed)
             except Exception as error:  # noqa: BLE001 - whatever it raises is what was found
                 found = f"{type(error).__name__}: {error}"
                 findings.append(f"{found} (scripts/prove fleet --seed {seed} --points 1)")

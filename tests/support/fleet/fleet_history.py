@@ -39,56 +39,19 @@ def play(seed: int, *, has_real_logs: bool = False) -> FleetLived:
     return run_virtual(_History(seed, has_real_logs=has_real_logs).run())
 
 
-class _History:
-    def __init__(self, seed: int, *, has_real_logs: bool) -> None:
-        self.seed = seed
-        self.has_real_logs = has_real_logs
-        self.faults: Counter[str] = Counter()
+class Faults:
+    """Faults of nodes, of the catalog and of the store."""
 
-    async def run(self) -> FleetLived:
-        world = self.world = FleetWorld(self.seed, has_real_logs=self.has_real_logs)
-        await world.begin()
-        producers = [asyncio.ensure_future(self._produce(each)) for each in range(PRODUCERS)]
-        watching = asyncio.ensure_future(self._watch())
-        for _ in range(FAULTS):
-            await asyncio.sleep(world.dice.expovariate(0.5))
-            await self._fault()
-            if watching.done():
-                watching.result()
-        await self._heal()
-        await asyncio.wait_for(asyncio.gather(*producers), PEACE_SECONDS)
-        await asyncio.sleep(max(4 * TIMES.lease, LATEST_SECONDS))
-        watching.cancel()
-        self._check_progress(world.check())
-        world.note_owners()
-        return FleetLived(
-            sum(map(len, world.told.acknowledged.values())),
-            sum(each.incarnation.number for each in world.rows.node_rows.values()),
-            sum(each.epoch for each in world.rows.shard_rows),
-            self.faults,
-        )
+    def __init__(self, world: FleetWorld) -> None:
+        """Nothing happens yet."""
+        self.world = world
+        self.happened: Counter[str] = Counter()
 
-    async def _produce(self, producer: int) -> None:
-        dice, sent = self.world.dice, Counter[PartitionKey]()
-        for number in range(VALUES):
-            key = self.world.partitions[dice.randrange(PARTITIONS)]
-            while not await self.world.produce(key, Value(producer, number), sent[key]):
-                pass
-            sent[key] += 1
-            await asyncio.sleep(dice.expovariate(1.0))
-
-    async def _watch(self) -> None:
-        while True:
-            self.world.note_owners()
-            self.world.check()
-            for key in self.world.partitions:
-                self.world.read(key)
-            await asyncio.sleep(0.7)
-
-    async def _fault(self) -> None:
+    async def happen(self) -> None:
+        """One of them, by the dice."""
         dice = self.world.dice
         kind = dice.choice(KINDS)
-        self.faults[kind] += 1
+        self.happened[kind] += 1
         await getattr(self, f"_{kind}")(dice.choice(self.world.nodes))
 
     async def _stop(self, node: SimNode) -> None:
@@ -137,7 +100,8 @@ class _History:
         way.lost_question, way.lost_answer = dice.choice((0.0, 0.2)), dice.choice((0.0, 0.2))
         way.late, way.doubled = dice.choice((0.0, 0.2)), dice.choice((0.0, 0.2))
 
-    async def _heal(self) -> None:
+    async def heal(self) -> None:
+        """Peace: all that is stopped, cut or away is back."""
         self.world.objects.is_away = False
         now = asyncio.get_running_loop().time()
         awake = max(node.way.stopped_until for node in self.world.nodes)
@@ -147,6 +111,53 @@ class _History:
             way.is_cut = False
             way.lost_question = way.lost_answer = way.late = way.doubled = 0.0
             await self.world.rows.drain(node.node_id, draining=False)
+
+
+class _History:
+    def __init__(self, seed: int, *, has_real_logs: bool) -> None:
+        self.seed = seed
+        self.has_real_logs = has_real_logs
+
+    async def run(self) -> FleetLived:
+        world = self.world = FleetWorld(self.seed, has_real_logs=self.has_real_logs)
+        faults = Faults(world)
+        await world.begin()
+        producers = [asyncio.ensure_future(self._produce(each)) for each in range(PRODUCERS)]
+        watching = asyncio.ensure_future(self._watch())
+        for _ in range(FAULTS):
+            await asyncio.sleep(world.dice.expovariate(0.5))
+            await faults.happen()
+            if watching.done():
+                watching.result()
+        await faults.heal()
+        await asyncio.wait_for(asyncio.gather(*producers), PEACE_SECONDS)
+        await asyncio.sleep(max(4 * TIMES.lease, LATEST_SECONDS))
+        watching.cancel()
+        self._check_progress(world.check())
+        world.note_owners()
+        return FleetLived(
+            sum(map(len, world.told.acknowledged.values())),
+            sum(each.incarnation.number for each in world.rows.node_rows.values()),
+            sum(each.epoch for each in world.rows.shard_rows),
+            faults.happened,
+        )
+
+    async def _produce(self, producer: int) -> None:
+        dice, sent = self.world.dice, Counter[PartitionKey]()
+        for number in range(VALUES):
+            key = self.world.partitions[dice.randrange(PARTITIONS)]
+            while not await self.world.produce(key, Value(producer, number), sent[key]):
+                pass
+            sent[key] += 1
+            await asyncio.sleep(dice.expovariate(1.0))
+
+    async def _watch(self) -> None:
+        while True:
+            self.world.note_owners()
+            self.world.check()
+            for key in self.world.partitions:
+                self.world.read(key)
+            await asyncio.sleep(0.7)
 
     def _check_progress(self, committed: Mapping[PartitionKey, Sequence[SimBatch]]) -> None:
         """Every shard has a living owner that serves it; all that was sent is there."""

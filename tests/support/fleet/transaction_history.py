@@ -1,0 +1,198 @@
+"""A history of transactions over nodes by its seed: clients commit, abort, fall silent and begin
+again while nodes, catalog and answers fail; judged by the oracle of `transaction_world`.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+from protocol.errors import ErrorCode, KafkaError
+from tests.support.fleet.fleet_history import (
+    FAULTS,
+    LATEST_SECONDS,
+    PEACE_SECONDS,
+    Faults,
+)
+from tests.support.fleet.fleet_world import ANSWER_SECONDS, TIMES
+from tests.support.fleet.transaction_world import (
+    DATA,
+    STATES,
+    Refused,
+    TransactionId,
+    TransactionNode,
+    TransactionWorld,
+)
+from tests.support.fleet.virtual_loop import run_virtual
+
+PRODUCERS, TRANSACTIONS = 3, 5
+ABORTED, EITHER, COMMITTED = frozenset({False}), frozenset({False, True}), frozenset({True})
+NOT_NOW = {
+    ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}  # fmt: skip
+T = TypeVar("T")
+
+
+class TransactionsLived(NamedTuple):
+    """Counts of a history."""
+
+    committed: int
+    aborted: int
+    records: int
+    faults: Counter[str]
+
+
+def play_transactions(seed: int) -> TransactionsLived:
+    """One history. AssertionError for a broken promise."""
+    return run_virtual(_History(seed).run())
+
+
+class _Silent(Exception):  # noqa: N818 - what happened
+    """A node was asked, and what came of it is not known."""
+
+
+class _History:
+    def __init__(self, seed: int) -> None:
+        self.world = TransactionWorld(seed, PRODUCERS)
+        self.told: Counter[bool] = Counter()
+        self.late: set[asyncio.Task[None]] = set()
+        self.joined: dict[TransactionId, list[int]] = defaultdict(list)
+
+    async def run(self) -> TransactionsLived:
+        world, faults = self.world, Faults(self.world)
+        await world.begin()
+        clients = [asyncio.ensure_future(self._client(each)) for each in world.producers]
+        watching = asyncio.ensure_future(self._watch())
+        for _ in range(FAULTS):
+            await asyncio.sleep(world.dice.expovariate(0.5))
+            await faults.happen()
+            if watching.done():
+                watching.result()
+        await faults.heal()
+        await asyncio.wait_for(asyncio.gather(*clients), 3 * PEACE_SECONDS)
+        await asyncio.sleep(max(4 * TIMES.lease, LATEST_SECONDS))
+        watching.cancel()
+        world.check_end()
+        return TransactionsLived(
+            self.told[True], self.told[False], len(world.ended), faults.happened
+        )
+
+    async def _watch(self) -> None:
+        while True:
+            self.world.note_owners()
+            self.world.check()
+            await asyncio.sleep(0.7)
+
+    async def _client(self, producer: int) -> None:
+        epoch = await self._init(producer)
+        for number in range(1, TRANSACTIONS + 1):
+            if not await self._transaction(TransactionId(producer, epoch, number)):
+                epoch = await self._init(producer)
+            await asyncio.sleep(self.world.dice.expovariate(1.0))
+
+    async def _transaction(self, transaction: TransactionId) -> bool:
+        """False where it is not known how it went: the client begins again."""
+        world, dice = self.world, self.world.dice
+        world.allowed[transaction] = ABORTED
+        coordinator = STATES[transaction.producer % len(STATES)]
+        try:
+            for partition in dice.sample(DATA, dice.randint(1, len(DATA))):
+                await self._join(transaction, partition)
+                for index in range(dice.randint(1, 3)):
+                    await self._produce(transaction, partition, partition * 10 + index)
+            if dice.random() < 0.15:
+                self._later(transaction)
+                return False
+            if dice.random() < 0.15:
+                return await self._abort_hastily(transaction)
+            commits = dice.random() < 0.7
+            if commits:
+                world.allowed[transaction] = EITHER
+            if dice.random() < 0.1:
+                await self._once(coordinator, lambda node: node.end(transaction, commits=commits))
+                return False
+            await self._until(coordinator, lambda node: node.end(transaction, commits=commits))
+        except (_Silent, Refused, KafkaError):
+            self._later(transaction)
+            return False
+        if commits:
+            world.allowed[transaction] = COMMITTED
+        self.told[commits] += 1
+        return True
+
+    async def _join(self, transaction: TransactionId, partition: int) -> None:
+        coordinator = STATES[transaction.producer % len(STATES)]
+        await self._until(coordinator, lambda node: node.join(transaction, partition))
+        self.joined[transaction].append(partition)
+
+    async def _produce(self, transaction: TransactionId, partition: int, index: int) -> None:
+        offset = await self._until(
+            partition, lambda node: node.produce(transaction, partition, index)
+        )
+        self.world.acknowledged(partition, offset, transaction.record(index))
+
+    async def _abort_hastily(self, transaction: TransactionId) -> bool:
+        """A record is on its way when the end is asked for."""
+        coordinator = STATES[transaction.producer % len(STATES)]
+        self._later(transaction, within=0.2)
+        await self._until(coordinator, lambda node: node.end(transaction, commits=False))
+        self._later(transaction, within=0.2)
+        return False
+
+    def _later(self, transaction: TransactionId, within: float = 20.0) -> None:
+        """A record that its client has given up comes all the same, to one that has joined."""
+        dice, joined = self.world.dice, self.joined[transaction]
+        if not joined:
+            return
+        partition, wait = dice.choice(joined), dice.uniform(0.0, within)
+
+        async def late() -> None:
+            await asyncio.sleep(wait)
+            with suppress(_Silent, Refused, KafkaError):
+                await self._once(
+                    partition, lambda node: node.produce(transaction, partition, 90 + partition)
+                )
+
+        self.late.add(task := asyncio.ensure_future(late()))
+        task.add_done_callback(self.late.discard)
+
+    async def _init(self, producer: int) -> int:
+        coordinator = STATES[producer % len(STATES)]
+        while True:
+            try:
+                return await self._until(coordinator, lambda node: node.init(producer))
+            except (_Silent, KafkaError):
+                await asyncio.sleep(0.5)
+
+    async def _until(
+        self, partition: int, ask: Callable[[TransactionNode], Awaitable[T]], tries: int = 8
+    ) -> T:
+        """The answer of whoever leads. _Silent after some tries, KafkaError for good."""
+        for _ in range(tries):
+            try:
+                return await self._once(partition, ask)
+            except (_Silent, Refused):
+                await asyncio.sleep(self.world.dice.uniform(0.1, 3.0))
+            except KafkaError as error:
+                if error.code not in NOT_NOW:
+                    raise
+                await asyncio.sleep(self.world.dice.uniform(0.1, 3.0))
+        raise _Silent
+
+    async def _once(self, partition: int, ask: Callable[[TransactionNode], Awaitable[T]]) -> T:
+        """What a node works at goes on when nobody waits any more."""
+        node = self.world.leader(partition)
+        if node is None:
+            raise _Silent
+
+        async def asked() -> T:
+            return await ask(node)
+
+        work = node.keep(asked())
+        await asyncio.wait({work}, timeout=ANSWER_SECONDS)
+        if not work.done() or work.cancelled():
+            raise _Silent
+        found: T = work.result()
+        return found
