@@ -182,7 +182,7 @@ class _History:
         raise _Silent
 
     async def _once(self, partition: int, ask: Callable[[TransactionNode], Awaitable[T]]) -> T:
-        """What a node works at goes on when nobody waits any more."""
+        """Asks one node; its work goes on when nobody waits any more."""
         node = self.world.leader(partition)
         if node is None:
             raise _Silent

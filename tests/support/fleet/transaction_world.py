@@ -42,7 +42,7 @@ RECOVER_SECONDS = 1.0
 
 
 class Phase(IntEnum):
-    """What a coordinator remembers of a producer's newest transaction."""
+    """Memory of a coordinator about the newest transaction of a producer."""
 
     EMPTY = 0
     ONGOING = 1
@@ -334,7 +334,7 @@ class TransactionWorld(FleetWorld):
         )
         self.nonces = itertools.count()
         self.faults: list[BaseException] = []
-        """What nobody expected of a task."""
+        """Errors of tasks that nobody expected."""
         self.allowed: dict[TransactionId, frozenset[bool]] = {}
         """Ends that a transaction may have, by what its client knows: True, committed."""
         self.ended: dict[Value, bool] = {}
@@ -375,7 +375,7 @@ class TransactionWorld(FleetWorld):
             marker = mark_of(value)
             if marker is None:
                 epoch = transaction_of(value).epoch
-                assert epoch >= epochs[value.producer], f"{value} lies behind a newer epoch"
+                assert epoch >= epochs[value.producer], f"{value} is behind a newer epoch"
                 open_records[value.producer].append(value)
             else:
                 epochs[marker.producer] = marker.epoch
